@@ -1,0 +1,8 @@
+//go:build !linux
+
+package cuda
+
+var (
+	names = []string{"nvcuda.dll"}
+	dirs  []string
+)

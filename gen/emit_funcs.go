@@ -1,0 +1,324 @@
+package gen
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/dave/jennifer/jen"
+)
+
+// emitFunctions writes a method of Library for every ABI of every function.
+func (p *pkg) emitFunctions() *File {
+	f := p.newFile("")
+	f.Const().DefsFunc(func(g *Group) {
+		for i, fn := range p.funcs {
+			if i == 0 {
+				g.Id(fn.index).Op("=").Iota()
+			} else {
+				g.Id(fn.index)
+			}
+		}
+		g.Id("numFuncs").Op("=").Lit(len(p.funcs))
+	}).Line()
+	for _, fn := range p.funcs {
+		p.emitFunction(f, fn)
+	}
+	return f
+}
+
+func (p *pkg) emitFunction(f *File, fn function) {
+	p.functionDoc(f.Group, fn)
+	f.Func().Params(Id("l").Op("*").Id("Library")).Id(fn.name).ParamsFunc(func(g *Group) {
+		for _, a := range fn.params {
+			switch a.role {
+			case roleValue, roleStruct, rolePointer, roleString:
+				g.Id(a.name).Add(typ(a.typ.expr))
+			case roleSlice:
+				g.Id(a.name).Index().Add(typ(a.typ.expr))
+			}
+		}
+	}).ParamsFunc(func(g *Group) {
+		for _, a := range fn.params {
+			switch a.role {
+			case roleOut, roleCountOut:
+				g.Id(a.name).Add(typ(a.typ.expr))
+			case roleOutStr, roleText:
+				g.Id(a.name).String()
+			}
+		}
+		switch fn.ret {
+		case retString:
+			g.Id("text").String()
+		case retInt:
+			g.Id("n").Int32()
+		}
+		g.Err().Error()
+	}).BlockFunc(func(g *Group) {
+		p.prepare(g, fn)
+		if fn.fast {
+			g.Id("addr").Op(":=").Qual(dlPath, "Load").Call(Op("&").Id("l").Dot("fns").Index(Id(fn.index)))
+			g.If(Id("addr").Op("==").Lit(0)).BlockFunc(func(g *Group) { p.slow(g, fn) })
+			p.fastCall(g, fn)
+			return
+		}
+		p.slow(g, fn)
+	}).Line()
+}
+
+// prepare writes what must be done before the call, on either path.
+func (p *pkg) prepare(g *Group, fn function) {
+	if fn.sym.Registers {
+		g.Comment("From here on any call may run the function registered, on this goroutine's stack.")
+		g.Id("l").Dot("HeapFrames").Call()
+	}
+	for i, a := range fn.params {
+		switch {
+		case a.role == roleString:
+			maker := "CString"
+			if a.c.Null {
+				maker = "OptionalCString"
+			}
+			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
+			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { results(g, fn, nil); g.Err() }))
+		case a.role == roleSlice && a.len >= 0 && fn.params[a.len].len != i:
+			first := fn.params[fn.params[a.len].len]
+			g.If(Id(a.name).Op("!=").Nil().Op("&&").Len(Id(a.name)).Op("!=").Len(Id(first.name))).Block(ReturnFunc(func(g *Group) {
+				results(g, fn, nil)
+				g.Op("&").Qual(dlPath, "LengthError").Values(Dict{
+					Id("Function"): Lit(fn.sym.Symbol),
+					Id("A"):        Lit(first.name), Id("LenA"): Len(Id(first.name)),
+					Id("B"): Lit(a.name), Id("LenB"): Len(Id(a.name)),
+				})
+			}))
+		}
+	}
+}
+
+// results writes the values of the results, but for the error; value gives each, nil means the named result itself.
+func results(g *Group, fn function, value func(param) *Statement) {
+	for _, a := range fn.params {
+		switch a.role {
+		case roleOut, roleCountOut, roleOutStr, roleText:
+			if value != nil {
+				g.Add(value(a))
+			} else {
+				g.Id(a.name)
+			}
+		}
+	}
+	switch {
+	case fn.ret == retString && value == nil:
+		g.Id("text")
+	case fn.ret == retInt && value == nil:
+		g.Id("n")
+	}
+}
+
+// fastCall writes a call through a frame on the stack.
+func (p *pkg) fastCall(g *Group, fn function) {
+	for _, a := range fn.params {
+		if a.role == roleCountOut {
+			g.Id(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
+		}
+	}
+	g.Id("frame").Op(":=").StructFunc(func(g *Group) {
+		g.Qual(dlPath, "Frame")
+		for i, a := range fn.params {
+			g.Id(fmt.Sprintf("a%d", i)).Add(wordType(a))
+		}
+	}).ValuesFunc(func(g *Group) {
+		g.Qual(dlPath, "Frame").Values(Dict{Id("Fn"): Id("addr")})
+		for _, a := range fn.params {
+			g.Add(frameWord(fn, a))
+		}
+	})
+	result := p.resultType()
+	g.If(
+		Id("res").Op(":=").Id(result).Call(Qual(dlPath, "Call").Call(Lit(len(fn.params)), Qual("unsafe", "Pointer").Call(Op("&").Id("frame")))),
+		Id("res").Op("!=").Lit(0),
+	).Block(Err().Op("=").Id("res").Dot("asError").Call())
+	g.ReturnFunc(func(g *Group) { results(g, fn, nil); g.Err() })
+}
+
+func (p *pkg) resultType() string {
+	for _, e := range p.enums {
+		if e.result {
+			return e.name
+		}
+	}
+	return "int32" // emitResult has refused the package
+}
+
+// wordType is the type of a frame's word: pointers stay pointers, so that the runtime sees them.
+func wordType(a param) *Statement {
+	switch a.role {
+	case rolePointer:
+		return typ(a.typ.expr)
+	case roleString:
+		return Op("*").Byte()
+	case roleSlice, roleOut, roleCountOut:
+		return Op("*").Add(typ(a.typ.expr))
+	}
+	return Uintptr()
+}
+
+func frameWord(fn function, a param) *Statement {
+	switch a.role {
+	case rolePointer:
+		return Id(a.name)
+	case roleString:
+		return Id(a.name + "C")
+	case roleSlice:
+		return Qual("unsafe", "SliceData").Call(Id(a.name))
+	case roleOut, roleCountOut:
+		return Op("&").Id(a.name)
+	}
+	return plainWord(fn, a)
+}
+
+// plainWord writes a word that is no pointer.
+func plainWord(fn function, a param) *Statement {
+	switch {
+	case a.role == roleCount:
+		return Uintptr().Call(Len(Id(fn.params[a.len].name)))
+	case a.role == roleStruct: // of 8 bytes
+		return Op("*").Parens(Op("*").Uintptr()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name)))
+	case a.typ.kind == kindFloat:
+		return Uintptr().Call(Qual("math", "Float32bits").Call(Id(a.name)))
+	case a.typ.kind == kindDouble:
+		return Uintptr().Call(Qual("math", "Float64bits").Call(Id(a.name)))
+	case a.typ.kind == kindBool:
+		return Qual(dlPath, "Bool").Call(Id(a.name))
+	}
+	return Uintptr().Call(Id(a.name))
+}
+
+// slow writes a call that is right in every case: outputs lie on the heap.
+func (p *pkg) slow(g *Group, fn function) {
+	if hasOutputs(fn) {
+		g.Id("out").Op(":=").New(StructFunc(func(g *Group) {
+			for _, a := range fn.params {
+				switch a.role {
+				case roleOut, roleCountOut:
+					g.Id(a.name).Add(typ(a.typ.expr))
+				case roleOutStr:
+					g.Id(a.name).Qual("unsafe", "Pointer")
+				case roleText:
+					g.Id(a.name).Index(Lit(a.c.Text)).Byte()
+				}
+			}
+		}))
+	}
+	for _, a := range fn.params {
+		if a.role == roleCountOut {
+			g.Id("out").Dot(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
+		}
+	}
+	g.List(Id("res"), Err()).Op(":=").Id("l").Dot("Slow").CallFunc(func(g *Group) {
+		g.Id(fn.index)
+		for _, a := range fn.params {
+			g.Add(slowWord(fn, a))
+		}
+	})
+	outputs := func(g *Group) {
+		results(g, fn, func(a param) *Statement {
+			field := Id("out").Dot(a.name)
+			switch a.role {
+			case roleOutStr:
+				return Qual(dlPath, "GoString").Call(field)
+			case roleText:
+				return Qual(dlPath, "Text").Call(field.Index(Op(":")))
+			}
+			return field
+		})
+	}
+	switch fn.ret {
+	case retResult:
+		g.ReturnFunc(func(g *Group) { outputs(g); g.Id("check").Call(Id("res"), Err()) })
+	case retVoid:
+		g.Id("_").Op("=").Id("res")
+		g.ReturnFunc(func(g *Group) { outputs(g); g.Err() })
+	case retString:
+		g.ReturnFunc(func(g *Group) {
+			outputs(g)
+			g.Qual(dlPath, "GoString").Call(Op("*").Parens(Op("*").Qual("unsafe", "Pointer")).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res"))))
+			g.Err()
+		})
+	case retInt:
+		g.ReturnFunc(func(g *Group) { outputs(g); g.Int32().Call(Id("res")); g.Err() })
+	}
+}
+
+func hasOutputs(fn function) bool {
+	for _, a := range fn.params {
+		switch a.role {
+		case roleOut, roleCountOut, roleOutStr, roleText:
+			return true
+		}
+	}
+	return false
+}
+
+// slowWord writes an argument of Slow. Pointers are converted within the call, which keeps what they point to alive and
+// on the heap.
+func slowWord(fn function, a param) *Statement {
+	address := func(x *Statement) *Statement { return Uintptr().Call(Qual("unsafe", "Pointer").Call(x)) }
+	switch a.role {
+	case rolePointer:
+		if a.typ.expr == "unsafe.Pointer" {
+			return Uintptr().Call(Id(a.name))
+		}
+		return address(Id(a.name))
+	case roleString:
+		return address(Id(a.name + "C"))
+	case roleSlice:
+		return address(Qual("unsafe", "SliceData").Call(Id(a.name)))
+	case roleOut, roleCountOut, roleOutStr, roleText:
+		return address(Op("&").Id("out").Dot(a.name))
+	case roleStruct:
+		if a.typ.size != 8 {
+			return address(Op("&").Id(a.name))
+		}
+	}
+	return plainWord(fn, a)
+}
+
+// functionDoc writes a method's documentation.
+func (p *pkg) functionDoc(g *Group, fn function) {
+	summary := fn.sym.Doc
+	if summary == "" {
+		summary = "calls " + fn.sym.Symbol
+	}
+	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.conf.brand + " " + fn.since + ", set " + fn.set + "."
+	for _, a := range fn.params {
+		if s := p.paramDoc(fn, a); s != "" {
+			text += " " + s
+		}
+	}
+	if fn.sym.Callback {
+		text += " It may call back into the program before it returns."
+	}
+	if fn.sym.Deprecated {
+		text += "\n\nDeprecated: the library's header marks " + fn.sym.API + " as deprecated."
+	}
+	doc(g, text)
+}
+
+// paramDoc says of a parameter what its Go type does not.
+func (p *pkg) paramDoc(fn function, a param) string {
+	switch {
+	case a.role == roleCountOut:
+		return fmt.Sprintf("The library reads the length of %s and returns %s.", fn.params[a.len].name, a.name)
+	case a.role == roleSlice && a.len >= 0 && a.c.Dir != "" && a.c.Dir != "in":
+		return fmt.Sprintf("The library fills %s.", a.name)
+	case a.role == rolePointer && a.c.Null && strings.HasPrefix(a.typ.expr, "*"):
+		return fmt.Sprintf("%s may be nil.", a.name)
+	case a.role == roleString && a.c.Null:
+		return fmt.Sprintf("An empty %s passes NULL.", a.name)
+	case a.role == roleValue && a.c.Unit == "bytes" && !strings.Contains(strings.ToLower(a.name), "byte"):
+		return fmt.Sprintf("%s counts bytes.", a.name)
+	case a.role == rolePointer && a.c.Dir == "inout":
+		return fmt.Sprintf("The library reads and writes *%s.", a.name)
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package gen
+
+import . "github.com/dave/jennifer/jen"
+
+// emitSpec writes the tables from which the library's symbols are resolved.
+func (p *pkg) emitSpec() *File {
+	f := p.newFile("")
+	f.Comment("// symbols are the functions in the order of the fn constants.")
+	f.Var().Id("symbols").Op("=").Index(Op("...")).Qual(dlPath, "Symbol").ValuesFunc(func(g *Group) {
+		for _, fn := range p.funcs {
+			g.Line().Values(record(
+				pair{"Name", Lit(fn.sym.Symbol)}, pair{"API", p.api(fn)}, pair{"Since", Lit(p.conf.encode(fn.sym.Since))},
+				pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)},
+			)...)
+		}
+		g.Line()
+	}).Line()
+	f.Comment("// sets are the symbol sets; the first is required.")
+	f.Var().Id("sets").Op("=").Index(Op("...")).Qual(dlPath, "Set").ValuesFunc(func(g *Group) {
+		for _, s := range p.lib.Sets {
+			g.Line().Values(record(pair{"Name", Lit(s.Name)}, pair{"Doc", Lit(s.Doc)}, pair{"Since", Lit(p.conf.encode(s.Since))})...)
+		}
+		g.Line()
+	}).Line()
+	f.Comment("// tableVersion is the release that the bindings were generated from.")
+	f.Const().Id("tableVersion").Op("=").Lit(p.conf.encode(p.lib.Version))
+	return f
+}
+
+// api is the name by which the library itself is asked for a function, or nil where it cannot be asked.
+func (p *pkg) api(fn function) *Statement {
+	if !p.conf.procByName {
+		return nil
+	}
+	return Lit(fn.sym.API)
+}
+
+// A pair is a field of a composite literal on one line, which jennifer's Dict would break and sort.
+type pair struct {
+	key   string
+	value *Statement
+}
+
+func record(pairs ...pair) []Code {
+	var out []Code
+	for _, p := range pairs {
+		if p.value != nil {
+			out = append(out, Id(p.key).Op(":").Add(p.value))
+		}
+	}
+	return out
+}

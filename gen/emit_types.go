@@ -1,0 +1,278 @@
+package gen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	. "github.com/dave/jennifer/jen"
+)
+
+// emitTypes writes handles, numbers, second names, callbacks, structs and unions.
+func (p *pkg) emitTypes() *File {
+	f := p.newFile("")
+	g := f.Group
+	for _, t := range p.handles {
+		kind := "an opaque handle; zero is none"
+		if t.under == "uint64" {
+			kind = "an address in device memory; zero is none"
+		}
+		p.typeDoc(g, t.name, t.cname, t.doc, kind)
+		f.Type().Id(t.name).Id(t.under).Line()
+	}
+	for _, t := range p.scalars {
+		p.typeDoc(g, t.name, t.cname, t.doc, "a number")
+		f.Type().Id(t.name).Id(t.under).Line()
+	}
+	for _, a := range p.aliases {
+		doc(g, fmt.Sprintf("%s is another name of [%s] (C: %s).", a.name, a.of, a.cname))
+		f.Type().Id(a.name).Op("=").Id(a.of).Line()
+	}
+	for _, c := range p.cbs {
+		p.typeDoc(g, c.name, c.cname, c.doc, "the address of a C function "+c.sig+", as dl.Callback makes one from a Go function")
+		f.Type().Id(c.name).Uintptr().Line()
+	}
+	for _, s := range p.structs {
+		if s.union {
+			p.emitUnion(f, s)
+		} else {
+			p.emitStruct(f, s)
+		}
+	}
+	return f
+}
+
+func (p *pkg) typeDoc(g *Group, name, cname, summary, kind string) {
+	if summary == "" {
+		summary = kind
+	}
+	doc(g, fmt.Sprintf("%s is %s (C: %s).", name, strings.TrimPrefix(summary, "is "), cname))
+}
+
+func (p *pkg) emitStruct(f *File, s structure) {
+	p.typeDoc(f.Group, s.name, s.cname, s.doc, fmt.Sprintf("a C struct of %d bytes", s.size))
+	if s.align > s.goAlign {
+		f.Comment("//")
+		f.Comment(fmt.Sprintf("// C aligns it to %d bytes and Go to %d: allocate it with New%s where the library asks for alignment.", s.align, s.goAlign, s.name))
+	}
+	units := map[string]bool{}
+	f.Type().Id(s.name).StructFunc(func(g *Group) {
+		for _, m := range s.fields {
+			switch {
+			case m.unit != "" && !units[m.unit]:
+				units[m.unit] = true
+				g.Id(m.unit).Add(typ(m.typ.expr)).Comment("bit-fields; see the methods")
+			case m.unit != "":
+			default:
+				g.Id(m.name).Add(typ(m.typ.expr))
+			}
+		}
+	}).Line()
+	for _, m := range s.fields {
+		if m.unit != "" {
+			emitBitField(f, s, m)
+		}
+	}
+}
+
+// emitBitField writes a getter and a setter of one bit-field.
+func emitBitField(f *File, s structure, m field) {
+	mask := uint64(1)<<m.bits - 1
+	u := func() *Statement { return Id("s").Dot(m.unit) }
+	f.Comment(fmt.Sprintf("// %s returns the bit-field %s, %d wide.", m.name, m.cname, m.bits))
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(typ(m.typ.expr)).Block(
+		Return(u().Op(">>").Lit(m.bit).Op("&").Op(fmt.Sprintf("%#x", mask))),
+	).Line()
+	f.Comment(fmt.Sprintf("// Set%s sets the bit-field %s to the low %d bits of v.", m.name, m.cname, m.bits))
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(typ(m.typ.expr))).Block(
+		u().Op("=").Add(u()).Op("&^").Op("(").Op(fmt.Sprintf("%#x", mask)).Op("<<").Lit(m.bit).Op(")").Op("|").Op("(").Id("v").Op("&").Op(fmt.Sprintf("%#x", mask)).Op(")").Op("<<").Lit(m.bit),
+	).Line()
+}
+
+// emitUnion writes a union as bytes of its size and alignment, and a method for each member.
+func (p *pkg) emitUnion(f *File, s structure) {
+	p.typeDoc(f.Group, s.name, s.cname, s.doc, fmt.Sprintf("a C union of %d bytes", s.size))
+	doc(f.Group, "\nIts methods give its members, which share its memory. The garbage collector sees no pointers in it: what a member points to must be kept alive, and pinned with [runtime.Pinner] if it is Go memory.")
+	unit := map[int]string{1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[s.goAlign]
+	f.Type().Id(s.name).Struct(
+		Id("_").Index(Lit(0)).Id(unit).Comment("alignment"),
+		Id("data").Index(Lit(s.size)).Byte(),
+	).Line()
+	for _, m := range s.fields {
+		f.Comment(fmt.Sprintf("// %s is the member %s.", m.name, m.cname))
+		f.Func().Params(Id("u").Op("*").Id(s.name)).Id(m.name).Params().Op("*").Add(typ(m.typ.expr)).Block(
+			Return(pointerTo(m.typ.expr, Op("&").Id("u").Dot("data"))),
+		).Line()
+	}
+}
+
+// emitLayout asserts, at compile time, the size of every struct and the offset of every field.
+func (p *pkg) emitLayout() *File {
+	f := p.newFile("amd64 || arm64")
+	f.Comment("// A layout that differs from C's does not compile: the two array types have different lengths.")
+	f.Var().DefsFunc(func(g *Group) {
+		same := func(n int, what *Statement) {
+			g.Id("_").Index(Lit(n)).Byte().Op("=").Index(what).Byte().Values()
+		}
+		for _, s := range p.structs {
+			same(s.size, Qual("unsafe", "Sizeof").Call(Id(s.name).Values()))
+			if s.union {
+				same(s.goAlign, Qual("unsafe", "Alignof").Call(Id(s.name).Values()))
+				continue
+			}
+			units := map[string]bool{}
+			for _, m := range s.fields {
+				name := m.name
+				if m.unit != "" {
+					name = m.unit
+				}
+				if name == "_" || units[name] {
+					continue
+				}
+				units[name] = true
+				same(m.offset, Qual("unsafe", "Offsetof").Call(Id(s.name).Values().Dot(name)))
+			}
+		}
+	})
+	return f
+}
+
+// emitConstants writes enumerations with their values, and macros.
+func (p *pkg) emitConstants() *File {
+	f := p.newFile("")
+	for _, e := range p.enums {
+		if e.name != "" {
+			p.typeDoc(f.Group, e.name, e.cname, e.doc, "an enumeration")
+			f.Type().Id(e.name).Id(e.under).Line()
+			f.Comment("// Values of " + e.name + ".")
+		}
+		f.Const().DefsFunc(func(g *Group) {
+			for _, v := range e.values {
+				s := g.Id(v.name)
+				if e.name != "" {
+					s.Id(e.name)
+				}
+				s.Op("=").Op(strconv.FormatInt(v.n, 10)).Comment(valueComment(v))
+			}
+		}).Line()
+		if e.name != "" && !e.result {
+			emitString(f, e)
+		}
+	}
+	if len(p.consts) > 0 {
+		f.Comment("// Macros of the header.")
+		f.Const().DefsFunc(func(g *Group) {
+			for _, c := range p.consts {
+				s := g.Id(c.name)
+				if c.typ != "" {
+					s.Id(c.typ)
+				}
+				s.Op("=").Op(c.lit).Comment(c.cname)
+			}
+		})
+	}
+	return f
+}
+
+func valueComment(v value) string {
+	s := v.cname
+	if !v.since.IsZero() {
+		s += ", since " + v.since.String()
+	}
+	if v.doc != "" {
+		s += ": " + v.doc
+	}
+	return s
+}
+
+// emitString writes a String method that gives C names, and the number for a value that the table does not know: a newer
+// library may have more.
+func emitString(f *File, e enum) {
+	f.Comment("// String returns the value's C name, or its number if it has none.")
+	f.Func().Params(Id("v").Id(e.name)).Id("String").Params().String().Block(
+		Switch(Id("v")).BlockFunc(func(g *Group) {
+			seen := map[int64]bool{}
+			for _, v := range e.values {
+				if seen[v.n] {
+					continue
+				}
+				seen[v.n] = true
+				g.Case(Id(v.name)).Block(Return(Lit(v.cname)))
+			}
+		}),
+		Return(Lit(e.name+"(").Op("+").Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10)).Op("+").Lit(")")),
+	).Line()
+}
+
+// emitResult writes the methods that make the error code an error.
+func (p *pkg) emitResult() (*File, error) {
+	for _, e := range p.enums {
+		if !e.result {
+			continue
+		}
+		f := p.newFile("")
+		var success string
+		unique := []value{}
+		seen := map[int64]bool{}
+		for _, v := range e.values {
+			if v.n == 0 && success == "" {
+				success = v.name
+			}
+			if !seen[v.n] {
+				seen[v.n] = true
+				unique = append(unique, v)
+			}
+		}
+		if success == "" {
+			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.conf.pkg, e.cname)
+		}
+		f.Comment("// Error returns the code's C name, its number and what it means.")
+		f.Func().Params(Id("r").Id(e.name)).Id("Error").Params().String().Block(
+			Id("text").Op(":=").Lit(p.conf.pkg+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
+			If(Id("m").Op(":=").Id("r").Dot("Meaning").Call(), Id("m").Op("!=").Lit("")).Block(
+				Id("text").Op("+=").Lit(": ").Op("+").Id("m"),
+			),
+			Return(Id("text")),
+		).Line()
+		f.Comment("// Name returns the code's C name; a code that the table does not know has its number for a name.")
+		f.Func().Params(Id("r").Id(e.name)).Id("Name").Params().String().Block(
+			Switch(Id("r")).BlockFunc(func(g *Group) {
+				for _, v := range unique {
+					g.Case(Id(v.name)).Block(Return(Lit(v.cname)))
+				}
+			}),
+			Return(Lit(e.name+"(").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")")),
+		).Line()
+		f.Comment("// Meaning returns what the code means, or \"\" where no more is known than its name says.")
+		f.Func().Params(Id("r").Id(e.name)).Id("Meaning").Params().String().Block(
+			Switch(Id("r")).BlockFunc(func(g *Group) {
+				for _, v := range unique {
+					if v.doc != "" {
+						g.Case(Id(v.name)).Block(Return(Lit(v.doc)))
+					}
+				}
+			}),
+			Return(Lit("")),
+		).Line()
+		f.Comment("// asError returns nil for success. The errors of known codes are constants, so that none is allocated.")
+		f.Func().Params(Id("r").Id(e.name)).Id("asError").Params().Error().Block(
+			Switch(Id("r")).BlockFunc(func(g *Group) {
+				for _, v := range unique {
+					if v.name == success {
+						g.Case(Id(v.name)).Block(Return(Nil()))
+						continue
+					}
+					g.Case(Id(v.name)).Block(Return(Id(v.name)))
+				}
+			}),
+			Return(Id("r")),
+		).Line()
+		f.Comment("// check turns what Slow returns into an error.")
+		f.Func().Id("check").Params(Id("res").Uintptr(), Err().Error()).Error().Block(
+			If(Err().Op("!=").Nil()).Block(Return(Err())),
+			Return(Id(e.name).Call(Int32().Call(Id("res"))).Dot("asError").Call()),
+		)
+		return f, nil
+	}
+	return nil, fmt.Errorf("gen: %s: the overlay names no type of kind result", p.conf.pkg)
+}

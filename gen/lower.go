@@ -1,0 +1,371 @@
+package gen
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// lower decides what every declaration of a library is in Go.
+func lower(conf config, lib *symbols.Library) (*pkg, error) {
+	w := &lowering{pkg: &pkg{conf: conf, lib: lib}, names: namer{conf, lib, map[string]bool{}}, types: map[string]gotype{}, incomplete: map[string]bool{}}
+	w.namedTypes()
+	w.enumerations()
+	w.constants()
+	w.aliases()
+	w.structures()
+	w.callbacks()
+	w.functions()
+	w.collisions()
+	if err := errors.Join(w.errs...); err != nil {
+		return nil, err
+	}
+	return w.pkg, w.names.unused()
+}
+
+type lowering struct {
+	*pkg
+	names      namer
+	types      map[string]gotype // by C name
+	incomplete map[string]bool   // tags of opaque structs
+	errs       []error
+}
+
+func (w *lowering) fail(symbol, format string, args ...any) {
+	if len(w.errs) < 30 {
+		w.errs = append(w.errs, fmt.Errorf("gen: %s: %s: %s", w.conf.pkg, symbol, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (w *lowering) namedTypes() {
+	for _, h := range w.lib.Handles {
+		under := "uintptr"
+		if n, ok := w.lib.TypeNote(h.Name); ok && n.Kind == "address" {
+			under = "uint64"
+		}
+		t := namedType{h.Name, w.names.typ(h.Name), under, w.lib.TypeDoc(h.Name)}
+		w.handles = append(w.handles, t)
+		w.incomplete[h.Tag] = true
+		w.types[h.Name] = gotype{expr: t.name, size: 8, align: 8}
+	}
+	for _, s := range w.lib.Scalars {
+		size, under, ok := symbols.Builtin(s.Type)
+		if !ok || size == 0 {
+			w.fail(s.Name, "no Go type for %s", s.Type)
+			continue
+		}
+		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
+		w.scalars = append(w.scalars, t)
+		w.types[s.Name] = gotype{expr: t.name, size: size, align: size}
+	}
+}
+
+func (w *lowering) enumerations() {
+	for _, e := range w.lib.Enums {
+		out := enum{cname: e.Name, under: "uint32", doc: w.lib.TypeDoc(e.Name)}
+		if n, ok := w.lib.TypeNote(e.Name); ok && n.Kind == "result" {
+			out.result = true
+		}
+		if e.Signed || out.result {
+			out.under = "int32"
+		}
+		if e.Name != "" {
+			out.name = w.names.typ(e.Name)
+			w.types[e.Name] = gotype{expr: out.name, size: 4, align: 4}
+		}
+		for _, v := range e.Values {
+			out.values = append(out.values, value{v.Name, w.names.value(v.Name), v.Value, w.lib.TypeDoc(v.Name), v.Since})
+		}
+		w.enums = append(w.enums, out)
+	}
+}
+
+func (w *lowering) constants() {
+	for _, c := range w.lib.Constants {
+		k := constant{cname: c.Name, name: w.names.value(c.Name), lit: c.Value}
+		switch c.Type {
+		case "int", "uint", "float":
+		case "pointer":
+			k.typ = "uintptr"
+		case "string":
+			k.lit = strconv.Quote(c.Value)
+		default:
+			t, ok := w.types[c.Type]
+			if !ok {
+				w.fail(c.Name, "constant of unknown type %s", c.Type)
+				continue
+			}
+			k.typ = t.expr
+		}
+		w.consts = append(w.consts, k)
+	}
+}
+
+// aliases resolves second names; one that differs from the first only by the case of letters or by a version is its own
+// Go alias, since programs and documentation use both.
+func (w *lowering) aliases() {
+	for pending := w.lib.Aliases; len(pending) > 0; {
+		var later []symbols.Alias
+		for _, a := range pending {
+			if t, ok := w.resolveAlias(a.Type); ok {
+				w.addAlias(a, t)
+			} else {
+				later = append(later, a)
+			}
+		}
+		if len(later) == len(pending) {
+			break // the rest are names of structs, which come next
+		}
+		pending = later
+	}
+}
+
+func (w *lowering) addAlias(a symbols.Alias, t gotype) {
+	if name := w.names.typ(a.Name); name != t.expr {
+		w.pkg.aliases = append(w.pkg.aliases, typeAlias{a.Name, name, t.expr})
+	}
+	w.types[a.Name] = t
+}
+
+func (w *lowering) resolveAlias(ctype string) (gotype, bool) {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return gotype{}, false
+	}
+	t, ok := w.types[ct.Base]
+	return t, ok
+}
+
+// preferred maps the struct behind a versioned name to the name without: CUDA_MEMCPY2D for CUDA_MEMCPY2D_v2.
+func (w *lowering) preferred() map[string]string {
+	m := map[string]string{}
+	for _, a := range w.lib.Aliases {
+		if base, _, ok := strings.Cut(a.Type, "_v"); ok && base == a.Name {
+			m[a.Type] = a.Name
+		}
+	}
+	return m
+}
+
+func (w *lowering) structures() {
+	plain := w.preferred()
+	for _, s := range w.lib.Structs { // names first: structs point to each other
+		name := w.names.typ(s.Name)
+		if p, ok := plain[s.Name]; ok {
+			name = w.names.typ(p)
+		}
+		w.types[s.Name] = gotype{expr: name, size: s.Size, align: s.Align, kind: kindStruct}
+	}
+	for range 4 { // aliases of aliases of structs
+		for _, a := range w.lib.Aliases {
+			if _, done := w.types[a.Name]; done {
+				continue
+			}
+			if t, ok := w.resolveAlias(a.Type); ok {
+				w.addAlias(a, t)
+			}
+		}
+	}
+	for _, cb := range w.lib.Callbacks { // fields may hold them
+		w.types[cb.Name] = gotype{expr: w.names.typ(cb.Name), size: 8, align: 8}
+	}
+	for _, a := range w.lib.Aliases { // pointers to structs under another name
+		if _, done := w.types[a.Name]; !done {
+			t, err := w.gotype(a.Type)
+			if err != nil {
+				w.fail(a.Name, "%v", err)
+				continue
+			}
+			w.types[a.Name] = t
+		}
+	}
+	for _, s := range w.lib.Structs {
+		w.structure(&s)
+	}
+	for i := range w.structs { // a struct holds pointers if a member does, whatever the order of declaration
+		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
+	}
+}
+
+func (w *lowering) holdsPointers(t gotype, s structure) gotype {
+	for _, f := range s.fields {
+		t.pointer = t.pointer || f.typ.pointer && !s.union
+	}
+	return t
+}
+
+func (w *lowering) structure(s *symbols.Struct) {
+	out := structure{cname: s.Name, name: w.types[s.Name].expr, doc: w.lib.TypeDoc(s.Name), union: s.Union, size: s.Size, align: s.Align, goAlign: 1}
+	if n, ok := w.lib.TypeNote(s.Name); ok && n.Align > 0 {
+		out.align = n.Align
+	}
+	pads, end := 0, 0
+	pad := func(to int) {
+		if to > end {
+			out.fields = append(out.fields, field{name: "_", typ: gotype{expr: fmt.Sprintf("[%d]byte", to-end)}, offset: end, size: to - end})
+			pads++
+			end = to
+		}
+	}
+	bitUnit := -1
+	for _, f := range s.Fields {
+		t, err := w.gotype(f.Type)
+		if err != nil {
+			w.fail(s.Name, "field %s: %v", f.Name, err)
+			return
+		}
+		g := field{cname: f.Name, name: w.names.field(s.Name, f.Name), typ: t, offset: f.Offset, size: f.Size, bits: f.Bits, bit: f.BitOffset}
+		if t.size != f.Size {
+			w.fail(s.Name, "field %s: %s is %d bytes in Go and %d in C", f.Name, t.expr, t.size, f.Size)
+			return
+		}
+		out.goAlign = max(out.goAlign, t.align)
+		if s.Union {
+			out.fields = append(out.fields, g)
+			continue
+		}
+		if f.Bits > 0 { // all bit-fields of a unit share one unexported integer
+			if t.kind != kindInt {
+				w.fail(s.Name, "bit-field %s of type %s", f.Name, f.Type)
+				return
+			}
+			if f.Offset == bitUnit {
+				g.unit = "bits" + strconv.Itoa(f.Offset)
+				out.fields = append(out.fields, g)
+				continue
+			}
+			if f.Offset < end {
+				w.fail(s.Name, "bit-field %s overlaps another unit", f.Name)
+				return
+			}
+			bitUnit = f.Offset
+			g.unit = "bits" + strconv.Itoa(f.Offset)
+		}
+		pad(f.Offset)
+		if f.Offset%t.align != 0 {
+			w.fail(s.Name, "field %s: Go cannot put %s at offset %d", f.Name, t.expr, f.Offset)
+			return
+		}
+		out.fields = append(out.fields, g)
+		end = f.Offset + f.Size
+	}
+	if !s.Union {
+		if rounded := (end + out.goAlign - 1) / out.goAlign * out.goAlign; rounded < s.Size {
+			pad(s.Size)
+		}
+	}
+	w.structs = append(w.structs, out)
+}
+
+func (w *lowering) callbacks() {
+	for _, cb := range w.lib.Callbacks {
+		var params []string
+		for _, p := range cb.Params {
+			params = append(params, p.Type+" "+p.Name)
+		}
+		w.cbs = append(w.cbs, callback{cb.Name, w.types[cb.Name].expr, w.lib.TypeDoc(cb.Name), cb.Result + "(" + strings.Join(params, ", ") + ")"})
+	}
+}
+
+// gotype finds the Go type of the same shape as a C type.
+func (w *lowering) gotype(ctype string) (gotype, error) {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil {
+		return gotype{}, err
+	}
+	t, err := w.base(ct.Base, ct.Pointers > 0)
+	if err != nil {
+		return gotype{}, err
+	}
+	for range ct.Pointers {
+		if t.expr == "" { // void, or an opaque struct
+			t.expr = "unsafe.Pointer"
+		} else {
+			t.expr = "*" + t.expr
+		}
+		t = gotype{expr: t.expr, size: 8, align: 8, kind: kindPointer, pointer: true}
+	}
+	for i := len(ct.Dims) - 1; i >= 0; i-- {
+		t = gotype{expr: fmt.Sprintf("[%d]%s", ct.Dims[i], t.expr), size: ct.Dims[i] * t.size, align: t.align, kind: kindArray, pointer: t.pointer}
+	}
+	return t, nil
+}
+
+func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
+	if t, ok := w.types[name]; ok {
+		return t, nil
+	}
+	if name == "long" || name == "unsigned long" {
+		return gotype{}, fmt.Errorf("%s has another size on Windows", name)
+	}
+	if size, goes, ok := symbols.Builtin(name); ok {
+		t := gotype{expr: goes, size: size, align: size}
+		switch goes {
+		case "":
+			if !pointedTo {
+				return t, fmt.Errorf("void by value")
+			}
+		case "bool":
+			t.kind = kindBool
+		case "float32":
+			t.kind = kindFloat
+		case "float64":
+			t.kind = kindDouble
+		}
+		return t, nil
+	}
+	if w.incomplete[name] && pointedTo {
+		return gotype{}, nil
+	}
+	return gotype{}, fmt.Errorf("unknown type %q", name)
+}
+
+// collisions refuses two declarations with one Go name.
+func (w *lowering) collisions() {
+	owner := map[string]string{"Library": "the package's own Library", "Open": "the package's own Open", "Options": "the package's own Options"}
+	take := func(name, cname string) {
+		if other, taken := owner[name]; taken && other != cname {
+			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
+		}
+		owner[name] = cname
+	}
+	for _, t := range w.handles {
+		take(t.name, t.cname)
+	}
+	for _, t := range w.scalars {
+		take(t.name, t.cname)
+	}
+	for _, t := range w.pkg.aliases {
+		take(t.name, t.cname)
+	}
+	for _, t := range w.structs {
+		take(t.name, t.cname)
+	}
+	for _, t := range w.cbs {
+		take(t.name, t.cname)
+	}
+	for _, e := range w.enums {
+		if e.name != "" {
+			take(e.name, e.cname)
+		}
+		for _, v := range e.values {
+			take(v.name, v.cname)
+		}
+	}
+	for _, c := range w.consts {
+		take(c.name, c.cname)
+	}
+	methods := map[string]string{}
+	for _, name := range []string{"Open", "Slow", "Addr", "Path", "Version", "Has", "HasSymbol", "Missing", "Sets", "Explain", "HeapFrames"} {
+		methods[name] = "a method of dl.Library"
+	}
+	for _, f := range w.funcs {
+		if other, taken := methods[f.name]; taken {
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is", f.name, other)
+		}
+		methods[f.name] = f.sym.Symbol
+	}
+}

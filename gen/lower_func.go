@@ -1,0 +1,246 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// maxFastWords is how many words a frame on the stack can carry.
+const maxFastWords = 16
+
+func (w *lowering) functions() {
+	for i := range w.lib.Funcs {
+		f, err := w.function(&w.lib.Funcs[i])
+		if err != nil {
+			w.fail(w.lib.Funcs[i].Symbol, "%v", err)
+			continue
+		}
+		w.funcs = append(w.funcs, f)
+	}
+}
+
+func (w *lowering) function(f *symbols.Func) (function, error) {
+	out := function{sym: f, name: w.names.function(f), set: w.lib.Sets[f.Set].Name, since: f.Since.String()}
+	out.index = "fn" + out.name
+	switch ct, err := symbols.ParseType(f.Result); {
+	case err != nil:
+		return out, err
+	case w.isResult(ct):
+		out.ret = retResult
+	case ct.Base == "void" && ct.Pointers == 0:
+		out.ret = retVoid
+	case ct.Base == "char" && ct.Pointers == 1:
+		out.ret = retString
+	case ct.Base == "int" && ct.Pointers == 0:
+		out.ret = retInt
+	default:
+		return out, fmt.Errorf("returns %s, which is neither an error code, nothing, a string nor an int", f.Result)
+	}
+	words := 0
+	out.fast = out.ret == retResult && !f.Callback
+	for i := range f.Args {
+		p, err := w.param(f, i)
+		if err != nil {
+			return out, fmt.Errorf("parameter %s: %w", f.Args[i].Name, err)
+		}
+		code := "w"
+		switch {
+		case p.role == roleValue && p.typ.kind == kindFloat:
+			code = "f"
+		case p.role == roleValue && p.typ.kind == kindDouble:
+			code = "d"
+		case p.role == roleStruct:
+			switch p.typ.size {
+			case 8:
+			case 1, 2, 4:
+				return out, fmt.Errorf("parameter %s: struct of %d bytes by value", p.name, p.typ.size)
+			default:
+				if w.hasFloat(p.c.Type) {
+					return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
+				}
+				code = fmt.Sprintf("s%d;", p.typ.size)
+			}
+		}
+		out.fast = out.fast && code == "w"
+		out.sig += code
+		words++
+		out.params = append(out.params, p)
+	}
+	out.fast = out.fast && words <= maxFastWords
+	if err := w.counts(&out); err != nil {
+		return out, err
+	}
+	return out, distinct(out.params)
+}
+
+func (w *lowering) isResult(ct symbols.CType) bool {
+	n, ok := w.lib.TypeNote(ct.Base)
+	return ok && n.Kind == "result" && ct.Pointers == 0
+}
+
+// hasFloat reports whether a struct has a float in it at any depth: floats travel in registers of their own.
+func (w *lowering) hasFloat(ctype string) bool {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return false
+	}
+	if ct.Base == "float" || ct.Base == "double" {
+		return true
+	}
+	for _, s := range w.lib.Structs {
+		if s.Name == ct.Base || w.types[s.Name].expr == w.types[ct.Base].expr && w.types[ct.Base].kind == kindStruct {
+			return slices.ContainsFunc(s.Fields, func(f symbols.Field) bool { return w.hasFloat(f.Type) })
+		}
+	}
+	return false
+}
+
+// param decides the role of one parameter.
+func (w *lowering) param(f *symbols.Func, i int) (param, error) {
+	a := &f.Args[i]
+	p := param{c: a, name: parameter(a.Name), len: -1}
+	ct, err := symbols.ParseType(a.Type)
+	if err != nil {
+		return p, err
+	}
+	if len(ct.Dims) > 0 {
+		return p, fmt.Errorf("array by value")
+	}
+	p.typ, err = w.gotype(a.Type)
+	if err != nil {
+		return p, err
+	}
+	array := a.Len != "" || a.Slice || a.Fixed > 0
+	isPointer := ct.Pointers > 0 && p.typ.kind == kindPointer
+	if !isPointer && (array || a.Dir == symbols.Out || a.Dir == symbols.InOut) {
+		return p, fmt.Errorf("%s is no pointer and cannot be an array or an output", a.Type)
+	}
+	if a.GoType != "" {
+		override, ok := w.override(a.GoType)
+		if !ok {
+			return p, fmt.Errorf("overlay: unknown Go type %s", a.GoType)
+		}
+		switch {
+		case ct.Pointers >= 1 && (a.Dir == symbols.Out || array):
+			p.typ = gotype{expr: "*" + override.expr, size: 8, align: 8, kind: kindPointer}
+		default:
+			p.typ = override
+			isPointer = false
+		}
+	}
+	elem := strings.TrimPrefix(p.typ.expr, "*")
+	switch {
+	case !isPointer:
+		p.role = roleValue
+		if p.typ.kind == kindStruct {
+			p.role = roleStruct
+		}
+	case a.Text > 0:
+		if ct.Base != "char" || ct.Pointers != 1 {
+			return p, fmt.Errorf("a text buffer must be char *, not %s", a.Type)
+		}
+		p.role = roleText
+	case a.Fixed > 0:
+		p.role, p.typ.expr = rolePointer, fmt.Sprintf("*[%d]%s", a.Fixed, elem)
+	case array:
+		p.role = roleSlice
+		switch {
+		case p.typ.expr == "unsafe.Pointer":
+			p.typ = gotype{expr: "byte", size: 1}
+		default:
+			p.typ = gotype{expr: elem, size: w.elemSize(ct, a)}
+		}
+	case a.Dir == symbols.Out && ct.Base == "char" && ct.Pointers == 2:
+		p.role, p.typ = roleOutStr, gotype{expr: "string"}
+	case a.Dir == symbols.Out && p.typ.expr != "unsafe.Pointer" && !(ct.Base == "char" && ct.Pointers == 1):
+		p.role, p.typ = roleOut, gotype{expr: elem, size: w.elemSize(ct, a)}
+	case ct.Base == "char" && ct.Const && ct.Pointers == 1:
+		p.role, p.typ = roleString, gotype{expr: "string"}
+	default:
+		p.role = rolePointer
+	}
+	return p, nil
+}
+
+func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) int {
+	if a.GoType != "" || ct.Pointers > 1 {
+		return 8
+	}
+	t, err := w.base(ct.Base, false)
+	if err != nil {
+		return 1
+	}
+	return t.size
+}
+
+func (w *lowering) override(name string) (gotype, bool) {
+	switch name {
+	case "uintptr", "uint64":
+		return gotype{expr: name, size: 8, align: 8}, true
+	case "unsafe.Pointer":
+		return gotype{expr: name, size: 8, align: 8, kind: kindPointer, pointer: true}, true
+	}
+	for _, t := range slices.Concat(w.handles, w.scalars) {
+		if t.name == name {
+			return gotype{expr: name, size: 8, align: 8}, true
+		}
+	}
+	for _, e := range w.enums {
+		if e.name == name {
+			return gotype{expr: name, size: 4, align: 4}, true
+		}
+	}
+	if name == "DevicePtr" { // a package without an address type of its own gets one
+		return gotype{expr: name, size: 8, align: 8}, true
+	}
+	return gotype{}, false
+}
+
+// counts joins arrays and text buffers with the parameters that count them.
+func (w *lowering) counts(f *function) error {
+	for i := range f.params {
+		a := f.params[i].c
+		if a.Len == "" {
+			continue
+		}
+		name, byPointer := strings.CutPrefix(a.Len, "*")
+		j := slices.IndexFunc(f.params, func(p param) bool { return p.c.Name == name })
+		if j < 0 {
+			return fmt.Errorf("parameter %s: no parameter %s to count it", a.Name, name)
+		}
+		n := &f.params[j]
+		f.params[i].len = j
+		switch {
+		case n.len >= 0 && (n.role == roleCount || n.role == roleCountOut):
+			continue // several arrays share a count: the first one gives it
+		case byPointer:
+			if n.role != roleOut && n.role != rolePointer {
+				return fmt.Errorf("parameter %s counts %s by pointer but is %s", name, a.Name, n.c.Type)
+			}
+			n.role, n.len = roleCountOut, i
+			if e, ok := strings.CutPrefix(n.typ.expr, "*"); ok {
+				n.typ = gotype{expr: e, size: 8}
+			}
+		default:
+			if n.role != roleValue || n.typ.kind != kindInt {
+				return fmt.Errorf("parameter %s counts %s but is %s", name, a.Name, n.c.Type)
+			}
+			n.role, n.len = roleCount, i
+		}
+	}
+	return nil
+}
+
+func distinct(params []param) error {
+	seen := map[string]bool{}
+	for _, p := range params {
+		if seen[p.name] {
+			return fmt.Errorf("two parameters called %s in Go", p.name)
+		}
+		seen[p.name] = true
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package gen
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A namer makes Go names from C names by rule. Exceptions stand in the overlay, each with its reason.
+type namer struct {
+	conf config
+	lib  *symbols.Library
+	used map[string]bool // overlay entries that were asked for
+}
+
+// exception returns the overlay's name for a C name.
+func (n *namer) exception(cname string) (string, bool) {
+	note, ok := n.lib.NameNote(cname)
+	if ok {
+		n.used[cname] = true
+	}
+	return note.Go, ok
+}
+
+func cut(s string, prefixes []string) string {
+	for _, p := range prefixes {
+		if r, ok := strings.CutPrefix(s, p); ok && r != "" {
+			return r
+		}
+	}
+	return s
+}
+
+// abiNumber is the k of a symbol's _vk, or 1.
+func abiNumber(f *symbols.Func) string {
+	if k, ok := strings.CutPrefix(f.Symbol, f.API+"_v"); ok {
+		return k
+	}
+	return "1"
+}
+
+// function names a method: the plain name for the ABI that the header's plain name means, V and its number for others.
+func (n *namer) function(f *symbols.Func) string {
+	if name, ok := n.exception(f.Symbol); ok {
+		return name
+	}
+	name := camel(cut(f.API, n.conf.functions))
+	if !f.Current {
+		name += "V" + abiNumber(f)
+	}
+	return name
+}
+
+// typ names a type.
+func (n *namer) typ(cname string) string {
+	if name, ok := n.exception(cname); ok {
+		return name
+	}
+	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
+		return n.typ(cname[:i]) + camel(cname[i+1:])
+	}
+	s := strings.TrimSuffix(cut(cname, n.conf.types), "_t")
+	return camel(s)
+}
+
+// value names an enumerator or a constant.
+func (n *namer) value(cname string) string {
+	if name, ok := n.exception(cname); ok {
+		return name
+	}
+	return camel(cut(cname, n.conf.values))
+}
+
+func (n *namer) field(structName, cname string) string {
+	if name, ok := n.exception(structName + "." + cname); ok {
+		return name
+	}
+	return camel(cname)
+}
+
+// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES.
+var initialisms = map[string]bool{
+	"ABI": true, "API": true, "CPU": true, "CTA": true, "CUDA": true, "D3D": true, "DMA": true, "EGL": true, "ECC": true,
+	"FD": true, "GL": true, "GPU": true, "HIP": true, "ID": true, "IO": true, "IPC": true, "JIT": true, "L2": true, "MPS": true,
+	"NUMA": true, "NVVM": true, "PCI": true, "PTX": true, "RDMA": true, "RGB": true, "SM": true, "SRGB": true, "TCC": true,
+	"UUID": true, "VDPAU": true, "VMM": true, "NVLINK": true, "LTO": true, "OS": true, "P2P": true, "2D": true, "3D": true, "1D": true,
+	"RCCL": true, "MSCCL": true, "AD": true,
+}
+
+var capitals = regexp.MustCompile(`^[A-Z0-9_]+$`)
+
+// camel turns snake_case, CAPITALS and mixedCase into an exported Go name.
+func camel(s string) string {
+	var b strings.Builder
+	shout := capitals.MatchString(s)
+	for w := range strings.SplitSeq(s, "_") {
+		if w == "" {
+			continue
+		}
+		switch {
+		case initialisms[strings.ToUpper(w)] && (shout || capitals.MatchString(w)):
+			w = strings.ToUpper(w)
+		case shout || capitals.MatchString(w) && len(w) > 1 && strings.Contains(s, "_"):
+			w = strings.ToLower(w)
+		}
+		if b.Len() > 0 && unicode.IsDigit(rune(w[0])) {
+			last := b.String()[b.Len()-1]
+			if unicode.IsDigit(rune(last)) {
+				b.WriteByte('_') // 8_4 must not become 84
+			}
+		}
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	return b.String()
+}
+
+// goNames are words that a parameter cannot have for its name: Go's own, and what generated code uses.
+var goNames = map[string]string{
+	"type": "typ", "func": "function", "range": "extent", "map": "mapping", "len": "length", "string": "text", "error": "code",
+	"var": "variable", "import": "imported", "package": "pack", "interface": "iface", "select": "choice", "go": "start",
+	"default": "fallback", "chan": "channel", "struct": "structure", "const": "constant", "copy": "copying", "new": "created",
+	"nil": "null", "true": "yes", "false": "no", "cap": "capacity", "any": "value", "min": "minimum", "max": "maximum", "bool": "flag",
+	"l": "list", "f": "function", "dl": "handle", "unsafe": "pointer", "math": "number", "runtime": "run", "frame": "frameArg", "addr": "address",
+	"out": "output", "code": "codeArg", "err": "errArg", "check": "checkArg", "byte": "octet", "uintptr": "word", "append": "more", "close": "end",
+	"runes": "text", "clear": "cleared", "print": "printed", "init": "initial", "main": "mainArg", "real": "re", "imag": "im", "defer": "deferred",
+	"fallthrough": "next", "goto": "jump", "case": "which", "switch": "toggle", "return": "result", "break": "stop", "continue": "go_on", "else": "other", "for": "each", "if": "condition",
+}
+
+// parameter names an argument or a result.
+func parameter(cname string) string {
+	s := camel(cname)
+	i := 0
+	for i < len(s) && s[i] >= 'A' && s[i] <= 'Z' {
+		i++
+	}
+	if i > 1 && i < len(s) {
+		i-- // URLPath: only URL goes down
+	}
+	i = max(i, 1)
+	s = strings.ToLower(s[:i]) + s[i:]
+	if other, ok := goNames[s]; ok {
+		return other
+	}
+	return s
+}
+
+// unused returns the exceptions that no rule asked for.
+func (n *namer) unused() error {
+	for _, note := range n.lib.Overlay.Names {
+		if !n.used[note.Name] {
+			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.conf.pkg, note.Name, note.Go)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package symbols
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A checker collects what is wrong.
+type checker struct {
+	file string
+	errs []error
+}
+
+func (c *checker) add(record, field, format string, args ...any) {
+	if len(c.errs) < 50 { // the first fifty show the pattern
+		c.errs = append(c.errs, &Error{c.file, record, field, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *checker) err() error { return errors.Join(c.errs...) }
+
+func checkTable(file string, t *Table) error {
+	c := &checker{file: file}
+	if t.Library == "" {
+		c.add("table", "library", "is empty")
+	}
+	for _, h := range t.Headers {
+		if len(h.SHA256) != 64 || strings.Trim(h.SHA256, "0123456789abcdef") != "" {
+			c.add("header "+h.Name, "sha256", "%q is no SHA-256 sum in lower-case hexadecimal", h.SHA256)
+		}
+	}
+	types := c.types(t)
+	known := func(record, field, ctype string) {
+		ct, err := ParseType(ctype)
+		if err != nil {
+			c.add(record, field, "%v", err)
+		} else if !types[ct.Base] && !isBuiltin(ct.Base) {
+			c.add(record, field, "type %q is not in the table", ct.Base)
+		}
+	}
+	for _, a := range t.Aliases {
+		known("alias "+a.Name, "type", a.Type)
+	}
+	for _, s := range t.Scalars {
+		if !isBuiltin(s.Type) {
+			c.add("scalar "+s.Name, "type", "%q is no arithmetic type", s.Type)
+		}
+	}
+	for _, s := range t.Structs {
+		c.layout(&s)
+		for _, f := range s.Fields {
+			known("struct "+s.Name, f.Name, f.Type)
+		}
+	}
+	for _, cb := range t.Callbacks {
+		known("callback "+cb.Name, "result", cb.Result)
+		c.params("callback "+cb.Name, cb.Params, known)
+	}
+	seen := map[string]bool{}
+	current := map[string]string{}
+	for _, f := range t.Functions {
+		record := "function " + f.Symbol
+		switch {
+		case f.Symbol == "":
+			c.add(record, "symbol", "is empty")
+		case seen[f.Symbol]:
+			c.add(record, "symbol", "stands twice in the table")
+		case f.API == "":
+			c.add(record, "api", "is empty")
+		}
+		seen[f.Symbol] = true
+		_ = current
+		known(record, "result", f.Result)
+		c.params(record, f.Params, known)
+	}
+	return c.err()
+}
+
+func (c *checker) params(record string, params []Param, known func(record, field, ctype string)) {
+	names := map[string]bool{}
+	for i, p := range params {
+		switch {
+		case p.Name == "":
+			c.add(record, fmt.Sprintf("parameter %d", i), "has no name")
+		case names[p.Name]:
+			c.add(record, p.Name, "two parameters have this name")
+		case !knownDir(p.Dir):
+			c.add(record, p.Name, "direction %q is not one of in, out, inout", p.Dir)
+		}
+		names[p.Name] = true
+		known(record, p.Name, p.Type)
+	}
+}
+
+// types collects the names of the table's types, each of which must stand once.
+func (c *checker) types(t *Table) map[string]bool {
+	types := map[string]bool{}
+	add := func(kind, name string) {
+		if types[name] && name != "" {
+			c.add(kind+" "+name, "name", "another type has this name")
+		}
+		types[name] = true
+	}
+	for _, h := range t.Handles {
+		add("handle", h.Name)
+	}
+	for _, s := range t.Scalars {
+		add("scalar", s.Name)
+	}
+	for _, a := range t.Aliases {
+		add("alias", a.Name)
+	}
+	for _, e := range t.Enums {
+		if e.Name != "" {
+			add("enum", e.Name)
+		}
+	}
+	for _, s := range t.Structs {
+		add("struct", s.Name)
+	}
+	for _, cb := range t.Callbacks {
+		add("callback", cb.Name)
+	}
+	return types
+}
+
+// layout checks that fields lie inside their struct, on their alignment, in order and without overlap.
+func (c *checker) layout(s *Struct) {
+	record := "struct " + s.Name
+	if s.Size <= 0 || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
+		c.add(record, "size", "%d bytes aligned to %d cannot be", s.Size, s.Align)
+		return
+	}
+	end := 0
+	for _, f := range s.Fields {
+		switch {
+		case f.Name == "":
+			c.add(record, "name", "a field at offset %d has none", f.Offset)
+		case f.Size <= 0 || f.Offset < 0 || f.Offset > s.Size-f.Size:
+			c.add(record, f.Name, "%d bytes at offset %d do not fit into %d", f.Size, f.Offset, s.Size)
+		case s.Union && f.Offset != 0:
+			c.add(record, f.Name, "lies at offset %d of a union", f.Offset)
+		case f.Bits < 0 || f.BitOffset < 0 || f.Bits > 0 && f.Bits+f.BitOffset > 8*f.Size:
+			c.add(record, f.Name, "%d bits at bit %d do not fit into %d bytes", f.Bits, f.BitOffset, f.Size)
+		case !s.Union && f.Bits == 0 && f.Offset < end:
+			c.add(record, f.Name, "offset %d overlaps what ends at %d", f.Offset, end)
+		}
+		if f.Bits == 0 {
+			end = max(end, f.Offset+f.Size)
+		}
+	}
+}
+
+func checkOverlay(file string, t *Table, o *Overlay) error {
+	c := &checker{file: file}
+	functions := map[string][]Function{} // by symbol and by API name
+	typed := map[string]bool{}
+	for _, f := range t.Functions {
+		functions[f.Symbol] = append(functions[f.Symbol], f)
+		if f.API != f.Symbol {
+			functions[f.API] = append(functions[f.API], f)
+		}
+	}
+	ignore := &checker{}
+	for name := range ignore.types(t) {
+		typed[name] = true
+	}
+	values := map[string]bool{}
+	for _, e := range t.Enums {
+		for _, v := range e.Values {
+			values[v.Name] = true
+		}
+	}
+	for _, k := range t.Constants {
+		values[k.Name] = true
+	}
+	fields := map[string]bool{}
+	for _, s := range t.Structs {
+		for _, f := range s.Fields {
+			fields[s.Name+"."+f.Name] = true
+		}
+	}
+	c.sets(t, o)
+	once := func(kind string, seen map[string]bool, name string) {
+		if seen[name] {
+			c.add(kind+" "+name, "name", "has two entries")
+		}
+		seen[name] = true
+	}
+	seen := map[string]bool{}
+	for _, n := range o.Functions {
+		once("function", seen, n.Name)
+		c.reason("function "+n.Name, n.Reason)
+		if functions[n.Name] == nil {
+			c.add("function "+n.Name, "name", "the table has no such function; remove the entry or correct it")
+		}
+	}
+	seen = map[string]bool{}
+	for _, n := range o.Params {
+		once("param", seen, n.Name)
+		c.reason("param "+n.Name, n.Reason)
+		c.param(n, functions)
+	}
+	seen = map[string]bool{}
+	for _, n := range o.Types {
+		once("type", seen, n.Name)
+		c.reason("type "+n.Name, n.Reason)
+		if !typed[n.Name] && !isForeign(t, n.Name) {
+			c.add("type "+n.Name, "name", "the table has no such type")
+		}
+		if !slices.Contains([]string{"result", "address", "handle", "struct"}, n.Kind) {
+			c.add("type "+n.Name, "kind", "%q is not one of result, address, handle, struct", n.Kind)
+		}
+	}
+	seen = map[string]bool{}
+	for _, n := range o.Names {
+		once("name", seen, n.Name)
+		c.reason("name "+n.Name, n.Reason)
+		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] && !isForeign(t, n.Name) {
+			c.add("name "+n.Name, "name", "the table has no such function, type, value or field")
+		}
+		if n.Go == "" || n.Go[0] < 'A' || n.Go[0] > 'Z' {
+			c.add("name "+n.Name, "go", "%q is no exported Go name", n.Go)
+		}
+	}
+	seen = map[string]bool{}
+	for _, n := range o.Docs {
+		once("doc", seen, n.Name)
+		if functions[n.Name] == nil && !typed[n.Name] && !isForeign(t, n.Name) {
+			c.add("doc "+n.Name, "name", "the table has no such function or type")
+		}
+		if n.Text == "" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
+			c.add("doc "+n.Name, "text", "must be one line, not empty and without a full stop")
+		}
+	}
+	return c.err()
+}
+
+// isForeign reports whether a type is used in the table but declared by another library's headers.
+func isForeign(t *Table, name string) bool {
+	uses := func(params []Param) bool {
+		return slices.ContainsFunc(params, func(p Param) bool {
+			ct, err := ParseType(p.Type)
+			return err == nil && ct.Base == name
+		})
+	}
+	return slices.ContainsFunc(t.Functions, func(f Function) bool { return uses(f.Params) })
+}
+
+func (c *checker) reason(record, reason string) {
+	if strings.TrimSpace(reason) == "" {
+		c.add(record, "reason", "is empty; every entry of an overlay says why it is there")
+	}
+}
+
+func (c *checker) sets(t *Table, o *Overlay) {
+	if len(o.Sets) == 0 {
+		c.add("sets", "", "there must be one at least, the required core")
+		return
+	}
+	names := map[string]bool{}
+	for _, s := range o.Sets {
+		record := "set " + s.Name
+		if s.Name == "" || names[s.Name] {
+			c.add(record, "name", "is empty or taken")
+		}
+		names[s.Name] = true
+		if s.Since.IsZero() {
+			c.add(record, "since", "is empty")
+		}
+		for _, p := range s.Match {
+			if _, err := path.Match(p, ""); err != nil {
+				c.add(record, "match", "%q: %v", p, err)
+				continue
+			}
+			one := SetNote{Match: []string{p}}
+			if !slices.ContainsFunc(t.Functions, func(f Function) bool { return one.matches(&Func{Function: f}) }) {
+				c.add(record, "match", "%q matches no function", p)
+			}
+		}
+	}
+	for _, f := range t.Functions {
+		if !slices.ContainsFunc(o.Sets, func(s SetNote) bool { return s.matches(&Func{Function: f}) }) {
+			c.add("sets", "", "function %s is in none", f.Symbol)
+		}
+	}
+}
+
+// param checks a parameter's note against every ABI that it is about.
+func (c *checker) param(n ParamNote, functions map[string][]Function) {
+	record := "param " + n.Name
+	fname, pname, ok := strings.Cut(n.Name, ".")
+	if !ok || functions[fname] == nil {
+		c.add(record, "name", "must be function.parameter, and the table must have the function")
+		return
+	}
+	if !knownDir(n.Dir) {
+		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
+	}
+	found := false
+	for _, f := range functions[fname] {
+		has := func(name string) bool {
+			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == name })
+		}
+		if !has(pname) {
+			continue
+		}
+		found = true
+		if n.Len != "" && !has(strings.TrimPrefix(n.Len, "*")) {
+			c.add(record, "len", "%s has no parameter %q", f.Symbol, strings.TrimPrefix(n.Len, "*"))
+		}
+	}
+	if !found {
+		c.add(record, "name", "no ABI of %s has a parameter %s", fname, pname)
+	}
+	if n.Text < 0 || n.Fixed < 0 || n.Text > 0 && n.Len == "" {
+		c.add(record, "text", "a text buffer needs its length parameter in len")
+	}
+}

@@ -1,0 +1,76 @@
+package symbols
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A CType is a C type taken apart: a base type, how many pointers lead to it, and the dimensions of an array.
+type CType struct {
+	Base     string // "unsigned int", "CUstream", "CUgraphNodeParams.anon1"
+	Const    bool   // the base is const
+	Pointers int
+	Dims     []int // of an array of all that, outermost first
+}
+
+// ParseType reads a type as a table spells it.
+func ParseType(s string) (CType, error) {
+	var t CType
+	rest := s
+	for strings.HasSuffix(rest, "]") {
+		i := strings.LastIndexByte(rest, '[')
+		if i < 0 {
+			return t, fmt.Errorf("type %q: unbalanced bracket", s)
+		}
+		n, err := strconv.Atoi(rest[i+1 : len(rest)-1])
+		if err != nil || n < 0 {
+			return t, fmt.Errorf("type %q: bad array length", s)
+		}
+		t.Dims = append([]int{n}, t.Dims...)
+		rest = rest[:i]
+	}
+	for {
+		rest = strings.TrimSpace(rest)
+		if !strings.HasSuffix(rest, "*") {
+			break
+		}
+		t.Pointers++
+		rest = rest[:len(rest)-1]
+	}
+	if r, ok := strings.CutPrefix(rest, "const "); ok {
+		t.Const, rest = true, r
+	}
+	for _, r := range rest {
+		if !(r == '_' || r == '.' || r == ' ' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return t, fmt.Errorf("type %q: cannot read %q", s, rest)
+		}
+	}
+	if rest == "" {
+		return t, fmt.Errorf("type %q has no base", s)
+	}
+	t.Base = rest
+	return t, nil
+}
+
+// builtins are C's own types: size in bytes on LP64, and the Go type of the same shape.
+var builtins = map[string]struct {
+	size int
+	goes string
+}{
+	"void": {0, ""}, "bool": {1, "bool"}, "char": {1, "byte"}, "signed char": {1, "int8"}, "unsigned char": {1, "uint8"},
+	"short": {2, "int16"}, "unsigned short": {2, "uint16"}, "int": {4, "int32"}, "unsigned int": {4, "uint32"},
+	"long": {8, "int64"}, "unsigned long": {8, "uint64"}, "long long": {8, "int64"}, "unsigned long long": {8, "uint64"},
+	"float": {4, "float32"}, "double": {8, "float64"}, "size_t": {8, "uint64"},
+	"int8_t": {1, "int8"}, "uint8_t": {1, "uint8"}, "int16_t": {2, "int16"}, "uint16_t": {2, "uint16"},
+	"int32_t": {4, "int32"}, "uint32_t": {4, "uint32"}, "int64_t": {8, "int64"}, "uint64_t": {8, "uint64"},
+	"intptr_t": {8, "int64"}, "uintptr_t": {8, "uint64"},
+}
+
+func isBuiltin(name string) bool { _, ok := builtins[name]; return ok }
+
+// Builtin returns the size in bytes of one of C's own types and the Go type of the same shape.
+func Builtin(name string) (size int, goType string, ok bool) {
+	b, ok := builtins[name]
+	return b.size, b.goes, ok
+}

@@ -1,0 +1,172 @@
+package symbols
+
+import (
+	"path"
+	"slices"
+)
+
+// A Library is a table joined with its overlay and checked: what the generator and the symbol browser work from.
+// It is immutable once loaded.
+type Library struct {
+	*Table
+	Overlay *Overlay
+	Sets    []Set  // sets and their continuations; Sets[0] is the required core
+	Funcs   []Func // the functions that are bound, in the order of the table
+	Skipped []Func // the functions that are not, with the reason in Note
+
+	docs  map[string]string
+	types map[string]TypeNote
+	names map[string]NameNote
+}
+
+// A Set is a set of functions that come together.
+type Set struct {
+	Name  string
+	Since Version
+	Doc   string
+}
+
+// A Func is one ABI of a function with all that is known of it.
+type Func struct {
+	Function
+	Set       int    // index in Library.Sets
+	Doc       string // summary: a phrase that goes on after the name
+	Callback  bool   // may call back into the program before it returns
+	Registers bool   // registers a function that later calls may run before they return
+	Note      string // why it is flagged or skipped
+	Args      []Arg
+}
+
+// An Arg is a parameter joined with its note.
+type Arg struct {
+	Param
+	Len    string // counting parameter; "*name" where it is a pointer that the library updates
+	Slice  bool   // array of a length that no parameter tells
+	Fixed  int    // array of this length
+	Text   int    // text buffer of this size
+	GoType string // Go type against the rules
+}
+
+// TypeNote returns what the overlay says of a type.
+func (l *Library) TypeNote(name string) (TypeNote, bool) {
+	n, ok := l.types[name]
+	return n, ok
+}
+
+// NameNote returns the Go name that the overlay gives a C name.
+func (l *Library) NameNote(name string) (NameNote, bool) {
+	n, ok := l.names[name]
+	return n, ok
+}
+
+// TypeDoc returns the summary of a type, or "".
+func (l *Library) TypeDoc(name string) string { return l.docs[name] }
+
+// Lookup returns every ABI of the function that a C name means, whether it is an API name or an exported symbol.
+// The result is nil if the library has no such function.
+func (l *Library) Lookup(cname string) []Func {
+	api := cname
+	for _, f := range slices.Concat(l.Funcs, l.Skipped) {
+		if f.Symbol == cname {
+			api = f.API
+		}
+	}
+	var out []Func
+	for _, f := range slices.Concat(l.Funcs, l.Skipped) {
+		if f.API == api || f.Symbol == cname {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// join builds the functions from the table and the overlay; the overlay has been checked.
+func join(t *Table, o *Overlay) *Library {
+	l := &Library{Table: t, Overlay: o, docs: map[string]string{}, types: map[string]TypeNote{}, names: map[string]NameNote{}}
+	for _, d := range o.Docs {
+		l.docs[d.Name] = d.Text
+	}
+	for _, n := range o.Types {
+		l.types[n.Name] = n
+	}
+	for _, n := range o.Names {
+		l.names[n.Name] = n
+	}
+	notes := map[string]FunctionNote{}
+	for _, n := range o.Functions {
+		notes[n.Name] = n
+	}
+	params := map[string]ParamNote{}
+	for _, n := range o.Params {
+		params[n.Name] = n
+	}
+	for _, s := range o.Sets {
+		l.Sets = append(l.Sets, Set{Name: s.Name, Since: s.Since, Doc: s.Doc})
+	}
+	for _, f := range t.Functions {
+		g := Func{Function: f}
+		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note has the last word
+			if n, ok := notes[name]; ok {
+				if !n.Since.IsZero() {
+					g.Since = n.Since
+				}
+				g.Callback, g.Registers, g.Note = n.Callback, n.Registers, n.Reason
+			}
+			if d := l.docs[name]; d != "" {
+				g.Doc = d
+			}
+		}
+		for _, p := range f.Params {
+			a := Arg{Param: p}
+			for _, name := range []string{f.API, f.Symbol} {
+				if n, ok := params[name+"."+p.Name]; ok {
+					a.apply(n)
+				}
+			}
+			g.Args = append(g.Args, a)
+		}
+		if notes[f.Symbol].Skip || notes[f.API].Skip {
+			l.Skipped = append(l.Skipped, g)
+			continue
+		}
+		g.Set = l.setFor(&g)
+		l.Funcs = append(l.Funcs, g)
+	}
+	return l
+}
+
+func (a *Arg) apply(n ParamNote) {
+	if n.Dir != "" {
+		a.Dir = n.Dir
+	}
+	if n.Null != nil {
+		a.Null = *n.Null
+	}
+	a.Len, a.Slice, a.Fixed, a.Text, a.GoType = n.Len, n.Slice, n.Fixed, n.Text, n.Type
+}
+
+// setFor finds a function's set, and makes the continuation where the function came later than the set did.
+func (l *Library) setFor(f *Func) int {
+	i := slices.IndexFunc(l.Overlay.Sets, func(s SetNote) bool { return s.matches(f) })
+	s := l.Overlay.Sets[i]
+	if i == 0 || f.Since.Compare(s.Since) <= 0 {
+		return i
+	}
+	name := s.Name + "-" + f.Since.String()
+	if j := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name }); j >= 0 {
+		return j
+	}
+	l.Sets = append(l.Sets, Set{Name: name, Since: f.Since, Doc: s.Doc + ": what came with " + f.Since.String()})
+	return len(l.Sets) - 1
+}
+
+func (s *SetNote) matches(f *Func) bool {
+	return slices.ContainsFunc(s.Match, func(pattern string) bool {
+		for _, name := range []string{f.Symbol, f.API} {
+			if ok, _ := path.Match(pattern, name); ok { // patterns were checked on loading
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,68 @@
+package symbols
+
+// An Overlay is what the headers of a library cannot say, kept by hand. Every entry has its reason, and an entry that
+// names nothing in the table is an error, so that none outlives its cause.
+type Overlay struct {
+	Sets      []SetNote      `json:"sets"`
+	Functions []FunctionNote `json:"functions"`
+	Params    []ParamNote    `json:"params"`
+	Types     []TypeNote     `json:"types"`
+	Names     []NameNote     `json:"names"`
+	Docs      []DocNote      `json:"docs"`
+}
+
+// A SetNote is a set of symbols that come together. The first set of a library is its required core. A function belongs
+// to the first set with a pattern that matches its API name or its symbol; where it came later than the set, it belongs to
+// the set's continuation, named after both: "graphs-12.3".
+type SetNote struct {
+	Name  string   `json:"name"`
+	Since Version  `json:"since"`
+	Doc   string   `json:"doc"`
+	Match []string `json:"match"` // path.Match patterns
+}
+
+// A FunctionNote corrects or completes one function: by symbol, or by API name for all its ABIs.
+type FunctionNote struct {
+	Name      string  `json:"name"`
+	Since     Version `json:"since,omitzero"`
+	Callback  bool    `json:"callback,omitempty"`  // may call back into the program before it returns
+	Registers bool    `json:"registers,omitempty"` // registers a function that any later call may run before it returns
+	Skip      bool    `json:"skip,omitempty"`      // not bound
+	Reason    string  `json:"reason"`
+}
+
+// A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
+// that have such a parameter.
+type ParamNote struct {
+	Name   string `json:"name"`
+	Dir    Dir    `json:"dir,omitempty"`
+	Null   *bool  `json:"null,omitempty"`
+	Len    string `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
+	Slice  bool   `json:"slice,omitempty"` // an array whose length no parameter tells
+	Fixed  int    `json:"fixed,omitempty"` // an array of this many elements
+	Text   int    `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
+	Type   string `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
+	Reason string `json:"reason"`
+}
+
+// A TypeNote says what a type is where its C declaration says too little.
+type TypeNote struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle"
+	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
+	Reason string `json:"reason"`
+}
+
+// A NameNote gives a C name (function symbol, type, enumerator, constant or "struct.field") its Go name against the rules.
+type NameNote struct {
+	Name   string `json:"name"`
+	Go     string `json:"go"`
+	Reason string `json:"reason"`
+}
+
+// A DocNote is the one-line summary of a function (by API name or symbol) or a type, in our words: a phrase that goes on
+// after "StreamCreate ", such as "makes a stream in the calling thread's current context".
+type DocNote struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}

@@ -1,0 +1,135 @@
+// Package symbols holds what the GPU libraries export: one table a library, extracted from its C headers by
+// tools/extract and never edited by hand, and beside it a small overlay, kept by hand, for what headers cannot say.
+//
+// A table is data. Every record is one line of JSON, so that a refresh reads as a diff. [Load] decodes a table, joins it
+// with its overlay, checks both and answers look-ups by C name; its errors name the file, the record and the field.
+package symbols
+
+// A Table is what one library's headers declare, on the LP64 platforms (Linux on amd64 and arm64).
+type Table struct {
+	Library   string     `json:"library"` // short name: "cuda", "nccl", "hip"
+	Version   Version    `json:"version"` // of the newest header read
+	Headers   []Header   `json:"headers"`
+	Handles   []Handle   `json:"handles"`
+	Scalars   []Scalar   `json:"scalars"`
+	Aliases   []Alias    `json:"aliases"`
+	Enums     []Enum     `json:"enums"`
+	Structs   []Struct   `json:"structs"`
+	Callbacks []Callback `json:"callbacks"`
+	Constants []Constant `json:"constants"`
+	Functions []Function `json:"functions"`
+}
+
+// A Header names one file that a table was extracted from, so that whoever has the file can check the table.
+type Header struct {
+	Name    string  `json:"name"`
+	Version Version `json:"version"`
+	SHA256  string  `json:"sha256"`
+}
+
+// A Handle is an opaque pointer type: typedef struct Tag *Name.
+type Handle struct {
+	Name  string  `json:"name"`
+	Tag   string  `json:"tag"`
+	Since Version `json:"since,omitzero"`
+}
+
+// A Scalar is a typedef of an arithmetic type, such as CUdeviceptr.
+type Scalar struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type"` // C arithmetic type
+	Since Version `json:"since,omitzero"`
+}
+
+// An Alias is a second name of a type that the table holds under its first.
+type Alias struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// An Enum is an enumeration. Open sets of bits are enumerations too in C; the values tell.
+type Enum struct {
+	Name   string      `json:"name"`          // typedef name, or the tag where there is none
+	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
+	Signed bool        `json:"signed,omitempty"`
+	Since  Version     `json:"since,omitzero"`
+	Values []EnumValue `json:"values"`
+}
+
+// An EnumValue is one enumerator.
+type EnumValue struct {
+	Name  string  `json:"name"`
+	Value int64   `json:"value"`
+	Since Version `json:"since,omitzero"`
+}
+
+// A Struct is a structure or a union with its layout in bytes.
+type Struct struct {
+	Name   string  `json:"name"`
+	Tag    string  `json:"tag,omitempty"`
+	Union  bool    `json:"union,omitempty"`
+	Size   int     `json:"size"`
+	Align  int     `json:"align"`
+	Since  Version `json:"since,omitzero"`
+	Fields []Field `json:"fields"`
+}
+
+// A Field is one member. An anonymous member has the name that the extractor gave it and Anonymous set: C reaches
+// through it without a name.
+type Field struct {
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	Offset    int    `json:"offset"`
+	Size      int    `json:"size"`
+	Bits      int    `json:"bits,omitempty"` // width, where the field is a bit-field
+	BitOffset int    `json:"bit,omitempty"`  // first bit within the unit at Offset
+	Anonymous bool   `json:"anonymous,omitempty"`
+}
+
+// A Callback is a function type that the library calls through a pointer.
+type Callback struct {
+	Name   string  `json:"name"`
+	Result string  `json:"result"`
+	Params []Param `json:"params"`
+	Since  Version `json:"since,omitzero"`
+}
+
+// A Constant is an object-like macro with a value.
+type Constant struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type"` // "int", "uint", "float", "string" or "pointer" (an address that is a constant)
+	Value string  `json:"value"`
+	Since Version `json:"since,omitzero"`
+}
+
+// Dir is the direction of a parameter: which side writes what it points to.
+type Dir string
+
+// The directions. Arguments passed by value are always In.
+const (
+	In    Dir = "in"
+	Out   Dir = "out"
+	InOut Dir = "inout"
+)
+
+// A Function is one ABI of one function: an exported symbol. A versioned function has several records with one API name.
+type Function struct {
+	Symbol     string   `json:"symbol"`         // exported name, what dlsym takes
+	API        string   `json:"api"`            // the name that the header lets programs use
+	Since      Version  `json:"since,omitzero"` // release that brought this ABI
+	Result     string   `json:"result"`         // C type
+	Params     []Param  `json:"params"`
+	Current    bool     `json:"current,omitempty"` // the header's plain name means this ABI
+	Deprecated bool     `json:"deprecated,omitempty"`
+	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI; recorded, not bound
+	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
+}
+
+// A Param is a parameter of a function or of a callback.
+type Param struct {
+	Name string `json:"name"`
+	Type string `json:"type"`           // C type, qualifiers in front: "const char *"
+	Dir  Dir    `json:"dir,omitempty"`  // empty means In
+	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
+	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
+}

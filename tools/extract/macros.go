@@ -1,0 +1,87 @@
+package main
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modernc.org/cc/v4"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// macros records object-like macros: names given for other names, and constants.
+func (w *walker) macros(ast *cc.AST) {
+	names := slices.Sorted(maps.Keys(ast.Macros))
+	slices.SortStableFunc(names, func(a, b string) int { // source order, since a map has none
+		pa, pb := ast.Macros[a].Position(), ast.Macros[b].Position()
+		if pa.Filename != pb.Filename {
+			return strings.Compare(pa.Filename, pb.Filename)
+		}
+		return pa.Line - pb.Line
+	})
+	for _, name := range names {
+		m := ast.Macros[name]
+		if m.IsFnLike || !w.keep(path.Clean(m.Position().Filename)) || strings.HasPrefix(name, "_") {
+			continue
+		}
+		text := ""
+		for _, t := range m.ReplacementList() {
+			text += t.SrcStr()
+		}
+		text = strings.TrimSpace(text)
+		if isIdentifier(text) {
+			w.out.alias[name] = text
+			if _, ok := integer(m.Value()); !ok {
+				continue
+			}
+		}
+		c := symbols.Constant{Name: name}
+		switch v := m.Value().(type) {
+		case cc.Int64Value:
+			c.Type, c.Value = "int", strconv.FormatInt(int64(v), 10)
+		case cc.UInt64Value:
+			c.Type, c.Value = "uint", strconv.FormatUint(uint64(v), 10)
+			if m.Type() != nil && m.Type().Kind() == cc.Ptr {
+				c.Type = "pointer"
+			}
+		case cc.Float64Value:
+			c.Type, c.Value = "float", strconv.FormatFloat(float64(v), 'g', -1, 64)
+		case cc.StringValue:
+			c.Type, c.Value = "string", strings.TrimRight(string(v), "\x00")
+		default:
+			n, ok := castToPointer(text)
+			if !ok {
+				continue
+			}
+			c.Type, c.Value = "pointer", n
+		}
+		w.out.table.Constants = append(w.out.table.Constants, c)
+	}
+}
+
+// castToPointer reads ((CUstream)0x1) and ((void*)0x00): an address that is a constant, which C's constant
+// expressions do not cover.
+func castToPointer(text string) (string, bool) {
+	text = strings.Trim(text, "()")
+	_, n, ok := strings.Cut(text, ")")
+	if !ok {
+		return "", false
+	}
+	v, err := strconv.ParseUint(strings.Trim(n, "() "), 0, 64)
+	if err != nil {
+		return "", false
+	}
+	return strconv.FormatUint(v, 10), true
+}
+
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		if !(r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || i > 0 && r >= '0' && r <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}

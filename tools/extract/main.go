@@ -1,0 +1,115 @@
+// Command extract reads the C headers of a GPU library and writes its symbol table.
+//
+//	extract cuda -headers DIR [-o FILE]
+//	extract nccl -headers DIR [-rccl DIR] [-o FILE]
+//	extract hip  -headers DIR,DIR,... [-library FILE] [-o FILE]
+//	extract diff OLD NEW
+//
+// DIR holds cuda.h and cudaTypedefs.h, nccl.h, or the folder hip; HIP's releases are given newest first, and the library
+// is a libamdhip64.so whose ELF version nodes date its functions. Extraction is hermetic: it runs no compiler and reads
+// no header of the machine's own, so that the same headers give the same table everywhere. Without -o the table goes to
+// standard output. diff prints what a new table adds, removes and changes.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "extract:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: extract cuda|nccl|hip -headers DIR[,DIR...] [-rccl DIR] [-library FILE] [-o FILE], or extract diff OLD NEW")
+
+func run(args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	if args[0] == "diff" {
+		if len(args) != 3 {
+			return errUsage
+		}
+		return diffFiles(stdout, args[1], args[2])
+	}
+	flags := flag.NewFlagSet("extract "+args[0], flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	rccl := flags.String("rccl", "", "`folder` with RCCL's nccl.h")
+	library := flags.String("library", "", "shared `library` whose version nodes date the functions (HIP)")
+	out := flags.String("o", "", "`file` to write")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if *headers == "" || flags.NArg() > 0 {
+		return errUsage
+	}
+	dirs := strings.Split(*headers, ",")
+	report := func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }
+	var t *symbols.Table
+	var err error
+	switch args[0] {
+	case "cuda":
+		t, err = cudaTable(os.DirFS(dirs[0]))
+	case "nccl":
+		var r fs.FS
+		if *rccl != "" {
+			r = os.DirFS(*rccl)
+		}
+		t, err = ncclTable(os.DirFS(dirs[0]), r)
+	case "hip":
+		releases := make([]fs.FS, len(dirs))
+		for i, d := range dirs {
+			releases[i] = os.DirFS(d)
+		}
+		var lib io.ReaderAt
+		if *library != "" {
+			f, err := os.Open(*library)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			lib = f
+		}
+		t, err = hipTable(releases, lib, report)
+	default:
+		return errUsage
+	}
+	if err != nil {
+		return err
+	}
+	text, err := symbols.Encode(t)
+	if err != nil {
+		return err
+	}
+	if *out == "" {
+		_, err = stdout.Write(text)
+		return err
+	}
+	return os.WriteFile(*out, text, 0o644)
+}
+
+func hashes(files fs.FS, v symbols.Version, names ...string) ([]symbols.Header, error) {
+	var out []symbols.Header
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		out = append(out, symbols.Header{Name: name, Version: v, SHA256: hex.EncodeToString(sum[:])})
+	}
+	return out, nil
+}

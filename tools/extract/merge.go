@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// mergeEnums adds to t the enumerations and enumerators that only older has. since tells when a record of older was
+// seen, and report gets every enumerator whose number changed: t's wins.
+func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(string)) {
+	index := map[string]int{}
+	for i, e := range t.Enums {
+		index[e.Name] = i
+	}
+	for _, o := range older.Enums {
+		i, ok := index[o.Name]
+		if !ok {
+			o.Since = since
+			t.Enums = append(t.Enums, o)
+			continue
+		}
+		e := &t.Enums[i]
+		for _, v := range o.Values {
+			j := slices.IndexFunc(e.Values, func(x symbols.EnumValue) bool { return x.Name == v.Name })
+			switch {
+			case j < 0 && o.Name != "":
+				v.Since = since
+				e.Values = append(e.Values, v)
+			case j >= 0 && e.Values[j].Value != v.Value && report != nil:
+				report(fmt.Sprintf("enumerator %s.%s was %d and is %d", o.Name, v.Name, v.Value, e.Values[j].Value))
+			case j >= 0 && !since.IsZero():
+				e.Values[j].Since = since
+			}
+		}
+		if !since.IsZero() {
+			e.Since = since
+		}
+	}
+}
+
+// mergeTypes adds to t the handles, scalars, aliases, structs, callbacks and constants that only older has. A name that t
+// has as another kind of type stands as t has it: a struct that was visible once and is opaque now is a handle.
+func mergeTypes(t, older *symbols.Table, since symbols.Version) {
+	kind := map[string]string{}
+	for _, h := range t.Handles {
+		kind[h.Name], kind[h.Tag] = "handle", "handle"
+	}
+	for _, s := range t.Scalars {
+		kind[s.Name] = "scalar"
+	}
+	for _, s := range t.Structs {
+		kind[s.Name] = "struct"
+	}
+	for _, a := range t.Aliases {
+		kind[a.Name] = "alias"
+	}
+	u := merger{kind, since}
+	t.Handles = union(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version) { return h.Name, &h.Since })
+	t.Scalars = union(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version) { return s.Name, &s.Since })
+	t.Structs = union(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version) { return s.Name, &s.Since })
+	t.Callbacks = union(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version) { return c.Name, &c.Since })
+	t.Constants = union(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version) { return c.Name, &c.Since })
+	t.Aliases = union(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version) { return a.Name, nil })
+}
+
+type merger struct {
+	kind  map[string]string // what the newer table has a name as
+	since symbols.Version
+}
+
+func union[T any](u merger, kind string, newer, older []T, key func(*T) (string, *symbols.Version)) []T {
+	have := map[string]int{}
+	for i := range newer {
+		name, _ := key(&newer[i])
+		have[name] = i
+	}
+	for _, o := range older {
+		name, _ := key(&o)
+		if k := u.kind[name]; k != "" && k != kind {
+			continue
+		}
+		i, ok := have[name]
+		if !ok {
+			i = len(newer)
+			newer = append(newer, o)
+		}
+		if _, v := key(&newer[i]); v != nil && !u.since.IsZero() {
+			*v = u.since
+		}
+	}
+	return newer
+}
+
+// fromTheStart clears the since-version of types and constants that the oldest release read already has: it says only
+// how far back the extraction looked.
+func fromTheStart(t *symbols.Table, oldest symbols.Version) {
+	clear := func(v *symbols.Version) {
+		if *v == oldest {
+			*v = symbols.Version{}
+		}
+	}
+	for i := range t.Handles {
+		clear(&t.Handles[i].Since)
+	}
+	for i := range t.Scalars {
+		clear(&t.Scalars[i].Since)
+	}
+	for i := range t.Structs {
+		clear(&t.Structs[i].Since)
+	}
+	for i := range t.Callbacks {
+		clear(&t.Callbacks[i].Since)
+	}
+	for i := range t.Constants {
+		clear(&t.Constants[i].Since)
+	}
+	for i := range t.Enums {
+		clear(&t.Enums[i].Since)
+		for j := range t.Enums[i].Values {
+			clear(&t.Enums[i].Values[j].Since)
+		}
+	}
+}
