@@ -51,10 +51,21 @@ func (w *lowering) namedTypes() {
 		w.incomplete[h.Tag] = true
 		w.types[h.Name] = gotype{expr: t.name, size: 8, align: 8}
 	}
+	for _, a := range w.lib.Aliases { // pointers that the overlay declares opaque
+		if n, ok := w.lib.TypeNote(a.Name); ok && n.Kind == "handle" {
+			t := namedType{a.Name, w.names.typ(a.Name), "uintptr", w.lib.TypeDoc(a.Name)}
+			w.handles = append(w.handles, t)
+			w.types[a.Name] = gotype{expr: t.name, size: 8, align: 8}
+		}
+	}
 	for _, s := range w.lib.Scalars {
 		size, under, ok := symbols.Builtin(s.Type)
 		if !ok || size == 0 {
 			w.fail(s.Name, "no Go type for %s", s.Type)
+			continue
+		}
+		if n, ok := w.lib.TypeNote(s.Name); ok && n.Kind == "number" {
+			w.types[s.Name] = gotype{expr: under, size: size, align: size}
 			continue
 		}
 		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
@@ -84,7 +95,16 @@ func (w *lowering) enumerations() {
 }
 
 func (w *lowering) constants() {
+	enumerators := map[string]bool{}
+	for _, e := range w.enums {
+		for _, v := range e.values {
+			enumerators[v.cname] = true
+		}
+	}
 	for _, c := range w.lib.Constants {
+		if enumerators[c.Name] {
+			continue // an enumerator in one release of the headers and a macro for it in another
+		}
 		k := constant{cname: c.Name, name: w.names.value(c.Name), lit: c.Value}
 		switch c.Type {
 		case "int", "uint", "float":
@@ -110,6 +130,9 @@ func (w *lowering) aliases() {
 	for pending := w.lib.Aliases; len(pending) > 0; {
 		var later []symbols.Alias
 		for _, a := range pending {
+			if _, done := w.types[a.Name]; done {
+				continue
+			}
 			if t, ok := w.resolveAlias(a.Type); ok {
 				w.addAlias(a, t)
 			} else {

@@ -64,7 +64,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
-		out.fast = out.fast && code == "w"
+		out.fast = out.fast && code == "w" && p.role != roleText && p.role != roleOutStr // these are never hot
 		out.sig += code
 		words++
 		out.params = append(out.params, p)
@@ -135,8 +135,13 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	switch {
 	case !isPointer:
 		p.role = roleValue
-		if p.typ.kind == kindStruct {
+		switch p.typ.kind {
+		case kindStruct:
 			p.role = roleStruct
+		case kindPointer:
+			p.role = rolePointer // a typedef that hides a pointer
+		case kindArray:
+			return p, fmt.Errorf("array by value")
 		}
 	case a.Text > 0:
 		if ct.Base != "char" || ct.Pointers != 1 {

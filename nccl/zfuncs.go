@@ -340,7 +340,7 @@ func (l *Library) GetLastError(comm Comm) (text string, err error) {
 
 // ResetDebugInit makes the library read its debug settings again; it no longer does anything.
 //
-// C: ncclResetDebugInit, since NCCL 2.24.3, set debug-2.24.3.
+// C: ncclResetDebugInit, since NCCL 2.24.3, set debug.
 //
 // Deprecated: the library's header marks ncclResetDebugInit as deprecated.
 func (l *Library) ResetDebugInit() (err error) {

@@ -21,7 +21,7 @@ var symbols = [...]dl.Symbol{
 	{Name: "ncclCommInitRankScalable", Since: 22304, Set: 9, Sig: "wwwwww"},
 	{Name: "ncclGetErrorString", Since: 2305, Set: 0, Sig: "w"},
 	{Name: "ncclGetLastError", Since: 21304, Set: 4, Sig: "w"},
-	{Name: "ncclResetDebugInit", Since: 22403, Set: 16, Sig: ""},
+	{Name: "ncclResetDebugInit", Since: 22403, Set: 13, Sig: ""},
 	{Name: "ncclCommGetAsyncError", Since: 2402, Set: 1, Sig: "ww"},
 	{Name: "ncclCommCount", Since: 2305, Set: 0, Sig: "ww"},
 	{Name: "ncclCommCuDevice", Since: 2305, Set: 0, Sig: "ww"},
@@ -47,10 +47,10 @@ var symbols = [...]dl.Symbol{
 	{Name: "ncclGroupEnd", Since: 2305, Set: 0, Sig: ""},
 	{Name: "ncclGroupSimulateEnd", Since: 22203, Set: 8, Sig: "w"},
 	{Name: "ncclAllToAll", Since: 2706, Set: 14, Sig: "wwwwww"},
-	{Name: "ncclAllToAllv", Since: 2708, Set: 17, Sig: "wwwwwwwww"},
-	{Name: "mscclLoadAlgo", Since: 21505, Set: 18, Sig: "www"},
-	{Name: "mscclRunAlgo", Since: 21505, Set: 18, Sig: "wwwwwwwwwwwwww"},
-	{Name: "mscclUnloadAlgo", Since: 21505, Set: 18, Sig: "w"},
+	{Name: "ncclAllToAllv", Since: 2708, Set: 16, Sig: "wwwwwwwww"},
+	{Name: "mscclLoadAlgo", Since: 21505, Set: 17, Sig: "www"},
+	{Name: "mscclRunAlgo", Since: 21505, Set: 17, Sig: "wwwwwwwwwwwwww"},
+	{Name: "mscclUnloadAlgo", Since: 21505, Set: 17, Sig: "w"},
 }
 
 // sets are the symbol sets; the first is required.
@@ -68,10 +68,9 @@ var sets = [...]dl.Set{
 	{Name: "shrink", Doc: "Communicators without the ranks that failed.", Since: 22703},
 	{Name: "windows", Doc: "Buffers that all ranks register together.", Since: 22703},
 	{Name: "all-to-all", Doc: "All-to-all, gather and scatter as collectives of their own.", Since: 22803},
-	{Name: "debug", Doc: "Diagnostics.", Since: 2305},
+	{Name: "debug", Doc: "Diagnostics.", Since: 22403},
 	{Name: "rccl", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.", Since: 2706},
 	{Name: "runtime", Doc: "The rest: an older form of broadcast.", Since: 2305},
-	{Name: "debug-2.24.3", Doc: "Diagnostics.: what came with 2.24.3", Since: 22403},
 	{Name: "rccl-2.7.8", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.: what came with 2.7.8", Since: 2708},
 	{Name: "rccl-2.15.5", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.: what came with 2.15.5", Since: 21505},
 }

@@ -60,7 +60,6 @@ func checkTable(file string, t *Table) error {
 		c.params("callback "+cb.Name, cb.Params, known)
 	}
 	seen := map[string]bool{}
-	current := map[string]string{}
 	for _, f := range t.Functions {
 		record := "function " + f.Symbol
 		switch {
@@ -72,7 +71,6 @@ func checkTable(file string, t *Table) error {
 			c.add(record, "api", "is empty")
 		}
 		seen[f.Symbol] = true
-		_ = current
 		known(record, "result", f.Result)
 		c.params(record, f.Params, known)
 	}
@@ -211,8 +209,8 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		if !typed[n.Name] && !isForeign(t, n.Name) {
 			c.add("type "+n.Name, "name", "the table has no such type")
 		}
-		if !slices.Contains([]string{"result", "address", "handle", "struct"}, n.Kind) {
-			c.add("type "+n.Name, "kind", "%q is not one of result, address, handle, struct", n.Kind)
+		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
+			c.add("type "+n.Name, "kind", "%q is not one of result, address, handle, struct, number", n.Kind)
 		}
 	}
 	seen = map[string]bool{}
@@ -277,13 +275,13 @@ func (c *checker) sets(t *Table, o *Overlay) {
 				continue
 			}
 			one := SetNote{Match: []string{p}}
-			if !slices.ContainsFunc(t.Functions, func(f Function) bool { return one.matches(&Func{Function: f}) }) {
+			if !slices.ContainsFunc(t.Functions, func(f Function) bool { return one.matches(f.Symbol, f.API) }) {
 				c.add(record, "match", "%q matches no function", p)
 			}
 		}
 	}
 	for _, f := range t.Functions {
-		if !slices.ContainsFunc(o.Sets, func(s SetNote) bool { return s.matches(&Func{Function: f}) }) {
+		if setOf(o.Sets, &Func{Function: f}) < 0 {
 			c.add("sets", "", "function %s is in none", f.Symbol)
 		}
 	}

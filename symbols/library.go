@@ -147,7 +147,7 @@ func (a *Arg) apply(n ParamNote) {
 
 // setFor finds a function's set, and makes the continuation where the function came later than the set did.
 func (l *Library) setFor(f *Func) int {
-	i := slices.IndexFunc(l.Overlay.Sets, func(s SetNote) bool { return s.matches(f) })
+	i := setOf(l.Overlay.Sets, f)
 	s := l.Overlay.Sets[i]
 	if i == 0 || f.Since.Compare(s.Since) <= 0 {
 		return i
@@ -160,9 +160,20 @@ func (l *Library) setFor(f *Func) int {
 	return len(l.Sets) - 1
 }
 
-func (s *SetNote) matches(f *Func) bool {
+// setOf finds the first set that a function belongs to, or -1. The core goes by symbols alone, so that it cannot take in a
+// newer ABI of the same name.
+func setOf(sets []SetNote, f *Func) int {
+	return slices.IndexFunc(sets, func(s SetNote) bool {
+		if s.Name == sets[0].Name {
+			return s.matches(f.Symbol)
+		}
+		return s.matches(f.Symbol, f.API)
+	})
+}
+
+func (s *SetNote) matches(names ...string) bool {
 	return slices.ContainsFunc(s.Match, func(pattern string) bool {
-		for _, name := range []string{f.Symbol, f.API} {
+		for _, name := range names {
 			if ok, _ := path.Match(pattern, name); ok { // patterns were checked on loading
 				return true
 			}

@@ -11,8 +11,8 @@ type Overlay struct {
 	Docs      []DocNote      `json:"docs"`
 }
 
-// A SetNote is a set of symbols that come together. The first set of a library is its required core. A function belongs
-// to the first set with a pattern that matches its API name or its symbol; where it came later than the set, it belongs to
+// A SetNote is a set of symbols that come together. The first set of a library is its required core, whose patterns match
+// symbols. A function belongs to the first set with a pattern that matches its symbol or, but for the core, its API name; where it came later than the set, it belongs to
 // the set's continuation, named after both: "graphs-12.3".
 type SetNote struct {
 	Name  string   `json:"name"`
@@ -48,7 +48,7 @@ type ParamNote struct {
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
 	Name   string `json:"name"`
-	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle"
+	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
 }

@@ -32,6 +32,7 @@ type Handle struct {
 	Name  string  `json:"name"`
 	Tag   string  `json:"tag"`
 	Since Version `json:"since,omitzero"`
+	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 }
 
 // A Scalar is a typedef of an arithmetic type, such as CUdeviceptr.
@@ -39,6 +40,7 @@ type Scalar struct {
 	Name  string  `json:"name"`
 	Type  string  `json:"type"` // C arithmetic type
 	Since Version `json:"since,omitzero"`
+	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 }
 
 // An Alias is a second name of a type that the table holds under its first.
@@ -53,6 +55,7 @@ type Enum struct {
 	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
 	Signed bool        `json:"signed,omitempty"`
 	Since  Version     `json:"since,omitzero"`
+	Until  Version     `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Values []EnumValue `json:"values"`
 }
 
@@ -61,17 +64,20 @@ type EnumValue struct {
 	Name  string  `json:"name"`
 	Value int64   `json:"value"`
 	Since Version `json:"since,omitzero"`
+	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 }
 
 // A Struct is a structure or a union with its layout in bytes.
 type Struct struct {
-	Name   string  `json:"name"`
-	Tag    string  `json:"tag,omitempty"`
-	Union  bool    `json:"union,omitempty"`
-	Size   int     `json:"size"`
-	Align  int     `json:"align"`
-	Since  Version `json:"since,omitzero"`
-	Fields []Field `json:"fields"`
+	Name    string  `json:"name"`
+	Tag     string  `json:"tag,omitempty"`
+	TagOnly bool    `json:"tagOnly,omitempty"` // C knows it as struct Name or union Name only
+	Union   bool    `json:"union,omitempty"`
+	Size    int     `json:"size"`
+	Align   int     `json:"align"`
+	Since   Version `json:"since,omitzero"`
+	Until   Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Fields  []Field `json:"fields"`
 }
 
 // A Field is one member. An anonymous member has the name that the extractor gave it and Anonymous set: C reaches
@@ -92,6 +98,7 @@ type Callback struct {
 	Result string  `json:"result"`
 	Params []Param `json:"params"`
 	Since  Version `json:"since,omitzero"`
+	Until  Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 }
 
 // A Constant is an object-like macro with a value.
@@ -100,6 +107,7 @@ type Constant struct {
 	Type  string  `json:"type"` // "int", "uint", "float", "string" or "pointer" (an address that is a constant)
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
+	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 }
 
 // Dir is the direction of a parameter: which side writes what it points to.
@@ -117,6 +125,7 @@ type Function struct {
 	Symbol     string   `json:"symbol"`         // exported name, what dlsym takes
 	API        string   `json:"api"`            // the name that the header lets programs use
 	Since      Version  `json:"since,omitzero"` // release that brought this ABI
+	Until      Version  `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Result     string   `json:"result"`         // C type
 	Params     []Param  `json:"params"`
 	Current    bool     `json:"current,omitempty"` // the header's plain name means this ABI

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 var hipHeaders = []string{
 	"hip/hip_runtime_api.h", "hip/driver_types.h", "hip/texture_types.h", "hip/surface_types.h", "hip/linker_types.h",
 	"hip/channel_descriptor.h", "hip/amd_detail/amd_channel_descriptor.h", "hip/hip_deprecated.h",
-	"hip/amd_detail/host_defines.h", "hip/amd_detail/amd_hip_runtime_pt_api.h", "hip/hip_ext.h",
+	"hip/amd_detail/host_defines.h", "hip/amd_detail/amd_hip_runtime_pt_api.h", hipInterop,
 }
 
 var hipStubs = map[string]string{
@@ -65,7 +66,7 @@ func hipTable(releases []fs.FS, library io.ReaderAt, report func(string)) (*symb
 		} else {
 			mergeEnums(t, old, v, report)
 			mergeTypes(t, old, v)
-			mergeFunctions(t, old, report)
+			mergeFunctions(t, old, v, report)
 		}
 		t.Headers = append(t.Headers, headers...)
 		for _, f := range old.Functions {
@@ -108,8 +109,13 @@ func parseHIP(files fs.FS) (*header, symbols.Version, error) {
 			keep[name] = true
 		}
 	}
+	stubs := maps.Clone(hipStubs)
+	stubs["hip.h"] = "#include <hip/hip_runtime_api.h>\n"
+	if _, err := fs.Stat(files, hipInterop); err == nil {
+		stubs["hip.h"] += "#include <" + hipInterop + ">\n"
+	}
 	h, err := parse(source{
-		main: "hip/hip_runtime_api.h", files: files, stubs: hipStubs,
+		main: "hip.h", files: files, stubs: stubs,
 		defines: "#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ 1\n" + hipPrelude,
 		keep:    func(f string) bool { return keep[path.Clean(f)] },
 	})
@@ -119,6 +125,9 @@ func parseHIP(files fs.FS) (*header, symbols.Version, error) {
 	v, err := hipVersion(files)
 	return h, v, err
 }
+
+// hipInterop declares the functions for OpenGL, which the runtime's header itself left out after 5.x.
+const hipInterop = "hip/amd_detail/amd_hip_gl_interop.h"
 
 // hipPrelude includes the C headers that HIP's own rely on their including file to have read.
 const hipPrelude = "#include <stddef.h>\n#include <stdint.h>\n#include <stdbool.h>\n"
@@ -172,11 +181,12 @@ func hipFunctions(h *header) []symbols.Function {
 
 // mergeFunctions adds the functions that only an older release has; a signature that changed is reported, and the
 // newest stands, unless the symbol itself differs.
-func mergeFunctions(t, older *symbols.Table, report func(string)) {
+func mergeFunctions(t, older *symbols.Table, v symbols.Version, report func(string)) {
 	for _, o := range older.Functions {
 		i := slices.IndexFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == o.Symbol })
 		if i < 0 {
 			o.Current = !slices.ContainsFunc(t.Functions, func(f symbols.Function) bool { return f.API == o.API })
+			o.Until = v
 			t.Functions = append(t.Functions, o)
 			continue
 		}

@@ -17,7 +17,7 @@ func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(stri
 	for _, o := range older.Enums {
 		i, ok := index[o.Name]
 		if !ok {
-			o.Since = since
+			o.Since, o.Until = since, since
 			t.Enums = append(t.Enums, o)
 			continue
 		}
@@ -26,7 +26,7 @@ func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(stri
 			j := slices.IndexFunc(e.Values, func(x symbols.EnumValue) bool { return x.Name == v.Name })
 			switch {
 			case j < 0 && o.Name != "":
-				v.Since = since
+				v.Since, v.Until = since, since
 				e.Values = append(e.Values, v)
 			case j >= 0 && e.Values[j].Value != v.Value && report != nil:
 				report(fmt.Sprintf("enumerator %s.%s was %d and is %d", o.Name, v.Name, v.Value, e.Values[j].Value))
@@ -57,12 +57,22 @@ func mergeTypes(t, older *symbols.Table, since symbols.Version) {
 		kind[a.Name] = "alias"
 	}
 	u := merger{kind, since}
-	t.Handles = union(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version) { return h.Name, &h.Since })
-	t.Scalars = union(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version) { return s.Name, &s.Since })
-	t.Structs = union(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version) { return s.Name, &s.Since })
-	t.Callbacks = union(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version) { return c.Name, &c.Since })
-	t.Constants = union(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version) { return c.Name, &c.Since })
-	t.Aliases = union(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version) { return a.Name, nil })
+	t.Handles = union(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
+		return h.Name, &h.Since, &h.Until
+	})
+	t.Scalars = union(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
+		return s.Name, &s.Since, &s.Until
+	})
+	t.Structs = union(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version, *symbols.Version) {
+		return s.Name, &s.Since, &s.Until
+	})
+	t.Callbacks = union(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
+		return c.Name, &c.Since, &c.Until
+	})
+	t.Constants = union(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version, *symbols.Version) {
+		return c.Name, &c.Since, &c.Until
+	})
+	t.Aliases = union(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version, *symbols.Version) { return a.Name, nil, nil })
 }
 
 type merger struct {
@@ -70,23 +80,26 @@ type merger struct {
 	since symbols.Version
 }
 
-func union[T any](u merger, kind string, newer, older []T, key func(*T) (string, *symbols.Version)) []T {
+func union[T any](u merger, kind string, newer, older []T, key func(*T) (name string, since, until *symbols.Version)) []T {
 	have := map[string]int{}
 	for i := range newer {
-		name, _ := key(&newer[i])
+		name, _, _ := key(&newer[i])
 		have[name] = i
 	}
 	for _, o := range older {
-		name, _ := key(&o)
+		name, _, until := key(&o)
 		if k := u.kind[name]; k != "" && k != kind {
 			continue
 		}
 		i, ok := have[name]
 		if !ok {
+			if until != nil {
+				*until = u.since
+			}
 			i = len(newer)
 			newer = append(newer, o)
 		}
-		if _, v := key(&newer[i]); v != nil && !u.since.IsZero() {
+		if _, v, _ := key(&newer[i]); v != nil && !u.since.IsZero() {
 			*v = u.since
 		}
 	}

@@ -90,12 +90,13 @@ func parse(s source) (*header, error) {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 	}
-	text, err := fs.ReadFile(s.files, s.main)
+	all := overlayFS{files, s.files}
+	text, err := fs.ReadFile(all, s.main)
 	if err != nil {
 		return nil, err
 	}
 	cfg := &cc.Config{
-		ABI: abi, FS: overlayFS{files, s.files}, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
+		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
 	}
 	ast, err := cc.Translate(cfg, []cc.Source{

@@ -232,7 +232,7 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 		return fmt.Errorf("a struct without tag and typedef")
 	}
 	w.seen[name] = true
-	s := symbols.Struct{Name: name, Tag: otherTag(t, name), Union: union, Size: int(t.Size()), Align: t.Align(), Fields: []symbols.Field{}}
+	s := symbols.Struct{Name: name, Tag: otherTag(t, name), TagOnly: tagOf(t) == name && w.named[name] == "", Union: union, Size: int(t.Size()), Align: t.Align(), Fields: []symbols.Field{}}
 	anonymous := 0
 	for i := range n {
 		f := field(i)
@@ -302,6 +302,11 @@ func (w *walker) spell(t cc.Type) string {
 		if _, ok := x.Elem().(*cc.FunctionType); ok && x.Elem().Typedef() == nil {
 			return "?"
 		}
+		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
+			if h := w.handle(tagOf(st)); h != "" {
+				return h // struct X_st * goes by the handle's name, whichever way the header writes it
+			}
+		}
 		s := w.spell(x.Elem())
 		if !strings.HasSuffix(s, "*") {
 			s += " "
@@ -319,6 +324,16 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// handle gives the first handle type that points to an opaque struct.
+func (w *walker) handle(tag string) string {
+	for _, h := range w.out.table.Handles {
+		if h.Tag == tag {
+			return h.Name
+		}
+	}
+	return ""
 }
 
 // nameOf gives the name of a tagged type's record.
