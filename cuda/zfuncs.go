@@ -664,7 +664,7 @@ func (l *Library) DeviceGetName(dev Device) (name string, err error) {
 	out := new(struct {
 		name [256]byte
 	})
-	res, err := l.Slow(fnDeviceGetName, uintptr(unsafe.Pointer(&out.name)), uintptr(len(name)), uintptr(dev))
+	res, err := l.Slow(fnDeviceGetName, uintptr(unsafe.Pointer(&out.name)), 256, uintptr(dev))
 	return dl.Text(out.name[:]), check(res, err)
 }
 
@@ -3466,7 +3466,7 @@ func (l *Library) DeviceGetPCIBusId(dev Device) (pciBusId string, err error) {
 	out := new(struct {
 		pciBusId [32]byte
 	})
-	res, err := l.Slow(fnDeviceGetPCIBusId, uintptr(unsafe.Pointer(&out.pciBusId)), uintptr(len(pciBusId)), uintptr(dev))
+	res, err := l.Slow(fnDeviceGetPCIBusId, uintptr(unsafe.Pointer(&out.pciBusId)), 32, uintptr(dev))
 	return dl.Text(out.pciBusId[:]), check(res, err)
 }
 
@@ -8132,7 +8132,7 @@ func (l *Library) FuncLoad(function Function) (err error) {
 // LaunchKernel launches a kernel in a stream.
 //
 // C: cuLaunchKernel, since CUDA 4.0, set core.
-func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer, extra []unsafe.Pointer) (err error) {
+func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	addr := dl.Load(&l.fns[fnLaunchKernel])
 	if addr == 0 {
 		res, err := l.Slow(fnLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
@@ -8150,7 +8150,7 @@ func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint
 		a7  uintptr
 		a8  uintptr
 		a9  *unsafe.Pointer
-		a10 *unsafe.Pointer
+		a10 *uintptr
 	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
 	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
@@ -8161,7 +8161,7 @@ func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint
 // LaunchKernelEx launches a kernel with attributes.
 //
 // C: cuLaunchKernelEx, since CUDA 11.6, set launch-attributes.
-func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernelParams []unsafe.Pointer, extra []unsafe.Pointer) (err error) {
+func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	addr := dl.Load(&l.fns[fnLaunchKernelEx])
 	if addr == 0 {
 		res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
@@ -8172,7 +8172,7 @@ func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernel
 		a0 *LaunchConfig
 		a1 uintptr
 		a2 *unsafe.Pointer
-		a3 *unsafe.Pointer
+		a3 *uintptr
 	}{dl.Frame{Fn: addr}, config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()

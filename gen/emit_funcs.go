@@ -179,6 +179,8 @@ func frameWord(fn function, a param) *Statement {
 // plainWord writes a word that is no pointer.
 func plainWord(fn function, a param) *Statement {
 	switch {
+	case a.role == roleCount && fn.params[a.len].role == roleText:
+		return Lit(fn.params[a.len].c.Text)
 	case a.role == roleCount:
 		return Uintptr().Call(Len(Id(fn.params[a.len].name)))
 	case a.role == roleStruct: // of 8 bytes

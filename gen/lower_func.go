@@ -226,9 +226,11 @@ func (w *lowering) counts(f *function) error {
 				return fmt.Errorf("parameter %s counts %s by pointer but is %s", name, a.Name, n.c.Type)
 			}
 			n.role, n.len = roleCountOut, i
-			if e, ok := strings.CutPrefix(n.typ.expr, "*"); ok {
-				n.typ = gotype{expr: e, size: 8}
+			ct, err := symbols.ParseType(n.c.Type)
+			if err != nil {
+				return err
 			}
+			n.typ = gotype{expr: strings.TrimPrefix(n.typ.expr, "*"), size: w.elemSize(ct, n.c)}
 		default:
 			if n.role != roleValue || n.typ.kind != kindInt {
 				return fmt.Errorf("parameter %s counts %s but is %s", name, a.Name, n.c.Type)

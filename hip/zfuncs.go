@@ -566,7 +566,7 @@ func (l *Library) DeviceGetName(device Device) (name string, err error) {
 	out := new(struct {
 		name [256]byte
 	})
-	res, err := l.Slow(fnDeviceGetName, uintptr(unsafe.Pointer(&out.name)), uintptr(len(name)), uintptr(device))
+	res, err := l.Slow(fnDeviceGetName, uintptr(unsafe.Pointer(&out.name)), 256, uintptr(device))
 	return dl.Text(out.name[:]), check(res, err)
 }
 
@@ -625,7 +625,7 @@ func (l *Library) DeviceGetPCIBusId(device int32) (pciBusId string, err error) {
 	out := new(struct {
 		pciBusId [32]byte
 	})
-	res, err := l.Slow(fnDeviceGetPCIBusId, uintptr(unsafe.Pointer(&out.pciBusId)), uintptr(len(pciBusId)), uintptr(device))
+	res, err := l.Slow(fnDeviceGetPCIBusId, uintptr(unsafe.Pointer(&out.pciBusId)), 32, uintptr(device))
 	return dl.Text(out.pciBusId[:]), check(res, err)
 }
 
@@ -5348,7 +5348,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 // ModuleLoadDataEx loads device code from memory, with options for the compiler.
 //
 // C: hipModuleLoadDataEx, since HIP 4.2, set modules.
-func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []unsafe.Pointer) (module Module, err error) {
+func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
 		return module, &dl.LengthError{
 			A:        "options",
@@ -5372,7 +5372,7 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 *JitOption
-		a4 *unsafe.Pointer
+		a4 *uintptr
 	}{dl.Frame{Fn: addr}, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
@@ -5383,7 +5383,7 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 // LinkAddData adds device code in memory to a link.
 //
 // C: hipLinkAddData, since HIP 6.4, set linker. An empty name passes NULL.
-func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Pointer, size uint64, name string, options []JitOption, optionValues []unsafe.Pointer) (err error) {
+func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Pointer, size uint64, name string, options []JitOption, optionValues []uintptr) (err error) {
 	nameC, err := dl.OptionalCString(name)
 	if err != nil {
 		return err
@@ -5411,7 +5411,7 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 		a4 *byte
 		a5 uintptr
 		a6 *JitOption
-		a7 *unsafe.Pointer
+		a7 *uintptr
 	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
@@ -5422,7 +5422,7 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 // LinkAddFile adds a file of device code to a link.
 //
 // C: hipLinkAddFile, since HIP 6.4, set linker.
-func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []unsafe.Pointer) (err error) {
+func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, options []JitOption, optionValues []uintptr) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
 		return err
@@ -5448,7 +5448,7 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 		a2 *byte
 		a3 uintptr
 		a4 *JitOption
-		a5 *unsafe.Pointer
+		a5 *uintptr
 	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
@@ -5484,7 +5484,7 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 // LinkCreate begins a link of device code.
 //
 // C: hipLinkCreate, since HIP 6.4, set linker.
-func (l *Library) LinkCreate(options []JitOption, optionValues []unsafe.Pointer) (stateOut LinkState, err error) {
+func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{
 			A:        "options",
@@ -5506,7 +5506,7 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []unsafe.Pointer)
 		dl.Frame
 		a0 uintptr
 		a1 *JitOption
-		a2 *unsafe.Pointer
+		a2 *uintptr
 		a3 *LinkState
 	}{dl.Frame{Fn: addr}, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut}
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
@@ -5537,7 +5537,7 @@ func (l *Library) LinkDestroy(state LinkState) (err error) {
 // ModuleLaunchKernel enqueues a kernel in a stream.
 //
 // C: hipModuleLaunchKernel, since HIP 4.2, set core.
-func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer, extra []unsafe.Pointer) (err error) {
+func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
 	addr := dl.Load(&l.fns[fnModuleLaunchKernel])
 	if addr == 0 {
 		res, err := l.Slow(fnModuleLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
@@ -5555,7 +5555,7 @@ func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDim
 		a7  uintptr
 		a8  uintptr
 		a9  *unsafe.Pointer
-		a10 *unsafe.Pointer
+		a10 *uintptr
 	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
 	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()

@@ -71,8 +71,8 @@ var sets = [...]dl.Set{
 	{Name: "debug", Doc: "Diagnostics.", Since: 22403},
 	{Name: "rccl", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.", Since: 2706},
 	{Name: "runtime", Doc: "The rest: an older form of broadcast.", Since: 2305},
-	{Name: "rccl-2.7.8", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.: what came with 2.7.8", Since: 2708},
-	{Name: "rccl-2.15.5", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them.: what came with 2.15.5", Since: 21505},
+	{Name: "rccl-2.7.8", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them: what came with 2.7.8", Since: 2708},
+	{Name: "rccl-2.15.5", Doc: "Collectives that RCCL has under names of its own; NCCL exports none of them: what came with 2.15.5", Since: 21505},
 }
 
 // tableVersion is the release that the bindings were generated from.

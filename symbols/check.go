@@ -3,8 +3,11 @@ package symbols
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +30,9 @@ func checkTable(file string, t *Table) error {
 	if t.Library == "" {
 		c.add("table", "library", "is empty")
 	}
+	if t.Version.IsZero() {
+		c.add("table", "version", "is empty")
+	}
 	for _, h := range t.Headers {
 		if len(h.SHA256) != 64 || strings.Trim(h.SHA256, "0123456789abcdef") != "" {
 			c.add("header "+h.Name, "sha256", "%q is no SHA-256 sum in lower-case hexadecimal", h.SHA256)
@@ -39,6 +45,8 @@ func checkTable(file string, t *Table) error {
 			c.add(record, field, "%v", err)
 		} else if !types[ct.Base] && !isBuiltin(ct.Base) {
 			c.add(record, field, "type %q is not in the table", ct.Base)
+		} else if ct.Base == "void" && ct.Pointers == 0 && (field != "result" || len(ct.Dims) > 0) {
+			c.add(record, field, "is void")
 		}
 	}
 	for _, a := range t.Aliases {
@@ -49,17 +57,21 @@ func checkTable(file string, t *Table) error {
 			c.add("scalar "+s.Name, "type", "%q is no arithmetic type", s.Type)
 		}
 	}
+	c.values(t)
 	for _, s := range t.Structs {
 		c.layout(&s)
+		c.span("struct "+s.Name, s.Since, s.Until)
 		for _, f := range s.Fields {
 			known("struct "+s.Name, f.Name, f.Type)
 		}
 	}
+	c.sizes(t)
 	for _, cb := range t.Callbacks {
 		known("callback "+cb.Name, "result", cb.Result)
 		c.params("callback "+cb.Name, cb.Params, known)
 	}
 	seen := map[string]bool{}
+	current := map[string]string{} // by API name, the symbol that the plain name means
 	for _, f := range t.Functions {
 		record := "function " + f.Symbol
 		switch {
@@ -67,10 +79,20 @@ func checkTable(file string, t *Table) error {
 			c.add(record, "symbol", "is empty")
 		case seen[f.Symbol]:
 			c.add(record, "symbol", "stands twice in the table")
+		case !isName(f.Symbol):
+			c.add(record, "symbol", "is no C name")
 		case f.API == "":
 			c.add(record, "api", "is empty")
+		case !isName(f.API):
+			c.add(record, "api", "%q is no C name", f.API)
+		case f.Current && current[f.API] != "":
+			c.add(record, "current", "%s means %s already", f.API, current[f.API])
 		}
 		seen[f.Symbol] = true
+		if f.Current {
+			current[f.API] = f.Symbol
+		}
+		c.span(record, f.Since, f.Until)
 		known(record, "result", f.Result)
 		c.params(record, f.Params, known)
 	}
@@ -83,6 +105,8 @@ func (c *checker) params(record string, params []Param, known func(record, field
 		switch {
 		case p.Name == "":
 			c.add(record, fmt.Sprintf("parameter %d", i), "has no name")
+		case !isName(p.Name):
+			c.add(record, p.Name, "is no C name")
 		case names[p.Name]:
 			c.add(record, p.Name, "two parameters have this name")
 		case !knownDir(p.Dir):
@@ -97,8 +121,13 @@ func (c *checker) params(record string, params []Param, known func(record, field
 func (c *checker) types(t *Table) map[string]bool {
 	types := map[string]bool{}
 	add := func(kind, name string) {
-		if types[name] && name != "" {
+		switch {
+		case types[name]:
 			c.add(kind+" "+name, "name", "another type has this name")
+		case isBuiltin(name):
+			c.add(kind+" "+name, "name", "C has a type of this name")
+		case slices.ContainsFunc(strings.Split(name, "."), func(s string) bool { return !isName(s) }):
+			c.add(kind+" "+name, "name", "is no C name")
 		}
 		types[name] = true
 	}
@@ -128,28 +157,205 @@ func (c *checker) types(t *Table) map[string]bool {
 // layout checks that fields lie inside their struct, on their alignment, in order and without overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
-	if s.Size <= 0 || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
+	if s.Size <= 0 || s.Size > maxElements || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
 		c.add(record, "size", "%d bytes aligned to %d cannot be", s.Size, s.Align)
 		return
 	}
-	end := 0
+	end := 0  // of the fields so far, bit-fields aside
+	bits := 0 // of the bit-fields so far, from the start of the struct
+	names := map[string]bool{}
 	for _, f := range s.Fields {
 		switch {
 		case f.Name == "":
 			c.add(record, "name", "a field at offset %d has none", f.Offset)
+		case !isName(f.Name):
+			c.add(record, f.Name, "is no C name")
+		case names[f.Name]:
+			c.add(record, f.Name, "two fields have this name")
 		case f.Size <= 0 || f.Offset < 0 || f.Offset > s.Size-f.Size:
 			c.add(record, f.Name, "%d bytes at offset %d do not fit into %d", f.Size, f.Offset, s.Size)
 		case s.Union && f.Offset != 0:
 			c.add(record, f.Name, "lies at offset %d of a union", f.Offset)
-		case f.Bits < 0 || f.BitOffset < 0 || f.Bits > 0 && f.Bits+f.BitOffset > 8*f.Size:
+		case f.Bits < 0 || f.BitOffset < 0 || f.Bits == 0 && f.BitOffset > 0 || f.BitOffset > 8*f.Size || f.Bits > 8*f.Size-f.BitOffset:
 			c.add(record, f.Name, "%d bits at bit %d do not fit into %d bytes", f.Bits, f.BitOffset, f.Size)
-		case !s.Union && f.Bits == 0 && f.Offset < end:
+		case !s.Union && f.Offset < end && f.Bits == 0:
 			c.add(record, f.Name, "offset %d overlaps what ends at %d", f.Offset, end)
+		case !s.Union && 8*f.Offset+f.BitOffset < max(8*end, bits):
+			c.add(record, f.Name, "bit %d at offset %d overlaps what stands before it", f.BitOffset, f.Offset)
+		case f.Bits > 0:
+			bits = 8*f.Offset + f.BitOffset + f.Bits
+		default:
+			end = f.Offset + f.Size
 		}
-		if f.Bits == 0 {
-			end = max(end, f.Offset+f.Size)
+		names[f.Name] = true
+	}
+}
+
+// values checks enumerators and constants: C has one name space for each.
+func (c *checker) values(t *Table) {
+	enums, owner := map[string]bool{}, map[string]string{}
+	for _, e := range t.Enums {
+		enums[e.Name] = e.Name != ""
+		for _, v := range e.Values {
+			switch o, twice := owner[v.Name]; {
+			case !isName(v.Name):
+				c.add("enum "+e.Name, v.Name, "is no C name")
+			case twice:
+				c.add("enum "+e.Name, v.Name, "enum %s has this enumerator too", o)
+			}
+			owner[v.Name] = e.Name
 		}
 	}
+	seen := map[string]bool{}
+	for _, k := range t.Constants {
+		record := "constant " + k.Name
+		if !isName(k.Name) {
+			c.add(record, "name", "is no C name")
+		}
+		if seen[k.Name] {
+			c.add(record, "name", "stands twice in the table")
+		}
+		seen[k.Name] = true
+		var err error
+		switch k.Type {
+		case "string":
+		case "uint", "pointer":
+			_, err = strconv.ParseUint(k.Value, 10, 64)
+		case "float":
+			_, err = strconv.ParseFloat(k.Value, 64)
+		default:
+			if k.Type != "int" && !enums[k.Type] {
+				c.add(record, "type", "%q is not one of int, uint, float, string, pointer, nor an enumeration", k.Type)
+				continue
+			}
+			_, err = strconv.ParseInt(k.Value, 10, 64)
+		}
+		if err != nil {
+			c.add(record, "value", "%q does not read as %s", k.Value, k.Type)
+		}
+	}
+}
+
+// sizes checks that no type leads back to itself other than through a pointer, and that each field is as large as its
+// type: what the generator lays out must be what the library sees.
+func (c *checker) sizes(t *Table) {
+	aliases, holds := map[string][]string{}, map[string][]string{} // what a name stands for, what a value contains
+	for _, a := range t.Aliases {
+		if ct, err := ParseType(a.Type); err == nil {
+			aliases[a.Name] = []string{ct.Base}
+			if ct.Pointers == 0 {
+				holds[a.Name] = []string{ct.Base}
+			}
+		}
+	}
+	for _, s := range t.Structs {
+		for _, f := range s.Fields {
+			if ct, err := ParseType(f.Type); err == nil && ct.Pointers == 0 {
+				holds[s.Name] = append(holds[s.Name], ct.Base)
+			}
+		}
+	}
+	if name := cycle(aliases); name != "" {
+		c.add("alias "+name, "type", "leads back to itself")
+		return
+	}
+	if name := cycle(holds); name != "" {
+		c.add("struct "+name, "fields", "contains itself")
+		return
+	}
+	size := map[string]int64{}
+	for name, b := range builtins {
+		size[name] = int64(b.size)
+	}
+	for _, h := range t.Handles {
+		size[h.Name] = 8
+	}
+	for _, cb := range t.Callbacks {
+		size[cb.Name] = 8
+	}
+	for _, s := range t.Scalars {
+		size[s.Name] = size[s.Type]
+	}
+	for _, s := range t.Structs {
+		size[s.Name] = int64(s.Size)
+	}
+	for _, e := range t.Enums {
+		size[e.Name] = 4
+		if slices.ContainsFunc(e.Values, func(v EnumValue) bool { return v.Value > math.MaxUint32 || v.Value < math.MinInt32 }) {
+			size[e.Name] = 8
+		}
+	}
+	of := func(ctype string) int64 {
+		n := int64(1)
+		for {
+			ct, err := ParseType(ctype)
+			if err != nil {
+				return 0 // said already
+			}
+			for _, d := range ct.Dims {
+				if n *= int64(d); n > maxElements {
+					return n
+				}
+			}
+			if ct.Pointers > 0 {
+				return 8 * n
+			}
+			next, ok := aliases[ct.Base]
+			if !ok {
+				return n * size[ct.Base]
+			}
+			ctype = next[0]
+		}
+	}
+	for _, s := range t.Structs {
+		for _, f := range s.Fields {
+			if n := of(f.Type); n != 0 && n != int64(f.Size) {
+				c.add("struct "+s.Name, f.Name, "has %d bytes, and its type %s has %d", f.Size, f.Type, n)
+			}
+		}
+	}
+}
+
+// cycle returns a name from which edges lead back to it, the first in the alphabet, or "".
+func cycle(edges map[string][]string) string {
+	const open, done = 1, 2
+	state := map[string]int{}
+	var found string
+	var visit func(name string) bool
+	visit = func(name string) bool {
+		switch state[name] {
+		case open:
+			found = name
+			return true
+		case done:
+			return false
+		}
+		state[name] = open
+		defer func() { state[name] = done }()
+		return slices.ContainsFunc(edges[name], visit)
+	}
+	for _, name := range slices.Sorted(maps.Keys(edges)) {
+		if visit(name) {
+			return found
+		}
+	}
+	return ""
+}
+
+// span checks that a record did not go before it came.
+func (c *checker) span(record string, since, until Version) {
+	if !until.IsZero() && until.Compare(since) < 0 {
+		c.add(record, "until", "%v is before %v, when it came", until, since)
+	}
+}
+
+func isName(s string) bool {
+	for i, r := range s {
+		if !(r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || i > 0 && r >= '0' && r <= '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func checkOverlay(file string, t *Table, o *Overlay) error {
@@ -206,7 +412,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Types {
 		once("type", seen, n.Name)
 		c.reason("type "+n.Name, n.Reason)
-		if !typed[n.Name] && !isForeign(t, n.Name) {
+		if !typed[n.Name] {
 			c.add("type "+n.Name, "name", "the table has no such type")
 		}
 		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
@@ -217,35 +423,24 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Names {
 		once("name", seen, n.Name)
 		c.reason("name "+n.Name, n.Reason)
-		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] && !isForeign(t, n.Name) {
+		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] {
 			c.add("name "+n.Name, "name", "the table has no such function, type, value or field")
 		}
-		if n.Go == "" || n.Go[0] < 'A' || n.Go[0] > 'Z' {
+		if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
 			c.add("name "+n.Name, "go", "%q is no exported Go name", n.Go)
 		}
 	}
 	seen = map[string]bool{}
 	for _, n := range o.Docs {
 		once("doc", seen, n.Name)
-		if functions[n.Name] == nil && !typed[n.Name] && !isForeign(t, n.Name) {
-			c.add("doc "+n.Name, "name", "the table has no such function or type")
+		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] {
+			c.add("doc "+n.Name, "name", "the table has no such function, type or value")
 		}
 		if n.Text == "" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
 			c.add("doc "+n.Name, "text", "must be one line, not empty and without a full stop")
 		}
 	}
 	return c.err()
-}
-
-// isForeign reports whether a type is used in the table but declared by another library's headers.
-func isForeign(t *Table, name string) bool {
-	uses := func(params []Param) bool {
-		return slices.ContainsFunc(params, func(p Param) bool {
-			ct, err := ParseType(p.Type)
-			return err == nil && ct.Base == name
-		})
-	}
-	return slices.ContainsFunc(t.Functions, func(f Function) bool { return uses(f.Params) })
 }
 
 func (c *checker) reason(record, reason string) {
@@ -314,7 +509,13 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 	if !found {
 		c.add(record, "name", "no ABI of %s has a parameter %s", fname, pname)
 	}
-	if n.Text < 0 || n.Fixed < 0 || n.Text > 0 && n.Len == "" {
+	if n.Fixed < 0 {
+		c.add(record, "fixed", "is negative")
+	}
+	if n.Text < 0 || n.Text > 0 && n.Len == "" {
 		c.add(record, "text", "a text buffer needs its length parameter in len")
+	}
+	if n.Len != "" && (n.Slice || n.Fixed != 0) || n.Slice && n.Fixed != 0 {
+		c.add(record, "len", "an array has one of len, slice and fixed")
 	}
 }

@@ -14,20 +14,32 @@ type CType struct {
 	Dims     []int // of an array of all that, outermost first
 }
 
+// No C type of a GPU library comes near these; what goes beyond them is a damaged table.
+const (
+	maxPointers = 8
+	maxDims     = 8
+	maxElements = 1 << 30 // of an array, all dimensions together
+)
+
 // ParseType reads a type as a table spells it.
 func ParseType(s string) (CType, error) {
 	var t CType
 	rest := s
+	elements := 1
 	for strings.HasSuffix(rest, "]") {
 		i := strings.LastIndexByte(rest, '[')
 		if i < 0 {
 			return t, fmt.Errorf("type %q: unbalanced bracket", s)
 		}
-		n, err := strconv.Atoi(rest[i+1 : len(rest)-1])
-		if err != nil || n < 0 {
+		n, err := strconv.ParseUint(rest[i+1:len(rest)-1], 10, 31)
+		if err != nil {
 			return t, fmt.Errorf("type %q: bad array length", s)
 		}
-		t.Dims = append([]int{n}, t.Dims...)
+		if len(t.Dims) == maxDims || int(n) > maxElements/max(elements, 1) {
+			return t, fmt.Errorf("type %q: the array is too large", s)
+		}
+		elements *= max(int(n), 1)
+		t.Dims = append([]int{int(n)}, t.Dims...)
 		rest = rest[:i]
 	}
 	for {
@@ -35,7 +47,9 @@ func ParseType(s string) (CType, error) {
 		if !strings.HasSuffix(rest, "*") {
 			break
 		}
-		t.Pointers++
+		if t.Pointers++; t.Pointers > maxPointers {
+			return t, fmt.Errorf("type %q: too many pointers", s)
+		}
 		rest = rest[:len(rest)-1]
 	}
 	if r, ok := strings.CutPrefix(rest, "const "); ok {

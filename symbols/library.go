@@ -3,6 +3,7 @@ package symbols
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // A Library is a table joined with its overlay and checked: what the generator and the symbol browser work from.
@@ -73,7 +74,7 @@ func (l *Library) Lookup(cname string) []Func {
 	}
 	var out []Func
 	for _, f := range slices.Concat(l.Funcs, l.Skipped) {
-		if f.API == api || f.Symbol == cname {
+		if f.API == api || f.API == cname {
 			out = append(out, f)
 		}
 	}
@@ -142,7 +143,12 @@ func (a *Arg) apply(n ParamNote) {
 	if n.Null != nil {
 		a.Null = *n.Null
 	}
-	a.Len, a.Slice, a.Fixed, a.Text, a.GoType = n.Len, n.Slice, n.Fixed, n.Text, n.Type
+	if n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 {
+		a.Len, a.Slice, a.Fixed, a.Text = n.Len, n.Slice, n.Fixed, n.Text
+	}
+	if n.Type != "" {
+		a.GoType = n.Type
+	}
 }
 
 // setFor finds a function's set, and makes the continuation where the function came later than the set did.
@@ -156,7 +162,7 @@ func (l *Library) setFor(f *Func) int {
 	if j := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name }); j >= 0 {
 		return j
 	}
-	l.Sets = append(l.Sets, Set{Name: name, Since: f.Since, Doc: s.Doc + ": what came with " + f.Since.String()})
+	l.Sets = append(l.Sets, Set{Name: name, Since: f.Since, Doc: strings.TrimSuffix(s.Doc, ".") + ": what came with " + f.Since.String()})
 	return len(l.Sets) - 1
 }
 

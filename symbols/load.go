@@ -3,10 +3,15 @@ package symbols
 import (
 	"bytes"
 	"embed"
+	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -89,21 +94,91 @@ func (e *Error) Error() string {
 func decode(file string, text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
+	switch err := d.Decode(v).(type) {
+	case nil:
 		if _, err := d.Token(); err != io.EOF {
-			return &Error{File: file, Record: position(text, d.InputOffset()), Msg: "there is more after the end of the record"}
+			return &Error{File: file, Record: position(text, d.InputOffset()), Msg: "there is more after the end"}
 		}
 		return nil
-	}
-	e := &Error{File: file, Record: position(text, d.InputOffset()), Msg: err.Error()}
-	switch err := err.(type) {
 	case *json.SyntaxError:
-		e.Record = position(text, err.Offset)
-	case *json.UnmarshalTypeError:
-		e.Record, e.Field = position(text, err.Offset), err.Field
+		return &Error{File: file, Record: position(text, err.Offset), Msg: err.Error()}
+	default:
+		if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
+			return &Error{File: file, Record: position(text, int64(len(text))), Msg: "the text ends too early"}
+		}
+		offset, field, msg := locate(bytes.TrimRight(text, " \t\r\n"), reflect.TypeOf(v).Elem(), "")
+		if msg == "" { // each part can be read alone
+			msg = err.Error()
+		}
+		return &Error{File: file, Record: position(text, offset), Field: field, Msg: msg}
 	}
-	return e
+}
+
+// locate finds the innermost part of a well-formed JSON text that does not fit its Go type. The JSON package itself tells
+// neither where an unknown field stands nor where a version cannot be read.
+func locate(text []byte, t reflect.Type, field string) (offset int64, where, msg string) {
+	err := strict(text, reflect.New(t).Interface())
+	if err == nil {
+		return 0, field, ""
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	first, _ := d.Token()
+	_, plain := reflect.New(t).Interface().(encoding.TextUnmarshaler)
+	parts := t.Kind() == reflect.Struct && !plain && first == json.Delim('{') || t.Kind() == reflect.Slice && first == json.Delim('[')
+	for i := 0; parts && d.More(); i++ {
+		inner, name := t, ""
+		if t.Kind() == reflect.Struct {
+			key, _ := d.Token()
+			name = fmt.Sprint(key)
+			if field != "" {
+				name = field + "." + name
+			}
+			var ok bool
+			if inner, ok = fieldType(t, fmt.Sprint(key)); !ok {
+				return d.InputOffset(), name, "there is no such field"
+			}
+		}
+		var part json.RawMessage
+		if d.Decode(&part) != nil {
+			break
+		}
+		if t.Kind() == reflect.Slice {
+			inner, name = t.Elem(), field+"["+nameIn(part, i)+"]"
+		}
+		if at, where, msg := locate(part, inner, name); msg != "" {
+			return d.InputOffset() - int64(len(part)) + at, where, msg
+		}
+	}
+	return 0, field, strings.TrimPrefix(err.Error(), "json: ")
+}
+
+func strict(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// fieldType finds the field that a JSON name means, as the JSON package does.
+func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
+	for f := range t.Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); strings.EqualFold(tag, name) {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+// nameIn gives a record's name, or its place where it has none that can be read.
+func nameIn(record []byte, i int) string {
+	var names map[string]any
+	if json.Unmarshal(record, &names) == nil {
+		for _, key := range []string{"symbol", "name"} {
+			if s, ok := names[key].(string); ok && s != "" {
+				return s
+			}
+		}
+	}
+	return strconv.Itoa(i)
 }
 
 // position turns an offset into a line and column.

@@ -60,8 +60,8 @@ type NameNote struct {
 	Reason string `json:"reason"`
 }
 
-// A DocNote is the one-line summary of a function (by API name or symbol) or a type, in our words: a phrase that goes on
-// after "StreamCreate ", such as "makes a stream in the calling thread's current context".
+// A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator, in our words. For a
+// function it is a phrase that goes on after "StreamCreate ", such as "makes a stream in the calling thread's current context".
 type DocNote struct {
 	Name string `json:"name"`
 	Text string `json:"text"`

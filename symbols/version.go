@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,12 +37,7 @@ func (v Version) String() string {
 
 // Compare orders versions by age: negative if v is older than w, zero if they are the same.
 func (v Version) Compare(w Version) int {
-	for _, d := range [3]int{v.Major - w.Major, v.Minor - w.Minor, v.Patch - w.Patch} {
-		if d != 0 {
-			return d
-		}
-	}
-	return 0
+	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch))
 }
 
 // IsZero reports whether the version is not known.
