@@ -580,10 +580,11 @@ func (l *Library) Init(flags uint32) (err error) {
 		res, err := l.Slow(fnInit, uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -602,10 +603,11 @@ func (l *Library) DriverGetVersion() (driverVersion int32, err error) {
 		res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
 		return out.driverVersion, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &driverVersion}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &driverVersion
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -624,11 +626,12 @@ func (l *Library) DeviceGet(ordinal int32) (device Device, err error) {
 		res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &device, uintptr(ordinal)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ordinal)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -647,10 +650,11 @@ func (l *Library) DeviceGetCount() (count int32, err error) {
 		res, err := l.Slow(fnDeviceGetCount, uintptr(unsafe.Pointer(&out.count)))
 		return out.count, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &count}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &count
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -680,11 +684,12 @@ func (l *Library) DeviceGetUuidV1(dev Device) (uuid UUID, err error) {
 		res, err := l.Slow(fnDeviceGetUuidV1, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
 		return out.uuid, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *UUID
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &uuid, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -703,11 +708,12 @@ func (l *Library) DeviceGetUuid(dev Device) (uuid UUID, err error) {
 		res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
 		return out.uuid, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *UUID
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &uuid, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -726,12 +732,13 @@ func (l *Library) DeviceGetLuid(luid *[8]byte, dev Device) (deviceNodeMask uint3
 		res, err := l.Slow(fnDeviceGetLuid, uintptr(unsafe.Pointer(luid)), uintptr(unsafe.Pointer(&out.deviceNodeMask)), uintptr(dev))
 		return out.deviceNodeMask, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *[8]byte
 		a1 *uint32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, luid, &deviceNodeMask, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, luid, &deviceNodeMask, uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -750,11 +757,12 @@ func (l *Library) DeviceTotalMemV1(dev Device) (bytes uint32, err error) {
 		res, err := l.Slow(fnDeviceTotalMemV1, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
 		return out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &bytes, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -773,11 +781,12 @@ func (l *Library) DeviceTotalMem(dev Device) (bytes uint64, err error) {
 		res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
 		return out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &bytes, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -796,13 +805,14 @@ func (l *Library) DeviceGetTexture1DLinearMaxWidth(format ArrayFormat, numChanne
 		res, err := l.Slow(fnDeviceGetTexture1DLinearMaxWidth, uintptr(unsafe.Pointer(&out.maxWidthInElements)), uintptr(format), uintptr(numChannels), uintptr(dev))
 		return out.maxWidthInElements, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &maxWidthInElements, uintptr(format), uintptr(numChannels), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &maxWidthInElements, uintptr(format), uintptr(numChannels), uintptr(dev)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -821,12 +831,13 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 		res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(dev))
 		return out.pi, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pi, uintptr(attrib), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attrib), uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -838,26 +849,21 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 // C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library fills capabilities.
 func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, dev Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
-		return &dl.LengthError{
-			A:        "capabilities",
-			B:        "operations",
-			Function: "cuDeviceGetHostAtomicCapabilities",
-			LenA:     len(capabilities),
-			LenB:     len(operations),
-		}
+		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	addr := dl.Load(&l.fns[fnDeviceGetHostAtomicCapabilities])
 	if addr == 0 {
 		res, err := l.Slow(fnDeviceGetHostAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 *AtomicOperation
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(dev)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -873,12 +879,13 @@ func (l *Library) DeviceGetNvSciSyncAttributes(nvSciSyncAttrList unsafe.Pointer,
 		res, err := l.Slow(fnDeviceGetNvSciSyncAttributes, uintptr(nvSciSyncAttrList), uintptr(dev), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, nvSciSyncAttrList, uintptr(dev), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, nvSciSyncAttrList, uintptr(dev), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -894,11 +901,12 @@ func (l *Library) DeviceSetMemPool(dev Device, pool MemoryPool) (err error) {
 		res, err := l.Slow(fnDeviceSetMemPool, uintptr(dev), uintptr(pool))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev), uintptr(pool)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(pool)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -917,11 +925,12 @@ func (l *Library) DeviceGetMemPool(dev Device) (pool MemoryPool, err error) {
 		res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(dev))
 		return out.pool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pool, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pool, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -940,11 +949,12 @@ func (l *Library) DeviceGetDefaultMemPool(dev Device) (poolOut MemoryPool, err e
 		res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(dev))
 		return out.poolOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &poolOut, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &poolOut, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -963,12 +973,13 @@ func (l *Library) DeviceGetExecAffinitySupport(typ ExecAffinityType, dev Device)
 		res, err := l.Slow(fnDeviceGetExecAffinitySupport, uintptr(unsafe.Pointer(&out.pi)), uintptr(typ), uintptr(dev))
 		return out.pi, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pi, uintptr(typ), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(typ), uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -984,11 +995,12 @@ func (l *Library) FlushGPUDirectRDMAWrites(target FlushGPUDirectRDMAWritesTarget
 		res, err := l.Slow(fnFlushGPUDirectRDMAWrites, uintptr(target), uintptr(scope))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(target), uintptr(scope)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(target), uintptr(scope)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1009,11 +1021,12 @@ func (l *Library) DeviceGetProperties(dev Device) (prop DevProp, err error) {
 		res, err := l.Slow(fnDeviceGetProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(dev))
 		return out.prop, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevProp
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &prop, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1035,12 +1048,13 @@ func (l *Library) DeviceComputeCapability(dev Device) (major int32, minor int32,
 		res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(dev))
 		return out.major, out.minor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &major, &minor, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &major, &minor, uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1059,11 +1073,12 @@ func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Context, err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1079,10 +1094,11 @@ func (l *Library) DevicePrimaryCtxReleaseV1(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxReleaseV1, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1098,10 +1114,11 @@ func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1117,11 +1134,12 @@ func (l *Library) DevicePrimaryCtxSetFlagsV1(dev Device, flags uint32) (err erro
 		res, err := l.Slow(fnDevicePrimaryCtxSetFlagsV1, uintptr(dev), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1137,11 +1155,12 @@ func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error)
 		res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1161,12 +1180,13 @@ func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int
 		res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
 		return out.flags, out.active, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint32
 		a2 *int32
-	}{dl.Frame{Fn: addr}, uintptr(dev), &flags, &active}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dev), &flags, &active
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1182,10 +1202,11 @@ func (l *Library) DevicePrimaryCtxResetV1(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxResetV1, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1201,10 +1222,11 @@ func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1223,12 +1245,13 @@ func (l *Library) CtxCreateV1(flags uint32, dev Device) (pctx Context, err error
 		res, err := l.Slow(fnCtxCreateV1, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, uintptr(flags), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pctx, uintptr(flags), uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1247,12 +1270,13 @@ func (l *Library) CtxCreateV2(flags uint32, dev Device) (pctx Context, err error
 		res, err := l.Slow(fnCtxCreateV2, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, uintptr(flags), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pctx, uintptr(flags), uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1271,14 +1295,15 @@ func (l *Library) CtxCreateV3(paramsArray []ExecAffinityParam, flags uint32, dev
 		res, err := l.Slow(fnCtxCreateV3, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 *ExecAffinityParam
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pctx, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1297,13 +1322,14 @@ func (l *Library) CtxCreate(ctxCreateParams *CtxCreateParams, flags uint32, dev 
 		res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(ctxCreateParams)), uintptr(flags), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 *CtxCreateParams
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, ctxCreateParams, uintptr(flags), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pctx, ctxCreateParams, uintptr(flags), uintptr(dev)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1319,10 +1345,11 @@ func (l *Library) CtxDestroyV1(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxDestroyV1, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1338,10 +1365,11 @@ func (l *Library) CtxDestroy(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1357,10 +1385,11 @@ func (l *Library) CtxPushCurrentV1(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxPushCurrentV1, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1376,10 +1405,11 @@ func (l *Library) CtxPushCurrent(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1398,10 +1428,11 @@ func (l *Library) CtxPopCurrentV1() (pctx Context, err error) {
 		res, err := l.Slow(fnCtxPopCurrentV1, uintptr(unsafe.Pointer(&out.pctx)))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
-	}{dl.Frame{Fn: addr}, &pctx}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1420,10 +1451,11 @@ func (l *Library) CtxPopCurrent() (pctx Context, err error) {
 		res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.pctx)))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
-	}{dl.Frame{Fn: addr}, &pctx}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1439,10 +1471,11 @@ func (l *Library) CtxSetCurrent(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1461,10 +1494,11 @@ func (l *Library) CtxGetCurrent() (pctx Context, err error) {
 		res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.pctx)))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
-	}{dl.Frame{Fn: addr}, &pctx}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1483,10 +1517,11 @@ func (l *Library) CtxGetDevice() (device Device, err error) {
 		res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
-	}{dl.Frame{Fn: addr}, &device}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &device
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1505,11 +1540,12 @@ func (l *Library) CtxGetDeviceV2(ctx Context) (device Device, err error) {
 		res, err := l.Slow(fnCtxGetDeviceV2, uintptr(unsafe.Pointer(&out.device)), uintptr(ctx))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &device, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ctx)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1528,10 +1564,11 @@ func (l *Library) CtxGetFlags() (flags uint32, err error) {
 		res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
-	}{dl.Frame{Fn: addr}, &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1547,10 +1584,11 @@ func (l *Library) CtxSetFlags(flags uint32) (err error) {
 		res, err := l.Slow(fnCtxSetFlags, uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1569,11 +1607,12 @@ func (l *Library) CtxGetId(ctx Context) (ctxId uint64, err error) {
 		res, err := l.Slow(fnCtxGetId, uintptr(ctx), uintptr(unsafe.Pointer(&out.ctxId)))
 		return out.ctxId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(ctx), &ctxId}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &ctxId
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1589,9 +1628,10 @@ func (l *Library) CtxSynchronize() (err error) {
 		res, err := l.Slow(fnCtxSynchronize)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1607,10 +1647,11 @@ func (l *Library) CtxSynchronizeV2(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxSynchronizeV2, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1626,11 +1667,12 @@ func (l *Library) CtxSetLimit(limit Limit, value uint64) (err error) {
 		res, err := l.Slow(fnCtxSetLimit, uintptr(limit), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(limit), uintptr(value)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(limit), uintptr(value)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1649,11 +1691,12 @@ func (l *Library) CtxGetLimit(limit Limit) (pvalue uint64, err error) {
 		res, err := l.Slow(fnCtxGetLimit, uintptr(unsafe.Pointer(&out.pvalue)), uintptr(limit))
 		return out.pvalue, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pvalue, uintptr(limit)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pvalue, uintptr(limit)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1672,10 +1715,11 @@ func (l *Library) CtxGetCacheConfig() (pconfig FuncCache, err error) {
 		res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.pconfig)))
 		return out.pconfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FuncCache
-	}{dl.Frame{Fn: addr}, &pconfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pconfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1691,10 +1735,11 @@ func (l *Library) CtxSetCacheConfig(config FuncCache) (err error) {
 		res, err := l.Slow(fnCtxSetCacheConfig, uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1713,11 +1758,12 @@ func (l *Library) CtxGetApiVersion(ctx Context) (version uint32, err error) {
 		res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.version)))
 		return out.version, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(ctx), &version}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &version
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1737,11 +1783,12 @@ func (l *Library) CtxGetStreamPriorityRange() (leastPriority int32, greatestPrio
 		res, err := l.Slow(fnCtxGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
 		return out.leastPriority, out.greatestPriority, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
-	}{dl.Frame{Fn: addr}, &leastPriority, &greatestPriority}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &leastPriority, &greatestPriority
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1757,9 +1804,10 @@ func (l *Library) CtxResetPersistingL2Cache() (err error) {
 		res, err := l.Slow(fnCtxResetPersistingL2Cache)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1778,11 +1826,12 @@ func (l *Library) CtxGetExecAffinity(typ ExecAffinityType) (pExecAffinity ExecAf
 		res, err := l.Slow(fnCtxGetExecAffinity, uintptr(unsafe.Pointer(&out.pExecAffinity)), uintptr(typ))
 		return out.pExecAffinity, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExecAffinityParam
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pExecAffinity, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pExecAffinity, uintptr(typ)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1798,11 +1847,12 @@ func (l *Library) CtxRecordEvent(hCtx Context, hEvent Event) (err error) {
 		res, err := l.Slow(fnCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1818,11 +1868,12 @@ func (l *Library) CtxWaitEvent(hCtx Context, hEvent Event) (err error) {
 		res, err := l.Slow(fnCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1843,11 +1894,12 @@ func (l *Library) CtxAttach(flags uint32) (pctx Context, err error) {
 		res, err := l.Slow(fnCtxAttach, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1865,10 +1917,11 @@ func (l *Library) CtxDetach(ctx Context) (err error) {
 		res, err := l.Slow(fnCtxDetach, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1889,10 +1942,11 @@ func (l *Library) CtxGetSharedMemConfig() (pConfig SharedConfig, err error) {
 		res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
 		return out.pConfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SharedConfig
-	}{dl.Frame{Fn: addr}, &pConfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1910,10 +1964,11 @@ func (l *Library) CtxSetSharedMemConfig(config SharedConfig) (err error) {
 		res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1936,11 +1991,12 @@ func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 		res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 *byte
-	}{dl.Frame{Fn: addr}, &module, fnameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fnameC
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1959,11 +2015,12 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 		res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &module, image}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, image
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1975,13 +2032,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 // C: cuModuleLoadDataEx, since CUDA 2.1, set core.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
-		return module, &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuModuleLoadDataEx",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return module, &dl.LengthError{Function: "cuModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnModuleLoadDataEx])
 	if addr == 0 {
@@ -1991,14 +2042,15 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 		res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 *JitOption
 		a4 *uintptr
-	}{dl.Frame{Fn: addr}, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2017,11 +2069,12 @@ func (l *Library) ModuleLoadFatBinary(fatCubin unsafe.Pointer) (module Module, e
 		res, err := l.Slow(fnModuleLoadFatBinary, uintptr(unsafe.Pointer(&out.module)), uintptr(fatCubin))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &module, fatCubin}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fatCubin
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2037,10 +2090,11 @@ func (l *Library) ModuleUnload(hmod Module) (err error) {
 		res, err := l.Slow(fnModuleUnload, uintptr(hmod))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hmod)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hmod)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2059,10 +2113,11 @@ func (l *Library) ModuleGetLoadingMode() (mode ModuleLoadingMode, err error) {
 		res, err := l.Slow(fnModuleGetLoadingMode, uintptr(unsafe.Pointer(&out.mode)))
 		return out.mode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ModuleLoadingMode
-	}{dl.Frame{Fn: addr}, &mode}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &mode
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2085,12 +2140,13 @@ func (l *Library) ModuleGetFunction(hmod Module, name string) (hfunc Function, e
 		res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.hfunc)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.hfunc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Function
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &hfunc, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &hfunc, uintptr(hmod), nameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2109,11 +2165,12 @@ func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
 		res, err := l.Slow(fnModuleGetFunctionCount, uintptr(unsafe.Pointer(&out.count)), uintptr(mod))
 		return out.count, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &count, uintptr(mod)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &count, uintptr(mod)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2129,12 +2186,13 @@ func (l *Library) ModuleEnumerateFunctions(functions []Function, mod Module) (er
 		res, err := l.Slow(fnModuleEnumerateFunctions, uintptr(unsafe.Pointer(unsafe.SliceData(functions))), uintptr(len(functions)), uintptr(mod))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Function
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(functions), uintptr(len(functions)), uintptr(mod)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(functions), uintptr(len(functions)), uintptr(mod)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2158,13 +2216,14 @@ func (l *Library) ModuleGetGlobalV1(hmod Module, name string) (dptr DevicePtrV1,
 		res, err := l.Slow(fnModuleGetGlobalV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.dptr, out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 *uint32
 		a2 uintptr
 		a3 *byte
-	}{dl.Frame{Fn: addr}, &dptr, &bytes, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2188,13 +2247,14 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 		res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.dptr, out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 *byte
-	}{dl.Frame{Fn: addr}, &dptr, &bytes, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2206,13 +2266,7 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 // C: cuLinkCreate, since CUDA 5.5, set legacy-abis.
 func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkCreate",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return stateOut, &dl.LengthError{Function: "cuLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkCreateV1])
 	if addr == 0 {
@@ -2222,13 +2276,14 @@ func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (sta
 		res, err := l.Slow(fnLinkCreateV1, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
 		return out.stateOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *JitOption
 		a2 *uintptr
 		a3 *LinkState
-	}{dl.Frame{Fn: addr}, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2240,13 +2295,7 @@ func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (sta
 // C: cuLinkCreate_v2, since CUDA 6.5, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkCreate_v2",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return stateOut, &dl.LengthError{Function: "cuLinkCreate_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkCreate])
 	if addr == 0 {
@@ -2256,13 +2305,14 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 		res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
 		return out.stateOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *JitOption
 		a2 *uintptr
 		a3 *LinkState
-	}{dl.Frame{Fn: addr}, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2278,20 +2328,14 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkAddData",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "cuLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddDataV1])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddDataV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -2301,7 +2345,8 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 		a5 uintptr
 		a6 *JitOption
 		a7 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2317,20 +2362,14 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, na
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkAddData_v2",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "cuLinkAddData_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddData])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -2340,7 +2379,8 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, na
 		a5 uintptr
 		a6 *JitOption
 		a7 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2356,20 +2396,14 @@ func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, 
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkAddFile",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "cuLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddFileV1])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddFileV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -2377,7 +2411,8 @@ func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, 
 		a3 uintptr
 		a4 *JitOption
 		a5 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2393,20 +2428,14 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "cuLinkAddFile_v2",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "cuLinkAddFile_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddFile])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -2414,7 +2443,8 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 		a3 uintptr
 		a4 *JitOption
 		a5 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2434,12 +2464,13 @@ func (l *Library) LinkComplete(state LinkState) (cubinOut unsafe.Pointer, sizeOu
 		res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.cubinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
 		return out.cubinOut, out.sizeOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(state), &cubinOut, &sizeOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(state), &cubinOut, &sizeOut
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2455,10 +2486,11 @@ func (l *Library) LinkDestroy(state LinkState) (err error) {
 		res, err := l.Slow(fnLinkDestroy, uintptr(state))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(state)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2483,12 +2515,13 @@ func (l *Library) ModuleGetTexRef(hmod Module, name string) (pTexRef TexRef, err
 		res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.pTexRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.pTexRef, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TexRef
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &pTexRef, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pTexRef, uintptr(hmod), nameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2513,12 +2546,13 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 		res, err := l.Slow(fnModuleGetSurfRef, uintptr(unsafe.Pointer(&out.pSurfRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.pSurfRef, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SurfRef
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &pSurfRef, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pSurfRef, uintptr(hmod), nameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2530,22 +2564,10 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 // C: cuLibraryLoadData, since CUDA 12.0, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
 	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{
-			A:        "jitOptions",
-			B:        "jitOptionsValues",
-			Function: "cuLibraryLoadData",
-			LenA:     len(jitOptions),
-			LenB:     len(jitOptionsValues),
-		}
+		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
 	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{
-			A:        "libraryOptions",
-			B:        "libraryOptionValues",
-			Function: "cuLibraryLoadData",
-			LenA:     len(libraryOptions),
-			LenB:     len(libraryOptionValues),
-		}
+		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLibraryLoadData])
 	if addr == 0 {
@@ -2555,7 +2577,7 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 		res, err := l.Slow(fnLibraryLoadData, uintptr(unsafe.Pointer(&out.library)), uintptr(codeArg), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
 		return out.library, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *CodeLibrary
 		a1 unsafe.Pointer
@@ -2565,7 +2587,8 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 		a5 *LibraryOption
 		a6 *uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2581,22 +2604,10 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 		return library, err
 	}
 	if jitOptionsValues != nil && len(jitOptionsValues) != len(jitOptions) {
-		return library, &dl.LengthError{
-			A:        "jitOptions",
-			B:        "jitOptionsValues",
-			Function: "cuLibraryLoadFromFile",
-			LenA:     len(jitOptions),
-			LenB:     len(jitOptionsValues),
-		}
+		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "jitOptions", LenA: len(jitOptions), B: "jitOptionsValues", LenB: len(jitOptionsValues)}
 	}
 	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
-		return library, &dl.LengthError{
-			A:        "libraryOptions",
-			B:        "libraryOptionValues",
-			Function: "cuLibraryLoadFromFile",
-			LenA:     len(libraryOptions),
-			LenB:     len(libraryOptionValues),
-		}
+		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLibraryLoadFromFile])
 	if addr == 0 {
@@ -2606,7 +2617,7 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 		res, err := l.Slow(fnLibraryLoadFromFile, uintptr(unsafe.Pointer(&out.library)), uintptr(unsafe.Pointer(fileNameC)), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
 		return out.library, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *CodeLibrary
 		a1 *byte
@@ -2616,7 +2627,8 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 		a5 *LibraryOption
 		a6 *uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2632,10 +2644,11 @@ func (l *Library) LibraryUnload(library CodeLibrary) (err error) {
 		res, err := l.Slow(fnLibraryUnload, uintptr(library))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(library)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(library)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2658,12 +2671,13 @@ func (l *Library) LibraryGetKernel(library CodeLibrary, name string) (pKernel Ke
 		res, err := l.Slow(fnLibraryGetKernel, uintptr(unsafe.Pointer(&out.pKernel)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
 		return out.pKernel, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Kernel
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &pKernel, uintptr(library), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pKernel, uintptr(library), nameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2682,11 +2696,12 @@ func (l *Library) LibraryGetKernelCount(lib CodeLibrary) (count uint32, err erro
 		res, err := l.Slow(fnLibraryGetKernelCount, uintptr(unsafe.Pointer(&out.count)), uintptr(lib))
 		return out.count, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &count, uintptr(lib)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &count, uintptr(lib)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2702,12 +2717,13 @@ func (l *Library) LibraryEnumerateKernels(kernels []Kernel, lib CodeLibrary) (er
 		res, err := l.Slow(fnLibraryEnumerateKernels, uintptr(unsafe.Pointer(unsafe.SliceData(kernels))), uintptr(len(kernels)), uintptr(lib))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Kernel
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(kernels), uintptr(len(kernels)), uintptr(lib)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(kernels), uintptr(len(kernels)), uintptr(lib)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2726,11 +2742,12 @@ func (l *Library) LibraryGetModule(library CodeLibrary) (pMod Module, err error)
 		res, err := l.Slow(fnLibraryGetModule, uintptr(unsafe.Pointer(&out.pMod)), uintptr(library))
 		return out.pMod, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pMod, uintptr(library)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pMod, uintptr(library)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2749,11 +2766,12 @@ func (l *Library) KernelGetFunction(kernel Kernel) (pFunc Function, err error) {
 		res, err := l.Slow(fnKernelGetFunction, uintptr(unsafe.Pointer(&out.pFunc)), uintptr(kernel))
 		return out.pFunc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Function
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pFunc, uintptr(kernel)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFunc, uintptr(kernel)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2772,11 +2790,12 @@ func (l *Library) KernelGetLibrary(kernel Kernel) (pLib CodeLibrary, err error) 
 		res, err := l.Slow(fnKernelGetLibrary, uintptr(unsafe.Pointer(&out.pLib)), uintptr(kernel))
 		return out.pLib, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *CodeLibrary
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pLib, uintptr(kernel)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pLib, uintptr(kernel)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2800,13 +2819,14 @@ func (l *Library) LibraryGetGlobal(library CodeLibrary, name string) (dptr Devic
 		res, err := l.Slow(fnLibraryGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
 		return out.dptr, out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 *byte
-	}{dl.Frame{Fn: addr}, &dptr, &bytes, uintptr(library), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(library), nameC
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2830,13 +2850,14 @@ func (l *Library) LibraryGetManaged(library CodeLibrary, name string) (dptr Devi
 		res, err := l.Slow(fnLibraryGetManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
 		return out.dptr, out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 *byte
-	}{dl.Frame{Fn: addr}, &dptr, &bytes, uintptr(library), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(library), nameC
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2859,12 +2880,13 @@ func (l *Library) LibraryGetUnifiedFunction(library CodeLibrary, symbol string) 
 		res, err := l.Slow(fnLibraryGetUnifiedFunction, uintptr(unsafe.Pointer(&out.fptr)), uintptr(library), uintptr(unsafe.Pointer(symbolC)))
 		return out.fptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &fptr, uintptr(library), symbolC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &fptr, uintptr(library), symbolC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2883,13 +2905,14 @@ func (l *Library) KernelGetAttribute(attrib FunctionAttribute, kernel Kernel, de
 		res, err := l.Slow(fnKernelGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(kernel), uintptr(dev))
 		return out.pi, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &pi, uintptr(attrib), uintptr(kernel), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pi, uintptr(attrib), uintptr(kernel), uintptr(dev)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2905,13 +2928,14 @@ func (l *Library) KernelSetAttribute(attrib FunctionAttribute, val int32, kernel
 		res, err := l.Slow(fnKernelSetAttribute, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2927,12 +2951,13 @@ func (l *Library) KernelSetCacheConfig(kernel Kernel, config FuncCache, dev Devi
 		res, err := l.Slow(fnKernelSetCacheConfig, uintptr(kernel), uintptr(config), uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(kernel), uintptr(config), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(kernel), uintptr(config), uintptr(dev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2963,13 +2988,14 @@ func (l *Library) KernelGetParamInfo(kernel Kernel, paramIndex uint64) (paramOff
 		res, err := l.Slow(fnKernelGetParamInfo, uintptr(kernel), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
 		return out.paramOffset, out.paramSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint64
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(kernel), uintptr(paramIndex), &paramOffset, &paramSize}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(kernel), uintptr(paramIndex), &paramOffset, &paramSize
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2989,11 +3015,12 @@ func (l *Library) MemGetInfoV1() (free uint32, total uint32, err error) {
 		res, err := l.Slow(fnMemGetInfoV1, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
 		return out.free, out.total, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 *uint32
-	}{dl.Frame{Fn: addr}, &free, &total}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3013,11 +3040,12 @@ func (l *Library) MemGetInfo() (free uint64, total uint64, err error) {
 		res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
 		return out.free, out.total, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, &free, &total}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3036,11 +3064,12 @@ func (l *Library) MemAllocV1(bytesize uint32) (dptr DevicePtrV1, err error) {
 		res, err := l.Slow(fnMemAllocV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
 		return out.dptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, uintptr(bytesize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dptr, uintptr(bytesize)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3059,11 +3088,12 @@ func (l *Library) MemAlloc(bytesize uint64) (dptr DevicePtr, err error) {
 		res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
 		return out.dptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, uintptr(bytesize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dptr, uintptr(bytesize)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3083,14 +3113,15 @@ func (l *Library) MemAllocPitchV1(widthInBytes uint32, height uint32, elementSiz
 		res, err := l.Slow(fnMemAllocPitchV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
 		return out.dptr, out.pPitch, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 *uint32
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3110,14 +3141,15 @@ func (l *Library) MemAllocPitch(widthInBytes uint64, height uint64, elementSizeB
 		res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
 		return out.dptr, out.pPitch, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3133,10 +3165,11 @@ func (l *Library) MemFreeV1(dptr DevicePtrV1) (err error) {
 		res, err := l.Slow(fnMemFreeV1, uintptr(dptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3152,10 +3185,11 @@ func (l *Library) MemFree(dptr DevicePtr) (err error) {
 		res, err := l.Slow(fnMemFree, uintptr(dptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3175,12 +3209,13 @@ func (l *Library) MemGetAddressRangeV1(dptr DevicePtrV1) (pbase DevicePtrV1, psi
 		res, err := l.Slow(fnMemGetAddressRangeV1, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
 		return out.pbase, out.psize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 *uint32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pbase, &psize, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3200,12 +3235,13 @@ func (l *Library) MemGetAddressRange(dptr DevicePtr) (pbase DevicePtr, psize uin
 		res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
 		return out.pbase, out.psize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pbase, &psize, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3224,11 +3260,12 @@ func (l *Library) MemAllocHostV1(bytesize uint32) (pp unsafe.Pointer, err error)
 		res, err := l.Slow(fnMemAllocHostV1, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
 		return out.pp, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pp, uintptr(bytesize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pp, uintptr(bytesize)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3247,11 +3284,12 @@ func (l *Library) MemAllocHost(bytesize uint64) (pp unsafe.Pointer, err error) {
 		res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
 		return out.pp, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pp, uintptr(bytesize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pp, uintptr(bytesize)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3267,10 +3305,11 @@ func (l *Library) MemFreeHost(p unsafe.Pointer) (err error) {
 		res, err := l.Slow(fnMemFreeHost, uintptr(p))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, p}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3289,12 +3328,13 @@ func (l *Library) MemHostAlloc(bytesize uint64, flags uint32) (pp unsafe.Pointer
 		res, err := l.Slow(fnMemHostAlloc, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize), uintptr(flags))
 		return out.pp, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pp, uintptr(bytesize), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pp, uintptr(bytesize), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3313,12 +3353,13 @@ func (l *Library) MemHostGetDevicePointerV1(p unsafe.Pointer, flags uint32) (pdp
 		res, err := l.Slow(fnMemHostGetDevicePointerV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
 		return out.pdptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pdptr, p, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pdptr, p, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3337,12 +3378,13 @@ func (l *Library) MemHostGetDevicePointer(p unsafe.Pointer, flags uint32) (pdptr
 		res, err := l.Slow(fnMemHostGetDevicePointer, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
 		return out.pdptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pdptr, p, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pdptr, p, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3361,11 +3403,12 @@ func (l *Library) MemHostGetFlags(p unsafe.Pointer) (pFlags uint32, err error) {
 		res, err := l.Slow(fnMemHostGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(p))
 		return out.pFlags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &pFlags, p}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, p
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3384,12 +3427,13 @@ func (l *Library) MemAllocManaged(bytesize uint64, flags uint32) (dptr DevicePtr
 		res, err := l.Slow(fnMemAllocManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(flags))
 		return out.dptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, uintptr(bytesize), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &dptr, uintptr(bytesize), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3410,13 +3454,14 @@ func (l *Library) DeviceRegisterAsyncNotification(device Device, callbackFunc As
 		res, err := l.Slow(fnDeviceRegisterAsyncNotification, uintptr(device), uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callback)))
 		return out.callback, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 *AsyncCallbackHandle
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(callbackFunc), uintptr(userData), &callback}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(device), uintptr(callbackFunc), uintptr(userData), &callback
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3448,11 +3493,12 @@ func (l *Library) DeviceGetByPCIBusId(pciBusId string) (dev Device, err error) {
 		res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.dev)), uintptr(unsafe.Pointer(pciBusIdC)))
 		return out.dev, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
 		a1 *byte
-	}{dl.Frame{Fn: addr}, &dev, pciBusIdC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dev, pciBusIdC
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3482,11 +3528,12 @@ func (l *Library) IpcGetEventHandle(event Event) (pHandle IpcEventHandle, err er
 		res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(event))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *IpcEventHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pHandle, uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3516,11 +3563,12 @@ func (l *Library) IpcGetMemHandle(dptr DevicePtr) (pHandle IpcMemHandle, err err
 		res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(dptr))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *IpcMemHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pHandle, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, uintptr(dptr)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3558,10 +3606,11 @@ func (l *Library) IpcCloseMemHandle(dptr DevicePtr) (err error) {
 		res, err := l.Slow(fnIpcCloseMemHandle, uintptr(dptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3577,12 +3626,13 @@ func (l *Library) MemHostRegisterV1(p unsafe.Pointer, bytesize uint64, flags uin
 		res, err := l.Slow(fnMemHostRegisterV1, uintptr(p), uintptr(bytesize), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, p, uintptr(bytesize), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, p, uintptr(bytesize), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3598,12 +3648,13 @@ func (l *Library) MemHostRegister(p unsafe.Pointer, bytesize uint64, flags uint3
 		res, err := l.Slow(fnMemHostRegister, uintptr(p), uintptr(bytesize), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, p, uintptr(bytesize), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, p, uintptr(bytesize), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3619,10 +3670,11 @@ func (l *Library) MemHostUnregister(p unsafe.Pointer) (err error) {
 		res, err := l.Slow(fnMemHostUnregister, uintptr(p))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, p}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3638,12 +3690,13 @@ func (l *Library) Memcpy(dst DevicePtr, src DevicePtr, byteCount uint64) (err er
 		res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(src), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(src), uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3659,14 +3712,15 @@ func (l *Library) MemcpyPeer(dstDevice DevicePtr, dstContext Context, srcDevice 
 		res, err := l.Slow(fnMemcpyPeer, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3682,12 +3736,13 @@ func (l *Library) MemcpyHtoDV1(dstDevice DevicePtrV1, srcHost unsafe.Pointer, by
 		res, err := l.Slow(fnMemcpyHtoDV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), srcHost, uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3703,12 +3758,13 @@ func (l *Library) MemcpyHtoD(dstDevice DevicePtr, srcHost unsafe.Pointer, byteCo
 		res, err := l.Slow(fnMemcpyHtoD, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), srcHost, uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3724,12 +3780,13 @@ func (l *Library) MemcpyDtoHV1(dstHost unsafe.Pointer, srcDevice DevicePtrV1, by
 		res, err := l.Slow(fnMemcpyDtoHV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3745,12 +3802,13 @@ func (l *Library) MemcpyDtoH(dstHost unsafe.Pointer, srcDevice DevicePtr, byteCo
 		res, err := l.Slow(fnMemcpyDtoH, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3766,12 +3824,13 @@ func (l *Library) MemcpyDtoDV1(dstDevice DevicePtrV1, srcDevice DevicePtrV1, byt
 		res, err := l.Slow(fnMemcpyDtoDV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3787,12 +3846,13 @@ func (l *Library) MemcpyDtoD(dstDevice DevicePtr, srcDevice DevicePtr, byteCount
 		res, err := l.Slow(fnMemcpyDtoD, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3808,13 +3868,14 @@ func (l *Library) MemcpyDtoAV1(dstArray Array, dstOffset uint32, srcDevice Devic
 		res, err := l.Slow(fnMemcpyDtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3830,13 +3891,14 @@ func (l *Library) MemcpyDtoA(dstArray Array, dstOffset uint64, srcDevice DeviceP
 		res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3852,13 +3914,14 @@ func (l *Library) MemcpyAtoDV1(dstDevice DevicePtrV1, srcArray Array, srcOffset 
 		res, err := l.Slow(fnMemcpyAtoDV1, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3874,13 +3937,14 @@ func (l *Library) MemcpyAtoD(dstDevice DevicePtr, srcArray Array, srcOffset uint
 		res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3896,13 +3960,14 @@ func (l *Library) MemcpyHtoAV1(dstArray Array, dstOffset uint32, srcHost unsafe.
 		res, err := l.Slow(fnMemcpyHtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3918,13 +3983,14 @@ func (l *Library) MemcpyHtoA(dstArray Array, dstOffset uint64, srcHost unsafe.Po
 		res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3940,13 +4006,14 @@ func (l *Library) MemcpyAtoHV1(dstHost unsafe.Pointer, srcArray Array, srcOffset
 		res, err := l.Slow(fnMemcpyAtoHV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3962,13 +4029,14 @@ func (l *Library) MemcpyAtoH(dstHost unsafe.Pointer, srcArray Array, srcOffset u
 		res, err := l.Slow(fnMemcpyAtoH, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3984,14 +4052,15 @@ func (l *Library) MemcpyAtoAV1(dstArray Array, dstOffset uint32, srcArray Array,
 		res, err := l.Slow(fnMemcpyAtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4007,14 +4076,15 @@ func (l *Library) MemcpyAtoA(dstArray Array, dstOffset uint64, srcArray Array, s
 		res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4030,10 +4100,11 @@ func (l *Library) Memcpy2DV1(pCopy *Memcpy2DV1) (err error) {
 		res, err := l.Slow(fnMemcpy2DV1, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2DV1
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4049,10 +4120,11 @@ func (l *Library) Memcpy2D(pCopy *Memcpy2D) (err error) {
 		res, err := l.Slow(fnMemcpy2D, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4068,10 +4140,11 @@ func (l *Library) Memcpy2DUnalignedV1(pCopy *Memcpy2DV1) (err error) {
 		res, err := l.Slow(fnMemcpy2DUnalignedV1, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2DV1
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4087,10 +4160,11 @@ func (l *Library) Memcpy2DUnaligned(pCopy *Memcpy2D) (err error) {
 		res, err := l.Slow(fnMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4106,10 +4180,11 @@ func (l *Library) Memcpy3DV1(pCopy *Memcpy3DV1) (err error) {
 		res, err := l.Slow(fnMemcpy3DV1, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DV1
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4125,10 +4200,11 @@ func (l *Library) Memcpy3D(pCopy *Memcpy3D) (err error) {
 		res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4144,10 +4220,11 @@ func (l *Library) Memcpy3DPeer(pCopy *Memcpy3DPeer) (err error) {
 		res, err := l.Slow(fnMemcpy3DPeer, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DPeer
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4163,13 +4240,14 @@ func (l *Library) MemcpyAsync(dst DevicePtr, src DevicePtr, byteCount uint64, hS
 		res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4185,7 +4263,7 @@ func (l *Library) MemcpyPeerAsync(dstDevice DevicePtr, dstContext Context, srcDe
 		res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4193,7 +4271,8 @@ func (l *Library) MemcpyPeerAsync(dstDevice DevicePtr, dstContext Context, srcDe
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4209,13 +4288,14 @@ func (l *Library) MemcpyHtoDAsyncV1(dstDevice DevicePtrV1, srcHost unsafe.Pointe
 		res, err := l.Slow(fnMemcpyHtoDAsyncV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4231,13 +4311,14 @@ func (l *Library) MemcpyHtoDAsync(dstDevice DevicePtr, srcHost unsafe.Pointer, b
 		res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4253,13 +4334,14 @@ func (l *Library) MemcpyDtoHAsyncV1(dstHost unsafe.Pointer, srcDevice DevicePtrV
 		res, err := l.Slow(fnMemcpyDtoHAsyncV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4275,13 +4357,14 @@ func (l *Library) MemcpyDtoHAsync(dstHost unsafe.Pointer, srcDevice DevicePtr, b
 		res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4297,13 +4380,14 @@ func (l *Library) MemcpyDtoDAsyncV1(dstDevice DevicePtrV1, srcDevice DevicePtrV1
 		res, err := l.Slow(fnMemcpyDtoDAsyncV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4319,13 +4403,14 @@ func (l *Library) MemcpyDtoDAsync(dstDevice DevicePtr, srcDevice DevicePtr, byte
 		res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4341,14 +4426,15 @@ func (l *Library) MemcpyHtoAAsyncV1(dstArray Array, dstOffset uint32, srcHost un
 		res, err := l.Slow(fnMemcpyHtoAAsyncV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4364,14 +4450,15 @@ func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsa
 		res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4387,14 +4474,15 @@ func (l *Library) MemcpyAtoHAsyncV1(dstHost unsafe.Pointer, srcArray Array, srcO
 		res, err := l.Slow(fnMemcpyAtoHAsyncV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4410,14 +4498,15 @@ func (l *Library) MemcpyAtoHAsync(dstHost unsafe.Pointer, srcArray Array, srcOff
 		res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4433,11 +4522,12 @@ func (l *Library) Memcpy2DAsyncV1(pCopy *Memcpy2DV1, hStream Stream) (err error)
 		res, err := l.Slow(fnMemcpy2DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2DV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4453,11 +4543,12 @@ func (l *Library) Memcpy2DAsync(pCopy *Memcpy2D, hStream Stream) (err error) {
 		res, err := l.Slow(fnMemcpy2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4473,11 +4564,12 @@ func (l *Library) Memcpy3DAsyncV1(pCopy *Memcpy3DV1, hStream Stream) (err error)
 		res, err := l.Slow(fnMemcpy3DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4493,11 +4585,12 @@ func (l *Library) Memcpy3DAsync(pCopy *Memcpy3D, hStream Stream) (err error) {
 		res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3D
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4513,11 +4606,12 @@ func (l *Library) Memcpy3DPeerAsync(pCopy *Memcpy3DPeer, hStream Stream) (err er
 		res, err := l.Slow(fnMemcpy3DPeerAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DPeer
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4529,31 +4623,13 @@ func (l *Library) Memcpy3DPeerAsync(pCopy *Memcpy3DPeer, hStream Stream) (err er
 // C: cuMemcpyBatchAsync, since CUDA 12.8, set batch-copies.
 func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (failIdx uint64, err error) {
 	if srcs != nil && len(srcs) != len(dsts) {
-		return failIdx, &dl.LengthError{
-			A:        "dsts",
-			B:        "srcs",
-			Function: "cuMemcpyBatchAsync",
-			LenA:     len(dsts),
-			LenB:     len(srcs),
-		}
+		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
 	if sizes != nil && len(sizes) != len(dsts) {
-		return failIdx, &dl.LengthError{
-			A:        "dsts",
-			B:        "sizes",
-			Function: "cuMemcpyBatchAsync",
-			LenA:     len(dsts),
-			LenB:     len(sizes),
-		}
+		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
 	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
-		return failIdx, &dl.LengthError{
-			A:        "attrs",
-			B:        "attrsIdxs",
-			Function: "cuMemcpyBatchAsync",
-			LenA:     len(attrs),
-			LenB:     len(attrsIdxs),
-		}
+		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	addr := dl.Load(&l.fns[fnMemcpyBatchAsyncV1])
 	if addr == 0 {
@@ -4563,7 +4639,7 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 		res, err := l.Slow(fnMemcpyBatchAsyncV1, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(hStream))
 		return out.failIdx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *DevicePtr
@@ -4574,7 +4650,8 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 		a6 uintptr
 		a7 *uint64
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(hStream)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4586,38 +4663,20 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 // C: cuMemcpyBatchAsync_v2, since CUDA 13.0, set batch-copies-13.0.
 func (l *Library) MemcpyBatchAsync(dsts []DevicePtr, srcs []DevicePtr, sizes []uint64, attrs []MemcpyAttributes, attrsIdxs []uint64, hStream Stream) (err error) {
 	if srcs != nil && len(srcs) != len(dsts) {
-		return &dl.LengthError{
-			A:        "dsts",
-			B:        "srcs",
-			Function: "cuMemcpyBatchAsync_v2",
-			LenA:     len(dsts),
-			LenB:     len(srcs),
-		}
+		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "srcs", LenB: len(srcs)}
 	}
 	if sizes != nil && len(sizes) != len(dsts) {
-		return &dl.LengthError{
-			A:        "dsts",
-			B:        "sizes",
-			Function: "cuMemcpyBatchAsync_v2",
-			LenA:     len(dsts),
-			LenB:     len(sizes),
-		}
+		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "dsts", LenA: len(dsts), B: "sizes", LenB: len(sizes)}
 	}
 	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
-		return &dl.LengthError{
-			A:        "attrs",
-			B:        "attrsIdxs",
-			Function: "cuMemcpyBatchAsync_v2",
-			LenA:     len(attrs),
-			LenB:     len(attrsIdxs),
-		}
+		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
 	addr := dl.Load(&l.fns[fnMemcpyBatchAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnMemcpyBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *DevicePtr
@@ -4627,7 +4686,8 @@ func (l *Library) MemcpyBatchAsync(dsts []DevicePtr, srcs []DevicePtr, sizes []u
 		a5 *uint64
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), uintptr(hStream)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4646,14 +4706,15 @@ func (l *Library) Memcpy3DBatchAsyncV1(opList []Memcpy3DBatchOp, flags uint64, h
 		res, err := l.Slow(fnMemcpy3DBatchAsyncV1, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(flags), uintptr(hStream))
 		return out.failIdx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3DBatchOp
 		a2 *uint64
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(opList)), unsafe.SliceData(opList), &failIdx, uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(len(opList)), unsafe.SliceData(opList), &failIdx, uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4669,13 +4730,14 @@ func (l *Library) Memcpy3DBatchAsync(opList []Memcpy3DBatchOp, flags uint64, hSt
 		res, err := l.Slow(fnMemcpy3DBatchAsync, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(flags), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3DBatchOp
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(opList)), unsafe.SliceData(opList), uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(opList)), unsafe.SliceData(opList), uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4691,12 +4753,13 @@ func (l *Library) MemsetD8V1(dstDevice DevicePtrV1, uc uint8, n uint32) (err err
 		res, err := l.Slow(fnMemsetD8V1, uintptr(dstDevice), uintptr(uc), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(uc), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4712,12 +4775,13 @@ func (l *Library) MemsetD8(dstDevice DevicePtr, uc uint8, n uint64) (err error) 
 		res, err := l.Slow(fnMemsetD8, uintptr(dstDevice), uintptr(uc), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(uc), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4733,12 +4797,13 @@ func (l *Library) MemsetD16V1(dstDevice DevicePtrV1, us uint16, n uint32) (err e
 		res, err := l.Slow(fnMemsetD16V1, uintptr(dstDevice), uintptr(us), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(us), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4754,12 +4819,13 @@ func (l *Library) MemsetD16(dstDevice DevicePtr, us uint16, n uint64) (err error
 		res, err := l.Slow(fnMemsetD16, uintptr(dstDevice), uintptr(us), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(us), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4775,12 +4841,13 @@ func (l *Library) MemsetD32V1(dstDevice DevicePtrV1, ui uint32, n uint32) (err e
 		res, err := l.Slow(fnMemsetD32V1, uintptr(dstDevice), uintptr(ui), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(ui), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4796,12 +4863,13 @@ func (l *Library) MemsetD32(dstDevice DevicePtr, ui uint32, n uint64) (err error
 		res, err := l.Slow(fnMemsetD32, uintptr(dstDevice), uintptr(ui), uintptr(n))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(ui), uintptr(n)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4817,14 +4885,15 @@ func (l *Library) MemsetD2D8V1(dstDevice DevicePtrV1, dstPitch uint32, uc uint8,
 		res, err := l.Slow(fnMemsetD2D8V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4840,14 +4909,15 @@ func (l *Library) MemsetD2D8(dstDevice DevicePtr, dstPitch uint64, uc uint8, wid
 		res, err := l.Slow(fnMemsetD2D8, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4863,14 +4933,15 @@ func (l *Library) MemsetD2D16V1(dstDevice DevicePtrV1, dstPitch uint32, us uint1
 		res, err := l.Slow(fnMemsetD2D16V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4886,14 +4957,15 @@ func (l *Library) MemsetD2D16(dstDevice DevicePtr, dstPitch uint64, us uint16, w
 		res, err := l.Slow(fnMemsetD2D16, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4909,14 +4981,15 @@ func (l *Library) MemsetD2D32V1(dstDevice DevicePtrV1, dstPitch uint32, ui uint3
 		res, err := l.Slow(fnMemsetD2D32V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4932,14 +5005,15 @@ func (l *Library) MemsetD2D32(dstDevice DevicePtr, dstPitch uint64, ui uint32, w
 		res, err := l.Slow(fnMemsetD2D32, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4955,13 +5029,14 @@ func (l *Library) MemsetD8Async(dstDevice DevicePtr, uc uint8, n uint64, hStream
 		res, err := l.Slow(fnMemsetD8Async, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4977,13 +5052,14 @@ func (l *Library) MemsetD16Async(dstDevice DevicePtr, us uint16, n uint64, hStre
 		res, err := l.Slow(fnMemsetD16Async, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4999,13 +5075,14 @@ func (l *Library) MemsetD32Async(dstDevice DevicePtr, ui uint32, n uint64, hStre
 		res, err := l.Slow(fnMemsetD32Async, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5021,7 +5098,7 @@ func (l *Library) MemsetD2D8Async(dstDevice DevicePtr, dstPitch uint64, uc uint8
 		res, err := l.Slow(fnMemsetD2D8Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5029,7 +5106,8 @@ func (l *Library) MemsetD2D8Async(dstDevice DevicePtr, dstPitch uint64, uc uint8
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5045,7 +5123,7 @@ func (l *Library) MemsetD2D16Async(dstDevice DevicePtr, dstPitch uint64, us uint
 		res, err := l.Slow(fnMemsetD2D16Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5053,7 +5131,8 @@ func (l *Library) MemsetD2D16Async(dstDevice DevicePtr, dstPitch uint64, us uint
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5069,7 +5148,7 @@ func (l *Library) MemsetD2D32Async(dstDevice DevicePtr, dstPitch uint64, ui uint
 		res, err := l.Slow(fnMemsetD2D32Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5077,7 +5156,8 @@ func (l *Library) MemsetD2D32Async(dstDevice DevicePtr, dstPitch uint64, ui uint
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5096,11 +5176,12 @@ func (l *Library) ArrayCreateV1(pAllocateArray *ArrayDescriptorV1) (pHandle Arra
 		res, err := l.Slow(fnArrayCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *ArrayDescriptorV1
-	}{dl.Frame{Fn: addr}, &pHandle, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5119,11 +5200,12 @@ func (l *Library) ArrayCreate(pAllocateArray *ArrayDescriptor) (pHandle Array, e
 		res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *ArrayDescriptor
-	}{dl.Frame{Fn: addr}, &pHandle, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5142,11 +5224,12 @@ func (l *Library) ArrayGetDescriptorV1(hArray Array) (pArrayDescriptor ArrayDesc
 		res, err := l.Slow(fnArrayGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayDescriptorV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(hArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5165,11 +5248,12 @@ func (l *Library) ArrayGetDescriptor(hArray Array) (pArrayDescriptor ArrayDescri
 		res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayDescriptor
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(hArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5188,11 +5272,12 @@ func (l *Library) ArrayGetSparseProperties(array Array) (sparseProperties ArrayS
 		res, err := l.Slow(fnArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(array))
 		return out.sparseProperties, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArraySparseProperties
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &sparseProperties, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &sparseProperties, uintptr(array)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5211,11 +5296,12 @@ func (l *Library) MipmappedArrayGetSparseProperties(mipmap MipmappedArray) (spar
 		res, err := l.Slow(fnMipmappedArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(mipmap))
 		return out.sparseProperties, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArraySparseProperties
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &sparseProperties, uintptr(mipmap)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &sparseProperties, uintptr(mipmap)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5234,12 +5320,13 @@ func (l *Library) ArrayGetMemoryRequirements(array Array, device Device) (memory
 		res, err := l.Slow(fnArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(array), uintptr(device))
 		return out.memoryRequirements, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayMemoryRequirements
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &memoryRequirements, uintptr(array), uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &memoryRequirements, uintptr(array), uintptr(device)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5258,12 +5345,13 @@ func (l *Library) MipmappedArrayGetMemoryRequirements(mipmap MipmappedArray, dev
 		res, err := l.Slow(fnMipmappedArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(mipmap), uintptr(device))
 		return out.memoryRequirements, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayMemoryRequirements
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &memoryRequirements, uintptr(mipmap), uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &memoryRequirements, uintptr(mipmap), uintptr(device)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5282,12 +5370,13 @@ func (l *Library) ArrayGetPlane(hArray Array, planeIdx uint32) (pPlaneArray Arra
 		res, err := l.Slow(fnArrayGetPlane, uintptr(unsafe.Pointer(&out.pPlaneArray)), uintptr(hArray), uintptr(planeIdx))
 		return out.pPlaneArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pPlaneArray, uintptr(hArray), uintptr(planeIdx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pPlaneArray, uintptr(hArray), uintptr(planeIdx)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5303,10 +5392,11 @@ func (l *Library) ArrayDestroy(hArray Array) (err error) {
 		res, err := l.Slow(fnArrayDestroy, uintptr(hArray))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hArray)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5325,11 +5415,12 @@ func (l *Library) Array3DCreateV1(pAllocateArray *Array3DDescriptorV1) (pHandle 
 		res, err := l.Slow(fnArray3DCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *Array3DDescriptorV1
-	}{dl.Frame{Fn: addr}, &pHandle, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5348,11 +5439,12 @@ func (l *Library) Array3DCreate(pAllocateArray *Array3DDescriptor) (pHandle Arra
 		res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *Array3DDescriptor
-	}{dl.Frame{Fn: addr}, &pHandle, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5371,11 +5463,12 @@ func (l *Library) Array3DGetDescriptorV1(hArray Array) (pArrayDescriptor Array3D
 		res, err := l.Slow(fnArray3DGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array3DDescriptorV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(hArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5394,11 +5487,12 @@ func (l *Library) Array3DGetDescriptor(hArray Array) (pArrayDescriptor Array3DDe
 		res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array3DDescriptor
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(hArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5417,12 +5511,13 @@ func (l *Library) MipmappedArrayCreate(pMipmappedArrayDesc *Array3DDescriptor, n
 		res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 *Array3DDescriptor
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5441,12 +5536,13 @@ func (l *Library) MipmappedArrayGetLevel(hMipmappedArray MipmappedArray, level u
 		res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipmappedArray), uintptr(level))
 		return out.pLevelArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pLevelArray, uintptr(hMipmappedArray), uintptr(level)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pLevelArray, uintptr(hMipmappedArray), uintptr(level)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5462,10 +5558,11 @@ func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err err
 		res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hMipmappedArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hMipmappedArray)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5481,14 +5578,15 @@ func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr Device
 		res, err := l.Slow(fnMemGetHandleForAddressRange, uintptr(handle), uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, handle, uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, handle, uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5507,14 +5605,15 @@ func (l *Library) MemBatchDecompressAsync(paramsArray []MemDecompressParams, fla
 		res, err := l.Slow(fnMemBatchDecompressAsync, uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(unsafe.Pointer(&out.errorIndex)), uintptr(stream))
 		return out.errorIndex, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemDecompressParams
 		a1 uintptr
 		a2 uintptr
 		a3 *uint64
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), &errorIndex, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), &errorIndex, uintptr(stream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5533,14 +5632,15 @@ func (l *Library) MemAddressReserve(size uint64, alignment uint64, address Devic
 		res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5556,11 +5656,12 @@ func (l *Library) MemAddressFree(ptr DevicePtr, size uint64) (err error) {
 		res, err := l.Slow(fnMemAddressFree, uintptr(ptr), uintptr(size))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5579,13 +5680,14 @@ func (l *Library) MemCreate(size uint64, prop *MemAllocationProp, flags uint64) 
 		res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 uintptr
 		a2 *MemAllocationProp
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(size), prop, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &handle, uintptr(size), prop, uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5601,10 +5703,11 @@ func (l *Library) MemRelease(handle MemGenericAllocationHandle) (err error) {
 		res, err := l.Slow(fnMemRelease, uintptr(handle))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(handle)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(handle)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5620,14 +5723,15 @@ func (l *Library) MemMap(ptr DevicePtr, size uint64, offset uint64, handle MemGe
 		res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5643,12 +5747,13 @@ func (l *Library) MemMapArrayAsync(mapInfoList []ArrayMapInfo, hStream Stream) (
 		res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayMapInfo
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(hStream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5664,11 +5769,12 @@ func (l *Library) MemUnmap(ptr DevicePtr, size uint64) (err error) {
 		res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5684,13 +5790,14 @@ func (l *Library) MemSetAccess(ptr DevicePtr, size uint64, desc []MemAccessDesc)
 		res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *MemAccessDesc
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5709,12 +5816,13 @@ func (l *Library) MemGetAccess(location *MemLocation, ptr DevicePtr) (flags uint
 		res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *MemLocation
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &flags, location, uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, location, uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5730,13 +5838,14 @@ func (l *Library) MemExportToShareableHandle(shareableHandle unsafe.Pointer, han
 		res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5755,12 +5864,13 @@ func (l *Library) MemImportFromShareableHandle(osHandle uintptr, shHandleType Me
 		res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(osHandle), uintptr(shHandleType)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &handle, uintptr(osHandle), uintptr(shHandleType)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5779,12 +5889,13 @@ func (l *Library) MemGetAllocationGranularity(prop *MemAllocationProp, option Me
 		res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
 		return out.granularity, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *MemAllocationProp
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &granularity, prop, uintptr(option)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5803,11 +5914,12 @@ func (l *Library) MemGetAllocationPropertiesFromHandle(handle MemGenericAllocati
 		res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
 		return out.prop, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemAllocationProp
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &prop, uintptr(handle)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(handle)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5826,11 +5938,12 @@ func (l *Library) MemRetainAllocationHandle(address DevicePtr) (handle MemGeneri
 		res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(address)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(address)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5846,11 +5959,12 @@ func (l *Library) MemFreeAsync(dptr DevicePtr, hStream Stream) (err error) {
 		res, err := l.Slow(fnMemFreeAsync, uintptr(dptr), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dptr), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dptr), uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5869,12 +5983,13 @@ func (l *Library) MemAllocAsync(bytesize uint64, hStream Stream) (dptr DevicePtr
 		res, err := l.Slow(fnMemAllocAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(hStream))
 		return out.dptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, uintptr(bytesize), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &dptr, uintptr(bytesize), uintptr(hStream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5890,11 +6005,12 @@ func (l *Library) MemPoolTrimTo(pool MemoryPool, minBytesToKeep uint64) (err err
 		res, err := l.Slow(fnMemPoolTrimTo, uintptr(pool), uintptr(minBytesToKeep))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(pool), uintptr(minBytesToKeep)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pool), uintptr(minBytesToKeep)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5910,12 +6026,13 @@ func (l *Library) MemPoolSetAttribute(pool MemoryPool, attr MemPoolAttribute, va
 		res, err := l.Slow(fnMemPoolSetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(pool), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5931,12 +6048,13 @@ func (l *Library) MemPoolGetAttribute(pool MemoryPool, attr MemPoolAttribute, va
 		res, err := l.Slow(fnMemPoolGetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(pool), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5952,12 +6070,13 @@ func (l *Library) MemPoolSetAccess(pool MemoryPool, mapping []MemAccessDesc) (er
 		res, err := l.Slow(fnMemPoolSetAccess, uintptr(pool), uintptr(unsafe.Pointer(unsafe.SliceData(mapping))), uintptr(len(mapping)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemAccessDesc
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(pool), unsafe.SliceData(mapping), uintptr(len(mapping))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), unsafe.SliceData(mapping), uintptr(len(mapping))
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5976,12 +6095,13 @@ func (l *Library) MemPoolGetAccess(memPool MemoryPool, location *MemLocation) (f
 		res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemAccessFlags
 		a1 uintptr
 		a2 *MemLocation
-	}{dl.Frame{Fn: addr}, &flags, uintptr(memPool), location}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, uintptr(memPool), location
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6000,11 +6120,12 @@ func (l *Library) MemPoolCreate(poolProps *MemPoolProps) (pool MemoryPool, err e
 		res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(poolProps)))
 		return out.pool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 *MemPoolProps
-	}{dl.Frame{Fn: addr}, &pool, poolProps}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pool, poolProps
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6020,10 +6141,11 @@ func (l *Library) MemPoolDestroy(pool MemoryPool) (err error) {
 		res, err := l.Slow(fnMemPoolDestroy, uintptr(pool))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(pool)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(pool)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6042,12 +6164,13 @@ func (l *Library) MemGetDefaultMemPool(location *MemLocation, typ MemAllocationT
 		res, err := l.Slow(fnMemGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(unsafe.Pointer(location)), uintptr(typ))
 		return out.poolOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 *MemLocation
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &poolOut, location, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &poolOut, location, uintptr(typ)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6066,12 +6189,13 @@ func (l *Library) MemGetMemPool(location *MemLocation, typ MemAllocationType) (p
 		res, err := l.Slow(fnMemGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(location)), uintptr(typ))
 		return out.pool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 *MemLocation
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pool, location, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pool, location, uintptr(typ)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6087,12 +6211,13 @@ func (l *Library) MemSetMemPool(location *MemLocation, typ MemAllocationType, po
 		res, err := l.Slow(fnMemSetMemPool, uintptr(unsafe.Pointer(location)), uintptr(typ), uintptr(pool))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemLocation
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, location, uintptr(typ), uintptr(pool)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, location, uintptr(typ), uintptr(pool)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6111,13 +6236,14 @@ func (l *Library) MemAllocFromPoolAsync(bytesize uint64, pool MemoryPool, hStrea
 		res, err := l.Slow(fnMemAllocFromPoolAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(pool), uintptr(hStream))
 		return out.dptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, uintptr(bytesize), uintptr(pool), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, uintptr(bytesize), uintptr(pool), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6133,13 +6259,14 @@ func (l *Library) MemPoolExportToShareableHandle(handleOut unsafe.Pointer, pool 
 		res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(handleOut), uintptr(pool), uintptr(handleType), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, handleOut, uintptr(pool), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, handleOut, uintptr(pool), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6158,13 +6285,14 @@ func (l *Library) MemPoolImportFromShareableHandle(handle uintptr, handleType Me
 		res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(handle), uintptr(handleType), uintptr(flags))
 		return out.poolOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemoryPool
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &poolOut, uintptr(handle), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &poolOut, uintptr(handle), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6183,11 +6311,12 @@ func (l *Library) MemPoolExportPointer(ptr DevicePtr) (shareDataOut MemPoolPtrEx
 		res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.shareDataOut)), uintptr(ptr))
 		return out.shareDataOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPoolPtrExportData
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &shareDataOut, uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &shareDataOut, uintptr(ptr)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6206,12 +6335,13 @@ func (l *Library) MemPoolImportPointer(pool MemoryPool, shareData *MemPoolPtrExp
 		res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.ptrOut)), uintptr(pool), uintptr(unsafe.Pointer(shareData)))
 		return out.ptrOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 *MemPoolPtrExportData
-	}{dl.Frame{Fn: addr}, &ptrOut, uintptr(pool), shareData}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptrOut, uintptr(pool), shareData
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6230,11 +6360,12 @@ func (l *Library) MulticastCreate(prop *MulticastObjectProp) (mcHandle MemGeneri
 		res, err := l.Slow(fnMulticastCreate, uintptr(unsafe.Pointer(&out.mcHandle)), uintptr(unsafe.Pointer(prop)))
 		return out.mcHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 *MulticastObjectProp
-	}{dl.Frame{Fn: addr}, &mcHandle, prop}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &mcHandle, prop
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6250,11 +6381,12 @@ func (l *Library) MulticastAddDevice(mcHandle MemGenericAllocationHandle, dev De
 		res, err := l.Slow(fnMulticastAddDevice, uintptr(mcHandle), uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mcHandle), uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(mcHandle), uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6270,7 +6402,7 @@ func (l *Library) MulticastBindMem(mcHandle MemGenericAllocationHandle, mcOffset
 		res, err := l.Slow(fnMulticastBindMem, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -6278,7 +6410,8 @@ func (l *Library) MulticastBindMem(mcHandle MemGenericAllocationHandle, mcOffset
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6294,14 +6427,15 @@ func (l *Library) MulticastBindAddr(mcHandle MemGenericAllocationHandle, mcOffse
 		res, err := l.Slow(fnMulticastBindAddr, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6317,13 +6451,14 @@ func (l *Library) MulticastUnbind(mcHandle MemGenericAllocationHandle, dev Devic
 		res, err := l.Slow(fnMulticastUnbind, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6342,12 +6477,13 @@ func (l *Library) MulticastGetGranularity(prop *MulticastObjectProp, option Mult
 		res, err := l.Slow(fnMulticastGetGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
 		return out.granularity, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *MulticastObjectProp
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &granularity, prop, uintptr(option)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6363,12 +6499,13 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 		res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, data, uintptr(attribute), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, data, uintptr(attribute), uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6384,13 +6521,14 @@ func (l *Library) MemPrefetchAsyncV1(devPtr DevicePtr, count uint64, dstDevice D
 		res, err := l.Slow(fnMemPrefetchAsyncV1, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6406,14 +6544,15 @@ func (l *Library) MemPrefetchAsync(devPtr DevicePtr, count uint64, location MemL
 		res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6429,13 +6568,14 @@ func (l *Library) MemAdviseV1(devPtr DevicePtr, count uint64, advice MemAdvise, 
 		res, err := l.Slow(fnMemAdviseV1, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6451,13 +6591,14 @@ func (l *Library) MemAdvise(devPtr DevicePtr, count uint64, advice MemAdvise, lo
 		res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6469,29 +6610,17 @@ func (l *Library) MemAdvise(devPtr DevicePtr, count uint64, advice MemAdvise, lo
 // C: cuMemPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
 	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{
-			A:        "dptrs",
-			B:        "sizes",
-			Function: "cuMemPrefetchBatchAsync",
-			LenA:     len(dptrs),
-			LenB:     len(sizes),
-		}
+		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
 	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
-		return &dl.LengthError{
-			A:        "prefetchLocs",
-			B:        "prefetchLocIdxs",
-			Function: "cuMemPrefetchBatchAsync",
-			LenA:     len(prefetchLocs),
-			LenB:     len(prefetchLocIdxs),
-		}
+		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	addr := dl.Load(&l.fns[fnMemPrefetchBatchAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnMemPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
@@ -6501,7 +6630,8 @@ func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefe
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6513,27 +6643,22 @@ func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefe
 // C: cuMemDiscardBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags uint64, hStream Stream) (err error) {
 	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{
-			A:        "dptrs",
-			B:        "sizes",
-			Function: "cuMemDiscardBatchAsync",
-			LenA:     len(dptrs),
-			LenB:     len(sizes),
-		}
+		return &dl.LengthError{Function: "cuMemDiscardBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
 	addr := dl.Load(&l.fns[fnMemDiscardBatchAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnMemDiscardBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6545,29 +6670,17 @@ func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags 
 // C: cuMemDiscardAndPrefetchBatchAsync, since CUDA 13.0, set unified-memory-13.0.
 func (l *Library) MemDiscardAndPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefetchLocs []MemLocation, prefetchLocIdxs []uint64, flags uint64, hStream Stream) (err error) {
 	if sizes != nil && len(sizes) != len(dptrs) {
-		return &dl.LengthError{
-			A:        "dptrs",
-			B:        "sizes",
-			Function: "cuMemDiscardAndPrefetchBatchAsync",
-			LenA:     len(dptrs),
-			LenB:     len(sizes),
-		}
+		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
 	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
-		return &dl.LengthError{
-			A:        "prefetchLocs",
-			B:        "prefetchLocIdxs",
-			Function: "cuMemDiscardAndPrefetchBatchAsync",
-			LenA:     len(prefetchLocs),
-			LenB:     len(prefetchLocIdxs),
-		}
+		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
 	addr := dl.Load(&l.fns[fnMemDiscardAndPrefetchBatchAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnMemDiscardAndPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
@@ -6577,7 +6690,8 @@ func (l *Library) MemDiscardAndPrefetchBatchAsync(dptrs []DevicePtr, sizes []uin
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6593,14 +6707,15 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 		res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, data, uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, data, uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6612,29 +6727,17 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 // C: cuMemRangeGetAttributes, since CUDA 8.0, set unified-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr DevicePtr, count uint64) (err error) {
 	if dataSizes != nil && len(dataSizes) != len(data) {
-		return &dl.LengthError{
-			A:        "data",
-			B:        "dataSizes",
-			Function: "cuMemRangeGetAttributes",
-			LenA:     len(data),
-			LenB:     len(dataSizes),
-		}
+		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
 	if attributes != nil && len(attributes) != len(data) {
-		return &dl.LengthError{
-			A:        "data",
-			B:        "attributes",
-			Function: "cuMemRangeGetAttributes",
-			LenA:     len(data),
-			LenB:     len(attributes),
-		}
+		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	addr := dl.Load(&l.fns[fnMemRangeGetAttributes])
 	if addr == 0 {
 		res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 *uint64
@@ -6642,7 +6745,8 @@ func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint6
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), uintptr(devPtr), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), uintptr(devPtr), uintptr(count)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6658,12 +6762,13 @@ func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAtt
 		res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, value, uintptr(attribute), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, value, uintptr(attribute), uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6675,26 +6780,21 @@ func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAtt
 // C: cuPointerGetAttributes, since CUDA 7.0, set pointers.
 func (l *Library) PointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
 	if data != nil && len(data) != len(attributes) {
-		return &dl.LengthError{
-			A:        "attributes",
-			B:        "data",
-			Function: "cuPointerGetAttributes",
-			LenA:     len(attributes),
-			LenB:     len(data),
-		}
+		return &dl.LengthError{Function: "cuPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	addr := dl.Load(&l.fns[fnPointerGetAttributes])
 	if addr == 0 {
 		res, err := l.Slow(fnPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *PointerAttribute
 		a2 *unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6713,11 +6813,12 @@ func (l *Library) StreamCreate(flags uint32) (phStream Stream, err error) {
 		res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags))
 		return out.phStream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phStream, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phStream, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6736,12 +6837,13 @@ func (l *Library) StreamCreateWithPriority(flags uint32, priority int32) (phStre
 		res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags), uintptr(priority))
 		return out.phStream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &phStream, uintptr(flags), uintptr(priority)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phStream, uintptr(flags), uintptr(priority)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6760,11 +6862,12 @@ func (l *Library) StreamGetPriority(hStream Stream) (priority int32, err error) 
 		res, err := l.Slow(fnStreamGetPriority, uintptr(hStream), uintptr(unsafe.Pointer(&out.priority)))
 		return out.priority, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &priority}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &priority
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6783,11 +6886,12 @@ func (l *Library) StreamGetDevice(hStream Stream) (device Device, err error) {
 		res, err := l.Slow(fnStreamGetDevice, uintptr(hStream), uintptr(unsafe.Pointer(&out.device)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Device
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &device}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &device
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6806,11 +6910,12 @@ func (l *Library) StreamGetFlags(hStream Stream) (flags uint32, err error) {
 		res, err := l.Slow(fnStreamGetFlags, uintptr(hStream), uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &flags
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6829,11 +6934,12 @@ func (l *Library) StreamGetId(hStream Stream) (streamId uint64, err error) {
 		res, err := l.Slow(fnStreamGetId, uintptr(hStream), uintptr(unsafe.Pointer(&out.streamId)))
 		return out.streamId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &streamId}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &streamId
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6852,11 +6958,12 @@ func (l *Library) StreamGetCtx(hStream Stream) (pctx Context, err error) {
 		res, err := l.Slow(fnStreamGetCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.pctx)))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Context
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &pctx}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &pctx
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6876,12 +6983,13 @@ func (l *Library) StreamGetCtxV2(hStream Stream) (pCtx Context, pGreenCtx GreenC
 		res, err := l.Slow(fnStreamGetCtxV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.pCtx)), uintptr(unsafe.Pointer(&out.pGreenCtx)))
 		return out.pCtx, out.pGreenCtx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Context
 		a2 *GreenCtx
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &pCtx, &pGreenCtx}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), &pCtx, &pGreenCtx
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6897,12 +7005,13 @@ func (l *Library) StreamWaitEvent(hStream Stream, hEvent Event, flags uint32) (e
 		res, err := l.Slow(fnStreamWaitEvent, uintptr(hStream), uintptr(hEvent), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(hEvent), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(hEvent), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6926,10 +7035,11 @@ func (l *Library) StreamBeginCaptureV1(hStream Stream) (err error) {
 		res, err := l.Slow(fnStreamBeginCaptureV1, uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6945,11 +7055,12 @@ func (l *Library) StreamBeginCapture(hStream Stream, mode StreamCaptureMode) (er
 		res, err := l.Slow(fnStreamBeginCapture, uintptr(hStream), uintptr(mode))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(mode)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), uintptr(mode)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6961,20 +7072,14 @@ func (l *Library) StreamBeginCapture(hStream Stream, mode StreamCaptureMode) (er
 // C: cuStreamBeginCaptureToGraph, since CUDA 12.3, set capture-12.3.
 func (l *Library) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, mode StreamCaptureMode) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return &dl.LengthError{
-			A:        "dependencies",
-			B:        "dependencyData",
-			Function: "cuStreamBeginCaptureToGraph",
-			LenA:     len(dependencies),
-			LenB:     len(dependencyData),
-		}
+		return &dl.LengthError{Function: "cuStreamBeginCaptureToGraph", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(hStream), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -6982,7 +7087,8 @@ func (l *Library) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, depend
 		a3 *GraphEdgeData
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hStream), uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6998,10 +7104,11 @@ func (l *Library) ThreadExchangeStreamCaptureMode(mode *StreamCaptureMode) (err 
 		res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *StreamCaptureMode
-	}{dl.Frame{Fn: addr}, mode}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, mode
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7020,11 +7127,12 @@ func (l *Library) StreamEndCapture(hStream Stream) (phGraph Graph, err error) {
 		res, err := l.Slow(fnStreamEndCapture, uintptr(hStream), uintptr(unsafe.Pointer(&out.phGraph)))
 		return out.phGraph, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Graph
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &phGraph}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &phGraph
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7043,11 +7151,12 @@ func (l *Library) StreamIsCapturing(hStream Stream) (captureStatus StreamCapture
 		res, err := l.Slow(fnStreamIsCapturing, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatus)))
 		return out.captureStatus, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &captureStatus}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &captureStatus
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7067,12 +7176,13 @@ func (l *Library) StreamGetCaptureInfoV1(hStream Stream) (captureStatusOut Strea
 		res, err := l.Slow(fnStreamGetCaptureInfoV1, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)))
 		return out.captureStatusOut, out.idOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &captureStatusOut, &idOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7095,7 +7205,7 @@ func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut Strea
 		res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
 		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
@@ -7103,7 +7213,8 @@ func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut Strea
 		a3 *Graph
 		a4 **GraphNode
 		a5 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7127,7 +7238,7 @@ func (l *Library) StreamGetCaptureInfo(hStream Stream) (captureStatusOut StreamC
 		res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.edgeDataOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
 		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.edgeDataOut, out.numDependenciesOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
@@ -7136,7 +7247,8 @@ func (l *Library) StreamGetCaptureInfo(hStream Stream) (captureStatusOut StreamC
 		a4 **GraphNode
 		a5 **GraphEdgeData
 		a6 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &edgeDataOut, &numDependenciesOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &edgeDataOut, &numDependenciesOut
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7152,13 +7264,14 @@ func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies
 		res, err := l.Slow(fnStreamUpdateCaptureDependenciesV1, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hStream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7170,27 +7283,22 @@ func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies
 // C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3.
 func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, dependencyData []GraphEdgeData, flags uint32) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return &dl.LengthError{
-			A:        "dependencies",
-			B:        "dependencyData",
-			Function: "cuStreamUpdateCaptureDependencies_v2",
-			LenA:     len(dependencies),
-			LenB:     len(dependencyData),
-		}
+		return &dl.LengthError{Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphEdgeData
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hStream), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7206,13 +7314,14 @@ func (l *Library) StreamAttachMemAsync(hStream Stream, dptr DevicePtr, length ui
 		res, err := l.Slow(fnStreamAttachMemAsync, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7228,10 +7337,11 @@ func (l *Library) StreamQuery(hStream Stream) (err error) {
 		res, err := l.Slow(fnStreamQuery, uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7247,10 +7357,11 @@ func (l *Library) StreamSynchronize(hStream Stream) (err error) {
 		res, err := l.Slow(fnStreamSynchronize, uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7266,10 +7377,11 @@ func (l *Library) StreamDestroyV1(hStream Stream) (err error) {
 		res, err := l.Slow(fnStreamDestroyV1, uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7285,10 +7397,11 @@ func (l *Library) StreamDestroy(hStream Stream) (err error) {
 		res, err := l.Slow(fnStreamDestroy, uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7304,11 +7417,12 @@ func (l *Library) StreamCopyAttributes(dstStream Stream, srcStream Stream) (err 
 		res, err := l.Slow(fnStreamCopyAttributes, uintptr(dstStream), uintptr(srcStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstStream), uintptr(srcStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dstStream), uintptr(srcStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7327,12 +7441,13 @@ func (l *Library) StreamGetAttribute(hStream Stream, attr LaunchAttributeID) (va
 		res, err := l.Slow(fnStreamGetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
 		return out.value, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(attr), &value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(attr), &value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7348,12 +7463,13 @@ func (l *Library) StreamSetAttribute(hStream Stream, attr LaunchAttributeID, par
 		res, err := l.Slow(fnStreamSetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(param)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hStream), uintptr(attr), param}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(attr), param
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7372,11 +7488,12 @@ func (l *Library) EventCreate(flags uint32) (phEvent Event, err error) {
 		res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.phEvent)), uintptr(flags))
 		return out.phEvent, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Event
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phEvent, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phEvent, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7392,11 +7509,12 @@ func (l *Library) EventRecord(hEvent Event, hStream Stream) (err error) {
 		res, err := l.Slow(fnEventRecord, uintptr(hEvent), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hEvent), uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7412,12 +7530,13 @@ func (l *Library) EventRecordWithFlags(hEvent Event, hStream Stream, flags uint3
 		res, err := l.Slow(fnEventRecordWithFlags, uintptr(hEvent), uintptr(hStream), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent), uintptr(hStream), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hEvent), uintptr(hStream), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7433,10 +7552,11 @@ func (l *Library) EventQuery(hEvent Event) (err error) {
 		res, err := l.Slow(fnEventQuery, uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7452,10 +7572,11 @@ func (l *Library) EventSynchronize(hEvent Event) (err error) {
 		res, err := l.Slow(fnEventSynchronize, uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7471,10 +7592,11 @@ func (l *Library) EventDestroyV1(hEvent Event) (err error) {
 		res, err := l.Slow(fnEventDestroyV1, uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7490,10 +7612,11 @@ func (l *Library) EventDestroy(hEvent Event) (err error) {
 		res, err := l.Slow(fnEventDestroy, uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7512,12 +7635,13 @@ func (l *Library) EventElapsedTimeV1(hStart Event, hEnd Event) (pMilliseconds fl
 		res, err := l.Slow(fnEventElapsedTimeV1, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
 		return out.pMilliseconds, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pMilliseconds, uintptr(hStart), uintptr(hEnd)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pMilliseconds, uintptr(hStart), uintptr(hEnd)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7536,12 +7660,13 @@ func (l *Library) EventElapsedTime(hStart Event, hEnd Event) (pMilliseconds floa
 		res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
 		return out.pMilliseconds, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pMilliseconds, uintptr(hStart), uintptr(hEnd)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pMilliseconds, uintptr(hStart), uintptr(hEnd)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7560,11 +7685,12 @@ func (l *Library) ImportExternalMemory(memHandleDesc *ExternalMemoryHandleDesc) 
 		res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
 		return out.extMemOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalMemory
 		a1 *ExternalMemoryHandleDesc
-	}{dl.Frame{Fn: addr}, &extMemOut, memHandleDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extMemOut, memHandleDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7583,12 +7709,13 @@ func (l *Library) ExternalMemoryGetMappedBuffer(extMem ExternalMemory, bufferDes
 		res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 *ExternalMemoryBufferDesc
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(extMem), bufferDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(extMem), bufferDesc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7607,12 +7734,13 @@ func (l *Library) ExternalMemoryGetMappedMipmappedArray(extMem ExternalMemory, m
 		res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
 		return out.mipmap, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 uintptr
 		a2 *ExternalMemoryMipmappedArrayDesc
-	}{dl.Frame{Fn: addr}, &mipmap, uintptr(extMem), mipmapDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &mipmap, uintptr(extMem), mipmapDesc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7628,10 +7756,11 @@ func (l *Library) DestroyExternalMemory(extMem ExternalMemory) (err error) {
 		res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(extMem)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extMem)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7650,11 +7779,12 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 		res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
 		return out.extSemOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreHandleDesc
-	}{dl.Frame{Fn: addr}, &extSemOut, semHandleDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extSemOut, semHandleDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7666,26 +7796,21 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 // C: cuSignalExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{
-			A:        "extSemArray",
-			B:        "paramsArray",
-			Function: "cuSignalExternalSemaphoresAsync",
-			LenA:     len(extSemArray),
-			LenB:     len(paramsArray),
-		}
+		return &dl.LengthError{Function: "cuSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreSignalParams
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7697,26 +7822,21 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 // C: cuWaitExternalSemaphoresAsync, since CUDA 10.0, set external-interop.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{
-			A:        "extSemArray",
-			B:        "paramsArray",
-			Function: "cuWaitExternalSemaphoresAsync",
-			LenA:     len(extSemArray),
-			LenB:     len(paramsArray),
-		}
+		return &dl.LengthError{Function: "cuWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreWaitParams
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7732,10 +7852,11 @@ func (l *Library) DestroyExternalSemaphore(extSem ExternalSemaphore) (err error)
 		res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(extSem)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extSem)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7751,13 +7872,14 @@ func (l *Library) StreamWaitValue32V1(stream Stream, address DevicePtr, value ui
 		res, err := l.Slow(fnStreamWaitValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7773,13 +7895,14 @@ func (l *Library) StreamWaitValue32(stream Stream, address DevicePtr, value uint
 		res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7795,13 +7918,14 @@ func (l *Library) StreamWaitValue64V1(stream Stream, address DevicePtr, value ui
 		res, err := l.Slow(fnStreamWaitValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7817,13 +7941,14 @@ func (l *Library) StreamWaitValue64(stream Stream, address DevicePtr, value uint
 		res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7839,13 +7964,14 @@ func (l *Library) StreamWriteValue32V1(stream Stream, address DevicePtr, value u
 		res, err := l.Slow(fnStreamWriteValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7861,13 +7987,14 @@ func (l *Library) StreamWriteValue32(stream Stream, address DevicePtr, value uin
 		res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7883,13 +8010,14 @@ func (l *Library) StreamWriteValue64V1(stream Stream, address DevicePtr, value u
 		res, err := l.Slow(fnStreamWriteValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7905,13 +8033,14 @@ func (l *Library) StreamWriteValue64(stream Stream, address DevicePtr, value uin
 		res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7927,13 +8056,14 @@ func (l *Library) StreamBatchMemOpV1(stream Stream, paramArray []StreamBatchMemO
 		res, err := l.Slow(fnStreamBatchMemOpV1, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *StreamBatchMemOpParams
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7949,13 +8079,14 @@ func (l *Library) StreamBatchMemOp(stream Stream, paramArray []StreamBatchMemOpP
 		res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *StreamBatchMemOpParams
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7974,12 +8105,13 @@ func (l *Library) FuncGetAttribute(attrib FunctionAttribute, hfunc Function) (pi
 		res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(hfunc))
 		return out.pi, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pi, uintptr(attrib), uintptr(hfunc)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attrib), uintptr(hfunc)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7995,12 +8127,13 @@ func (l *Library) FuncSetAttribute(hfunc Function, attrib FunctionAttribute, val
 		res, err := l.Slow(fnFuncSetAttribute, uintptr(hfunc), uintptr(attrib), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(attrib), uintptr(value)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(attrib), uintptr(value)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8016,11 +8149,12 @@ func (l *Library) FuncSetCacheConfig(hfunc Function, config FuncCache) (err erro
 		res, err := l.Slow(fnFuncSetCacheConfig, uintptr(hfunc), uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(config)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8039,11 +8173,12 @@ func (l *Library) FuncGetModule(hfunc Function) (hmod Module, err error) {
 		res, err := l.Slow(fnFuncGetModule, uintptr(unsafe.Pointer(&out.hmod)), uintptr(hfunc))
 		return out.hmod, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &hmod, uintptr(hfunc)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &hmod, uintptr(hfunc)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8074,13 +8209,14 @@ func (l *Library) FuncGetParamInfo(function Function, paramIndex uint64) (paramO
 		res, err := l.Slow(fnFuncGetParamInfo, uintptr(function), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
 		return out.paramOffset, out.paramSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint64
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(paramIndex), &paramOffset, &paramSize}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(function), uintptr(paramIndex), &paramOffset, &paramSize
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8099,11 +8235,12 @@ func (l *Library) FuncIsLoaded(function Function) (state FunctionLoadingState, e
 		res, err := l.Slow(fnFuncIsLoaded, uintptr(unsafe.Pointer(&out.state)), uintptr(function))
 		return out.state, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FunctionLoadingState
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &state, uintptr(function)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &state, uintptr(function)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8119,10 +8256,11 @@ func (l *Library) FuncLoad(function Function) (err error) {
 		res, err := l.Slow(fnFuncLoad, uintptr(function))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8138,7 +8276,7 @@ func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint
 		res, err := l.Slow(fnLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  uintptr
 		a1  uintptr
@@ -8151,7 +8289,8 @@ func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint
 		a8  uintptr
 		a9  *unsafe.Pointer
 		a10 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8167,13 +8306,14 @@ func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernel
 		res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LaunchConfig
 		a1 uintptr
 		a2 *unsafe.Pointer
 		a3 *uintptr
-	}{dl.Frame{Fn: addr}, config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8189,7 +8329,7 @@ func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gr
 		res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -8201,7 +8341,8 @@ func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gr
 		a7 uintptr
 		a8 uintptr
 		a9 *unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)
 	if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8220,12 +8361,13 @@ func (l *Library) LaunchCooperativeKernelMultiDevice(launchParamsList []LaunchPa
 		res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LaunchParams
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8251,13 +8393,14 @@ func (l *Library) FuncSetBlockShape(hfunc Function, x int32, y int32, z int32) (
 		res, err := l.Slow(fnFuncSetBlockShape, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8275,11 +8418,12 @@ func (l *Library) FuncSetSharedSize(hfunc Function, bytes uint32) (err error) {
 		res, err := l.Slow(fnFuncSetSharedSize, uintptr(hfunc), uintptr(bytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(bytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(bytes)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8297,11 +8441,12 @@ func (l *Library) ParamSetSize(hfunc Function, numbytes uint32) (err error) {
 		res, err := l.Slow(fnParamSetSize, uintptr(hfunc), uintptr(numbytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(numbytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(numbytes)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8319,12 +8464,13 @@ func (l *Library) ParamSeti(hfunc Function, offset int32, value uint32) (err err
 		res, err := l.Slow(fnParamSeti, uintptr(hfunc), uintptr(offset), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(offset), uintptr(value)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(offset), uintptr(value)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8352,13 +8498,14 @@ func (l *Library) ParamSetv(hfunc Function, offset int32, ptr unsafe.Pointer, nu
 		res, err := l.Slow(fnParamSetv, uintptr(hfunc), uintptr(offset), uintptr(ptr), uintptr(numbytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(offset), ptr, uintptr(numbytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hfunc), uintptr(offset), ptr, uintptr(numbytes)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8376,10 +8523,11 @@ func (l *Library) Launch(function Function) (err error) {
 		res, err := l.Slow(fnLaunch, uintptr(function))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8397,12 +8545,13 @@ func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int3
 		res, err := l.Slow(fnLaunchGrid, uintptr(function), uintptr(gridWidth), uintptr(gridHeight))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridWidth), uintptr(gridHeight)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(function), uintptr(gridWidth), uintptr(gridHeight)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8420,13 +8569,14 @@ func (l *Library) LaunchGridAsync(function Function, gridWidth int32, gridHeight
 		res, err := l.Slow(fnLaunchGridAsync, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8444,12 +8594,13 @@ func (l *Library) ParamSetTexRef(hfunc Function, texunit int32, hTexRef TexRef) 
 		res, err := l.Slow(fnParamSetTexRef, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8467,11 +8618,12 @@ func (l *Library) FuncSetSharedMemConfig(hfunc Function, config SharedConfig) (e
 		res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(hfunc), uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hfunc), uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(config)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8490,11 +8642,12 @@ func (l *Library) GraphCreate(flags uint32) (phGraph Graph, err error) {
 		res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.phGraph)), uintptr(flags))
 		return out.phGraph, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Graph
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phGraph, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phGraph, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8513,14 +8666,15 @@ func (l *Library) GraphAddKernelNodeV1(hGraph Graph, dependencies []GraphNode, n
 		res, err := l.Slow(fnGraphAddKernelNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *KernelNodeParamsV1
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8539,14 +8693,15 @@ func (l *Library) GraphAddKernelNode(hGraph Graph, dependencies []GraphNode, nod
 		res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8565,11 +8720,12 @@ func (l *Library) GraphKernelNodeGetParamsV1(hNode GraphNode) (nodeParams Kernel
 		res, err := l.Slow(fnGraphKernelNodeGetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParamsV1
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8588,11 +8744,12 @@ func (l *Library) GraphKernelNodeGetParams(hNode GraphNode) (nodeParams KernelNo
 		res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8608,11 +8765,12 @@ func (l *Library) GraphKernelNodeSetParamsV1(hNode GraphNode, nodeParams *Kernel
 		res, err := l.Slow(fnGraphKernelNodeSetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParamsV1
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8628,11 +8786,12 @@ func (l *Library) GraphKernelNodeSetParams(hNode GraphNode, nodeParams *KernelNo
 		res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8651,7 +8810,7 @@ func (l *Library) GraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, cop
 		res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -8659,7 +8818,8 @@ func (l *Library) GraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, cop
 		a3 uintptr
 		a4 *Memcpy3D
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8678,11 +8838,12 @@ func (l *Library) GraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcpy3D
 		res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3D
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8698,11 +8859,12 @@ func (l *Library) GraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcpy3D
 		res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3D
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8721,7 +8883,7 @@ func (l *Library) GraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, mem
 		res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -8729,7 +8891,8 @@ func (l *Library) GraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, mem
 		a3 uintptr
 		a4 *MemsetNodeParams
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8748,11 +8911,12 @@ func (l *Library) GraphMemsetNodeGetParams(hNode GraphNode) (nodeParams MemsetNo
 		res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemsetNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8768,11 +8932,12 @@ func (l *Library) GraphMemsetNodeSetParams(hNode GraphNode, nodeParams *MemsetNo
 		res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemsetNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8791,14 +8956,15 @@ func (l *Library) GraphAddHostNode(hGraph Graph, dependencies []GraphNode, nodeP
 		res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *HostNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8817,11 +8983,12 @@ func (l *Library) GraphHostNodeGetParams(hNode GraphNode) (nodeParams HostNodePa
 		res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8837,11 +9004,12 @@ func (l *Library) GraphHostNodeSetParams(hNode GraphNode, nodeParams *HostNodePa
 		res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8860,14 +9028,15 @@ func (l *Library) GraphAddChildGraphNode(hGraph Graph, dependencies []GraphNode,
 		res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(childGraph))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(childGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(childGraph)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8886,11 +9055,12 @@ func (l *Library) GraphChildGraphNodeGetGraph(hNode GraphNode) (phGraph Graph, e
 		res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(hNode), uintptr(unsafe.Pointer(&out.phGraph)))
 		return out.phGraph, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Graph
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &phGraph}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &phGraph
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8909,13 +9079,14 @@ func (l *Library) GraphAddEmptyNode(hGraph Graph, dependencies []GraphNode) (phG
 		res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8934,14 +9105,15 @@ func (l *Library) GraphAddEventRecordNode(hGraph Graph, dependencies []GraphNode
 		res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8960,11 +9132,12 @@ func (l *Library) GraphEventRecordNodeGetEvent(hNode GraphNode) (eventOut Event,
 		res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
 		return out.eventOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Event
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &eventOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &eventOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8980,11 +9153,12 @@ func (l *Library) GraphEventRecordNodeSetEvent(hNode GraphNode, event Event) (er
 		res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9003,14 +9177,15 @@ func (l *Library) GraphAddEventWaitNode(hGraph Graph, dependencies []GraphNode, 
 		res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9029,11 +9204,12 @@ func (l *Library) GraphEventWaitNodeGetEvent(hNode GraphNode) (eventOut Event, e
 		res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
 		return out.eventOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Event
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &eventOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &eventOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9049,11 +9225,12 @@ func (l *Library) GraphEventWaitNodeSetEvent(hNode GraphNode, event Event) (err 
 		res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9072,14 +9249,15 @@ func (l *Library) GraphAddExternalSemaphoresSignalNode(hGraph Graph, dependencie
 		res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *ExtSemSignalNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9098,11 +9276,12 @@ func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (p
 		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
 		return out.paramsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExtSemSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &paramsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9118,11 +9297,12 @@ func (l *Library) GraphExternalSemaphoresSignalNodeSetParams(hNode GraphNode, no
 		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExtSemSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9141,14 +9321,15 @@ func (l *Library) GraphAddExternalSemaphoresWaitNode(hGraph Graph, dependencies 
 		res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *ExtSemWaitNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9167,11 +9348,12 @@ func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (par
 		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
 		return out.paramsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExtSemWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &paramsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9187,11 +9369,12 @@ func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, node
 		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExtSemWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9210,14 +9393,15 @@ func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode,
 		res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9236,11 +9420,12 @@ func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut B
 		res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
 		return out.nodeParamsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParamsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParamsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9256,11 +9441,12 @@ func (l *Library) GraphBatchMemOpNodeSetParams(hNode GraphNode, nodeParams *Batc
 		res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9276,12 +9462,13 @@ func (l *Library) GraphExecBatchMemOpNodeSetParams(hGraphExec GraphExec, hNode G
 		res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9300,14 +9487,15 @@ func (l *Library) GraphAddMemAllocNode(hGraph Graph, dependencies []GraphNode, n
 		res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *MemAllocNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9326,11 +9514,12 @@ func (l *Library) GraphMemAllocNodeGetParams(hNode GraphNode) (paramsOut MemAllo
 		res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
 		return out.paramsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemAllocNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &paramsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9349,14 +9538,15 @@ func (l *Library) GraphAddMemFreeNode(hGraph Graph, dependencies []GraphNode, dp
 		res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9375,11 +9565,12 @@ func (l *Library) GraphMemFreeNodeGetParams(hNode GraphNode) (dptrOut DevicePtr,
 		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.dptrOut)))
 		return out.dptrOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *DevicePtr
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &dptrOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &dptrOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9395,10 +9586,11 @@ func (l *Library) DeviceGraphMemTrim(device Device) (err error) {
 		res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(device)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9414,12 +9606,13 @@ func (l *Library) DeviceGetGraphMemAttribute(device Device, attr GraphMemAttribu
 		res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9435,12 +9628,13 @@ func (l *Library) DeviceSetGraphMemAttribute(device Device, attr GraphMemAttribu
 		res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9459,11 +9653,12 @@ func (l *Library) GraphClone(originalGraph Graph) (phGraphClone Graph, err error
 		res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.phGraphClone)), uintptr(originalGraph))
 		return out.phGraphClone, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Graph
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphClone, uintptr(originalGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phGraphClone, uintptr(originalGraph)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9482,12 +9677,13 @@ func (l *Library) GraphNodeFindInClone(hOriginalNode GraphNode, hClonedGraph Gra
 		res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.phNode)), uintptr(hOriginalNode), uintptr(hClonedGraph))
 		return out.phNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &phNode, uintptr(hOriginalNode), uintptr(hClonedGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phNode, uintptr(hOriginalNode), uintptr(hClonedGraph)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9506,11 +9702,12 @@ func (l *Library) GraphNodeGetType(hNode GraphNode) (typ GraphNodeType, err erro
 		res, err := l.Slow(fnGraphNodeGetType, uintptr(hNode), uintptr(unsafe.Pointer(&out.typ)))
 		return out.typ, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNodeType
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &typ}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &typ
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9532,12 +9729,13 @@ func (l *Library) GraphGetNodes(hGraph Graph, nodes []GraphNode) (numNodes uint6
 		return out.numNodes, check(res, err)
 	}
 	numNodes = uint64(len(nodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(nodes), &numNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), unsafe.SliceData(nodes), &numNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9559,12 +9757,13 @@ func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRoo
 		return out.numRootNodes, check(res, err)
 	}
 	numRootNodes = uint64(len(rootNodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(rootNodes), &numRootNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), unsafe.SliceData(rootNodes), &numRootNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9577,13 +9776,7 @@ func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRoo
 // reads the length of from and returns numEdges.
 func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphGetEdges",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphGetEdgesV1])
 	if addr == 0 {
@@ -9595,13 +9788,14 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 		return out.numEdges, check(res, err)
 	}
 	numEdges = uint64(len(from))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9614,22 +9808,10 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 // library fills edgeData. The library reads the length of from and returns numEdges.
 func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphGetEdges_v2",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return numEdges, &dl.LengthError{
-			A:        "from",
-			B:        "edgeData",
-			Function: "cuGraphGetEdges_v2",
-			LenA:     len(from),
-			LenB:     len(edgeData),
-		}
+		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphGetEdges])
 	if addr == 0 {
@@ -9641,14 +9823,15 @@ func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, 
 		return out.numEdges, check(res, err)
 	}
 	numEdges = uint64(len(from))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 *GraphEdgeData
 		a4 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), &numEdges}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), &numEdges
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9670,12 +9853,13 @@ func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []Gra
 		return out.numDependencies, check(res, err)
 	}
 	numDependencies = uint64(len(dependencies))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hNode), unsafe.SliceData(dependencies), &numDependencies}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), unsafe.SliceData(dependencies), &numDependencies
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9688,13 +9872,7 @@ func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []Gra
 // library fills edgeData. The library reads the length of dependencies and returns numDependencies.
 func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []GraphNode, edgeData []GraphEdgeData) (numDependencies uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependencies) {
-		return numDependencies, &dl.LengthError{
-			A:        "dependencies",
-			B:        "edgeData",
-			Function: "cuGraphNodeGetDependencies_v2",
-			LenA:     len(dependencies),
-			LenB:     len(edgeData),
-		}
+		return numDependencies, &dl.LengthError{Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependencies])
 	if addr == 0 {
@@ -9706,13 +9884,14 @@ func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []Graph
 		return out.numDependencies, check(res, err)
 	}
 	numDependencies = uint64(len(dependencies))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphEdgeData
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hNode), unsafe.SliceData(dependencies), unsafe.SliceData(edgeData), &numDependencies}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hNode), unsafe.SliceData(dependencies), unsafe.SliceData(edgeData), &numDependencies
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9734,12 +9913,13 @@ func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes [
 		return out.numDependentNodes, check(res, err)
 	}
 	numDependentNodes = uint64(len(dependentNodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hNode), unsafe.SliceData(dependentNodes), &numDependentNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), unsafe.SliceData(dependentNodes), &numDependentNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9752,13 +9932,7 @@ func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes [
 // library fills edgeData. The library reads the length of dependentNodes and returns numDependentNodes.
 func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []GraphNode, edgeData []GraphEdgeData) (numDependentNodes uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependentNodes) {
-		return numDependentNodes, &dl.LengthError{
-			A:        "dependentNodes",
-			B:        "edgeData",
-			Function: "cuGraphNodeGetDependentNodes_v2",
-			LenA:     len(dependentNodes),
-			LenB:     len(edgeData),
-		}
+		return numDependentNodes, &dl.LengthError{Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes])
 	if addr == 0 {
@@ -9770,13 +9944,14 @@ func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []G
 		return out.numDependentNodes, check(res, err)
 	}
 	numDependentNodes = uint64(len(dependentNodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphEdgeData
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hNode), unsafe.SliceData(dependentNodes), unsafe.SliceData(edgeData), &numDependentNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hNode), unsafe.SliceData(dependentNodes), unsafe.SliceData(edgeData), &numDependentNodes
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9788,26 +9963,21 @@ func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []G
 // C: cuGraphAddDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphAddDependencies",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "cuGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphAddDependenciesV1])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphAddDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9819,36 +9989,25 @@ func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []Gr
 // C: cuGraphAddDependencies_v2, since CUDA 12.3, set graph-edges.
 func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphAddDependencies_v2",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "edgeData",
-			Function: "cuGraphAddDependencies_v2",
-			LenA:     len(from),
-			LenB:     len(edgeData),
-		}
+		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphAddDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphAddDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 *GraphEdgeData
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9860,26 +10019,21 @@ func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []Grap
 // C: cuGraphRemoveDependencies, since CUDA 10.0, set graphs.
 func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphRemoveDependencies",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "cuGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphRemoveDependenciesV1])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphRemoveDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9891,36 +10045,25 @@ func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to [
 // C: cuGraphRemoveDependencies_v2, since CUDA 12.3, set graph-edges.
 func (l *Library) GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "cuGraphRemoveDependencies_v2",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	if edgeData != nil && len(edgeData) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "edgeData",
-			Function: "cuGraphRemoveDependencies_v2",
-			LenA:     len(from),
-			LenB:     len(edgeData),
-		}
+		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphRemoveDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphRemoveDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 *GraphEdgeData
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9947,12 +10090,13 @@ func (l *Library) GraphInstantiateWithFlags(hGraph Graph, flags uint64) (phGraph
 		res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(flags))
 		return out.phGraphExec, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphExec, uintptr(hGraph), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phGraphExec, uintptr(hGraph), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9973,12 +10117,13 @@ func (l *Library) GraphInstantiateWithParams(hGraph Graph, instantiateParams *Gr
 		res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(instantiateParams)))
 		return out.phGraphExec, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 *GraphInstantiateParams
-	}{dl.Frame{Fn: addr}, &phGraphExec, uintptr(hGraph), instantiateParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phGraphExec, uintptr(hGraph), instantiateParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9997,11 +10142,12 @@ func (l *Library) GraphExecGetFlags(hGraphExec GraphExec) (flags uint64, err err
 		res, err := l.Slow(fnGraphExecGetFlags, uintptr(hGraphExec), uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraphExec), &flags
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10017,12 +10163,13 @@ func (l *Library) GraphExecKernelNodeSetParamsV1(hGraphExec GraphExec, hNode Gra
 		res, err := l.Slow(fnGraphExecKernelNodeSetParamsV1, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *KernelNodeParamsV1
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10038,12 +10185,13 @@ func (l *Library) GraphExecKernelNodeSetParams(hGraphExec GraphExec, hNode Graph
 		res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10059,13 +10207,14 @@ func (l *Library) GraphExecMemcpyNodeSetParams(hGraphExec GraphExec, hNode Graph
 		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *Memcpy3D
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10081,13 +10230,14 @@ func (l *Library) GraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode Graph
 		res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *MemsetNodeParams
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10103,12 +10253,13 @@ func (l *Library) GraphExecHostNodeSetParams(hGraphExec GraphExec, hNode GraphNo
 		res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10124,12 +10275,13 @@ func (l *Library) GraphExecChildGraphNodeSetParams(hGraphExec GraphExec, hNode G
 		res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10145,12 +10297,13 @@ func (l *Library) GraphExecEventRecordNodeSetEvent(hGraphExec GraphExec, hNode G
 		res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10166,12 +10319,13 @@ func (l *Library) GraphExecEventWaitNodeSetEvent(hGraphExec GraphExec, hNode Gra
 		res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10187,12 +10341,13 @@ func (l *Library) GraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec Grap
 		res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *ExtSemSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10208,12 +10363,13 @@ func (l *Library) GraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec GraphE
 		res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *ExtSemWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10229,12 +10385,13 @@ func (l *Library) GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isE
 		res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10253,12 +10410,13 @@ func (l *Library) GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (is
 		res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
 		return out.isEnabled, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), &isEnabled}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), &isEnabled
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10274,11 +10432,12 @@ func (l *Library) GraphUpload(hGraph GraphExec, hStream Stream) (err error) {
 		res, err := l.Slow(fnGraphUpload, uintptr(hGraph), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraph), uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10294,11 +10453,12 @@ func (l *Library) GraphLaunch(hGraph GraphExec, hStream Stream) (err error) {
 		res, err := l.Slow(fnGraphLaunch, uintptr(hGraph), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraph), uintptr(hStream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10334,13 +10494,14 @@ func (l *Library) GraphExecUpdateV1(hGraphExec GraphExec, hGraph Graph) (hErrorN
 		res, err := l.Slow(fnGraphExecUpdateV1, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
 		return out.hErrorNodeOut, out.updateResultOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *GraphNode
 		a3 *GraphExecUpdateResult
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10359,12 +10520,13 @@ func (l *Library) GraphExecUpdate(hGraphExec GraphExec, hGraph Graph) (resultInf
 		res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.resultInfo)))
 		return out.resultInfo, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *GraphExecUpdateResultInfo
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hGraph), &resultInfo}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &resultInfo
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10380,11 +10542,12 @@ func (l *Library) GraphKernelNodeCopyAttributes(dst GraphNode, src GraphNode) (e
 		res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(dst), uintptr(src))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(src)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dst), uintptr(src)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10403,12 +10566,13 @@ func (l *Library) GraphKernelNodeGetAttribute(hNode GraphNode, attr LaunchAttrib
 		res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.valueOut)))
 		return out.valueOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(attr), &valueOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), &valueOut
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10424,12 +10588,13 @@ func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttrib
 		res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10449,12 +10614,13 @@ func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags uint32) (e
 		res, err := l.Slow(fnGraphDebugDotPrint, uintptr(hGraph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *byte
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraph), pathC, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), pathC, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10481,11 +10647,12 @@ func (l *Library) UserObjectRetain(object UserObject, count uint32) (err error) 
 		res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(object), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(object), uintptr(count)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10510,13 +10677,14 @@ func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count ui
 		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10544,14 +10712,15 @@ func (l *Library) GraphAddNodeV1(hGraph Graph, dependencies []GraphNode, nodePar
 		res, err := l.Slow(fnGraphAddNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10563,13 +10732,7 @@ func (l *Library) GraphAddNodeV1(hGraph Graph, dependencies []GraphNode, nodePar
 // C: cuGraphAddNode_v2, since CUDA 12.3, set graph-nodes-12.3. The library reads and writes *nodeParams.
 func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, nodeParams *GraphNodeParams) (phGraphNode GraphNode, err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
-		return phGraphNode, &dl.LengthError{
-			A:        "dependencies",
-			B:        "dependencyData",
-			Function: "cuGraphAddNode_v2",
-			LenA:     len(dependencies),
-			LenB:     len(dependencyData),
-		}
+		return phGraphNode, &dl.LengthError{Function: "cuGraphAddNode_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
 	addr := dl.Load(&l.fns[fnGraphAddNode])
 	if addr == 0 {
@@ -10579,7 +10742,7 @@ func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependenc
 		res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -10587,7 +10750,8 @@ func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependenc
 		a3 *GraphEdgeData
 		a4 uintptr
 		a5 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10603,11 +10767,12 @@ func (l *Library) GraphNodeSetParams(hNode GraphNode, nodeParams *GraphNodeParam
 		res, err := l.Slow(fnGraphNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10623,12 +10788,13 @@ func (l *Library) GraphExecNodeSetParams(hGraphExec GraphExec, hNode GraphNode, 
 		res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10647,14 +10813,15 @@ func (l *Library) GraphConditionalHandleCreate(hGraph Graph, ctx Context, defaul
 		res, err := l.Slow(fnGraphConditionalHandleCreate, uintptr(unsafe.Pointer(&out.pHandleOut)), uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags))
 		return out.pHandleOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphConditionalHandle
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pHandleOut, uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pHandleOut, uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10673,13 +10840,14 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function Function, b
 		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10700,14 +10868,15 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Fu
 		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10753,13 +10922,14 @@ func (l *Library) OccupancyAvailableDynamicSMemPerBlock(function Function, numBl
 		res, err := l.Slow(fnOccupancyAvailableDynamicSMemPerBlock, uintptr(unsafe.Pointer(&out.dynamicSmemSize)), uintptr(function), uintptr(numBlocks), uintptr(blockSize))
 		return out.dynamicSmemSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &dynamicSmemSize, uintptr(function), uintptr(numBlocks), uintptr(blockSize)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dynamicSmemSize, uintptr(function), uintptr(numBlocks), uintptr(blockSize)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10778,12 +10948,13 @@ func (l *Library) OccupancyMaxPotentialClusterSize(function Function, config *La
 		res, err := l.Slow(fnOccupancyMaxPotentialClusterSize, uintptr(unsafe.Pointer(&out.clusterSize)), uintptr(function), uintptr(unsafe.Pointer(config)))
 		return out.clusterSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 *LaunchConfig
-	}{dl.Frame{Fn: addr}, &clusterSize, uintptr(function), config}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &clusterSize, uintptr(function), config
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10802,12 +10973,13 @@ func (l *Library) OccupancyMaxActiveClusters(function Function, config *LaunchCo
 		res, err := l.Slow(fnOccupancyMaxActiveClusters, uintptr(unsafe.Pointer(&out.numClusters)), uintptr(function), uintptr(unsafe.Pointer(config)))
 		return out.numClusters, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 *LaunchConfig
-	}{dl.Frame{Fn: addr}, &numClusters, uintptr(function), config}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &numClusters, uintptr(function), config
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10825,12 +10997,13 @@ func (l *Library) TexRefSetArray(hTexRef TexRef, hArray Array, flags uint32) (er
 		res, err := l.Slow(fnTexRefSetArray, uintptr(hTexRef), uintptr(hArray), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(hArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(hArray), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10848,12 +11021,13 @@ func (l *Library) TexRefSetMipmappedArray(hTexRef TexRef, hMipmappedArray Mipmap
 		res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10874,13 +11048,14 @@ func (l *Library) TexRefSetAddressV1(hTexRef TexRef, dptr DevicePtrV1, bytes uin
 		res, err := l.Slow(fnTexRefSetAddressV1, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
 		return out.byteOffset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10901,13 +11076,14 @@ func (l *Library) TexRefSetAddress(hTexRef TexRef, dptr DevicePtr, bytes uint64)
 		res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
 		return out.byteOffset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10925,13 +11101,14 @@ func (l *Library) TexRefSetAddress2DV1(hTexRef TexRef, desc *ArrayDescriptorV1, 
 		res, err := l.Slow(fnTexRefSetAddress2DV1, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ArrayDescriptorV1
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10949,13 +11126,14 @@ func (l *Library) TexRefSetAddress2DV2(hTexRef TexRef, desc *ArrayDescriptor, dp
 		res, err := l.Slow(fnTexRefSetAddress2DV2, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ArrayDescriptor
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10973,13 +11151,14 @@ func (l *Library) TexRefSetAddress2D(hTexRef TexRef, desc *ArrayDescriptor, dptr
 		res, err := l.Slow(fnTexRefSetAddress2D, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ArrayDescriptor
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10997,12 +11176,13 @@ func (l *Library) TexRefSetFormat(hTexRef TexRef, fmt ArrayFormat, numPackedComp
 		res, err := l.Slow(fnTexRefSetFormat, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11020,12 +11200,13 @@ func (l *Library) TexRefSetAddressMode(hTexRef TexRef, dim int32, am AddressMode
 		res, err := l.Slow(fnTexRefSetAddressMode, uintptr(hTexRef), uintptr(dim), uintptr(am))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(dim), uintptr(am)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(dim), uintptr(am)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11043,11 +11224,12 @@ func (l *Library) TexRefSetFilterMode(hTexRef TexRef, fm FilterMode) (err error)
 		res, err := l.Slow(fnTexRefSetFilterMode, uintptr(hTexRef), uintptr(fm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(fm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(fm)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11065,11 +11247,12 @@ func (l *Library) TexRefSetMipmapFilterMode(hTexRef TexRef, fm FilterMode) (err 
 		res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(hTexRef), uintptr(fm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(fm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(fm)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11107,11 +11290,12 @@ func (l *Library) TexRefSetMaxAnisotropy(hTexRef TexRef, maxAniso uint32) (err e
 		res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(hTexRef), uintptr(maxAniso))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(maxAniso)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(maxAniso)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11129,11 +11313,12 @@ func (l *Library) TexRefSetBorderColor(hTexRef TexRef, pBorderColor *[4]float32)
 		res, err := l.Slow(fnTexRefSetBorderColor, uintptr(hTexRef), uintptr(unsafe.Pointer(pBorderColor)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *[4]float32
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), pBorderColor}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), pBorderColor
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11151,11 +11336,12 @@ func (l *Library) TexRefSetFlags(hTexRef TexRef, flags uint32) (err error) {
 		res, err := l.Slow(fnTexRefSetFlags, uintptr(hTexRef), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11176,11 +11362,12 @@ func (l *Library) TexRefGetAddressV1(hTexRef TexRef) (pdptr DevicePtrV1, err err
 		res, err := l.Slow(fnTexRefGetAddressV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
 		return out.pdptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pdptr, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pdptr, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11201,11 +11388,12 @@ func (l *Library) TexRefGetAddress(hTexRef TexRef) (pdptr DevicePtr, err error) 
 		res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
 		return out.pdptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pdptr, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pdptr, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11226,11 +11414,12 @@ func (l *Library) TexRefGetArray(hTexRef TexRef) (phArray Array, err error) {
 		res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hTexRef))
 		return out.phArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phArray, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phArray, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11251,11 +11440,12 @@ func (l *Library) TexRefGetMipmappedArray(hTexRef TexRef) (phMipmappedArray Mipm
 		res, err := l.Slow(fnTexRefGetMipmappedArray, uintptr(unsafe.Pointer(&out.phMipmappedArray)), uintptr(hTexRef))
 		return out.phMipmappedArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phMipmappedArray, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phMipmappedArray, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11276,12 +11466,13 @@ func (l *Library) TexRefGetAddressMode(hTexRef TexRef, dim int32) (pam AddressMo
 		res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(hTexRef), uintptr(dim))
 		return out.pam, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *AddressMode
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pam, uintptr(hTexRef), uintptr(dim)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pam, uintptr(hTexRef), uintptr(dim)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11302,11 +11493,12 @@ func (l *Library) TexRefGetFilterMode(hTexRef TexRef) (pfm FilterMode, err error
 		res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
 		return out.pfm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FilterMode
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pfm, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11328,12 +11520,13 @@ func (l *Library) TexRefGetFormat(hTexRef TexRef) (pFormat ArrayFormat, pNumChan
 		res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(hTexRef))
 		return out.pFormat, out.pNumChannels, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayFormat
 		a1 *int32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pFormat, &pNumChannels, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pFormat, &pNumChannels, uintptr(hTexRef)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11354,11 +11547,12 @@ func (l *Library) TexRefGetMipmapFilterMode(hTexRef TexRef) (pfm FilterMode, err
 		res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
 		return out.pfm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FilterMode
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pfm, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11379,11 +11573,12 @@ func (l *Library) TexRefGetMipmapLevelBias(hTexRef TexRef) (pbias float32, err e
 		res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(hTexRef))
 		return out.pbias, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pbias, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pbias, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11405,12 +11600,13 @@ func (l *Library) TexRefGetMipmapLevelClamp(hTexRef TexRef) (pminMipmapLevelClam
 		res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(hTexRef))
 		return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 *float32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, uintptr(hTexRef)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11431,11 +11627,12 @@ func (l *Library) TexRefGetMaxAnisotropy(hTexRef TexRef) (pmaxAniso int32, err e
 		res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAniso)), uintptr(hTexRef))
 		return out.pmaxAniso, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pmaxAniso, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pmaxAniso, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11453,11 +11650,12 @@ func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, hTexRef TexRef)
 		res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(hTexRef))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *[4]float32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pBorderColor, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pBorderColor, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11478,11 +11676,12 @@ func (l *Library) TexRefGetFlags(hTexRef TexRef) (pFlags uint32, err error) {
 		res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(hTexRef))
 		return out.pFlags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pFlags, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, uintptr(hTexRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11503,10 +11702,11 @@ func (l *Library) TexRefCreate() (pTexRef TexRef, err error) {
 		res, err := l.Slow(fnTexRefCreate, uintptr(unsafe.Pointer(&out.pTexRef)))
 		return out.pTexRef, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TexRef
-	}{dl.Frame{Fn: addr}, &pTexRef}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pTexRef
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11524,10 +11724,11 @@ func (l *Library) TexRefDestroy(hTexRef TexRef) (err error) {
 		res, err := l.Slow(fnTexRefDestroy, uintptr(hTexRef))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hTexRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hTexRef)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11545,12 +11746,13 @@ func (l *Library) SurfRefSetArray(hSurfRef SurfRef, hArray Array, flags uint32) 
 		res, err := l.Slow(fnSurfRefSetArray, uintptr(hSurfRef), uintptr(hArray), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hSurfRef), uintptr(hArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hSurfRef), uintptr(hArray), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11571,11 +11773,12 @@ func (l *Library) SurfRefGetArray(hSurfRef SurfRef) (phArray Array, err error) {
 		res, err := l.Slow(fnSurfRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hSurfRef))
 		return out.phArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &phArray, uintptr(hSurfRef)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phArray, uintptr(hSurfRef)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11594,13 +11797,14 @@ func (l *Library) TexObjectCreate(pResDesc *ResourceDesc, pTexDesc *TextureDesc,
 		res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
 		return out.pTexObject, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TexObject
 		a1 *ResourceDesc
 		a2 *TextureDesc
 		a3 *ResourceViewDesc
-	}{dl.Frame{Fn: addr}, &pTexObject, pResDesc, pTexDesc, pResViewDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11616,10 +11820,11 @@ func (l *Library) TexObjectDestroy(texObject TexObject) (err error) {
 		res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(texObject)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11638,11 +11843,12 @@ func (l *Library) TexObjectGetResourceDesc(texObject TexObject) (pResDesc Resour
 		res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
 		return out.pResDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ResourceDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11661,11 +11867,12 @@ func (l *Library) TexObjectGetTextureDesc(texObject TexObject) (pTexDesc Texture
 		res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
 		return out.pTexDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pTexDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11684,11 +11891,12 @@ func (l *Library) TexObjectGetResourceViewDesc(texObject TexObject) (pResViewDes
 		res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
 		return out.pResViewDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ResourceViewDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResViewDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11707,11 +11915,12 @@ func (l *Library) SurfObjectCreate(pResDesc *ResourceDesc) (pSurfObject SurfObje
 		res, err := l.Slow(fnSurfObjectCreate, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
 		return out.pSurfObject, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SurfObject
 		a1 *ResourceDesc
-	}{dl.Frame{Fn: addr}, &pSurfObject, pResDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pSurfObject, pResDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11727,10 +11936,11 @@ func (l *Library) SurfObjectDestroy(surfObject SurfObject) (err error) {
 		res, err := l.Slow(fnSurfObjectDestroy, uintptr(surfObject))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(surfObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(surfObject)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11749,11 +11959,12 @@ func (l *Library) SurfObjectGetResourceDesc(surfObject SurfObject) (pResDesc Res
 		res, err := l.Slow(fnSurfObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(surfObject))
 		return out.pResDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ResourceDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResDesc, uintptr(surfObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(surfObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11765,29 +11976,17 @@ func (l *Library) SurfObjectGetResourceDesc(surfObject SurfObject) (pResDesc Res
 // C: cuTensorMapEncodeTiled, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
 	if boxDim != nil && len(boxDim) != len(globalDim) {
-		return &dl.LengthError{
-			A:        "globalDim",
-			B:        "boxDim",
-			Function: "cuTensorMapEncodeTiled",
-			LenA:     len(globalDim),
-			LenB:     len(boxDim),
-		}
+		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "boxDim", LenB: len(boxDim)}
 	}
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{
-			A:        "globalDim",
-			B:        "elementStrides",
-			Function: "cuTensorMapEncodeTiled",
-			LenA:     len(globalDim),
-			LenB:     len(elementStrides),
-		}
+		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	addr := dl.Load(&l.fns[fnTensorMapEncodeTiled])
 	if addr == 0 {
 		res, err := l.Slow(fnTensorMapEncodeTiled, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(boxDim))), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  *TensorMap
 		a1  uintptr
@@ -11801,7 +12000,8 @@ func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType Tens
 		a9  uintptr
 		a10 uintptr
 		a11 uintptr
-	}{dl.Frame{Fn: addr}, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(boxDim), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(boxDim), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
 	if res := Result(dl.Call(12, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11813,20 +12013,14 @@ func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType Tens
 // C: cuTensorMapEncodeIm2col, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCorner []int32, pixelBoxUpperCorner []int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{
-			A:        "globalDim",
-			B:        "elementStrides",
-			Function: "cuTensorMapEncodeIm2col",
-			LenA:     len(globalDim),
-			LenB:     len(elementStrides),
-		}
+		return &dl.LengthError{Function: "cuTensorMapEncodeIm2col", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	addr := dl.Load(&l.fns[fnTensorMapEncodeIm2col])
 	if addr == 0 {
 		res, err := l.Slow(fnTensorMapEncodeIm2col, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxLowerCorner))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxUpperCorner))), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  *TensorMap
 		a1  uintptr
@@ -11843,7 +12037,8 @@ func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType Ten
 		a12 uintptr
 		a13 uintptr
 		a14 uintptr
-	}{dl.Frame{Fn: addr}, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(pixelBoxLowerCorner), unsafe.SliceData(pixelBoxUpperCorner), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(pixelBoxLowerCorner), unsafe.SliceData(pixelBoxUpperCorner), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
 	if res := Result(dl.Call(15, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11856,20 +12051,14 @@ func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType Ten
 // *tensorMap.
 func (l *Library) TensorMapEncodeIm2colWide(tensorMap *TensorMap, tensorDataType TensorMapDataType, globalAddress DevicePtr, globalDim []uint64, globalStrides []uint64, pixelBoxLowerCornerWidth int32, pixelBoxUpperCornerWidth int32, channelsPerPixel uint32, pixelsPerColumn uint32, elementStrides []uint32, interleave TensorMapInterleave, mode TensorMapIm2ColWideMode, swizzle TensorMapSwizzle, l2Promotion TensorMapL2Promotion, oobFill TensorMapFloatOOBFill) (err error) {
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
-		return &dl.LengthError{
-			A:        "globalDim",
-			B:        "elementStrides",
-			Function: "cuTensorMapEncodeIm2colWide",
-			LenA:     len(globalDim),
-			LenB:     len(elementStrides),
-		}
+		return &dl.LengthError{Function: "cuTensorMapEncodeIm2colWide", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
 	addr := dl.Load(&l.fns[fnTensorMapEncodeIm2colWide])
 	if addr == 0 {
 		res, err := l.Slow(fnTensorMapEncodeIm2colWide, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  *TensorMap
 		a1  uintptr
@@ -11887,7 +12076,8 @@ func (l *Library) TensorMapEncodeIm2colWide(tensorMap *TensorMap, tensorDataType
 		a13 uintptr
 		a14 uintptr
 		a15 uintptr
-	}{dl.Frame{Fn: addr}, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14, frame.a15 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
 	if res := Result(dl.Call(16, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11903,11 +12093,12 @@ func (l *Library) TensorMapReplaceAddress(tensorMap *TensorMap, globalAddress De
 		res, err := l.Slow(fnTensorMapReplaceAddress, uintptr(unsafe.Pointer(tensorMap)), uintptr(globalAddress))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TensorMap
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, tensorMap, uintptr(globalAddress)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, tensorMap, uintptr(globalAddress)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11926,12 +12117,13 @@ func (l *Library) DeviceCanAccessPeer(dev Device, peerDev Device) (canAccessPeer
 		res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(dev), uintptr(peerDev))
 		return out.canAccessPeer, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &canAccessPeer, uintptr(dev), uintptr(peerDev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &canAccessPeer, uintptr(dev), uintptr(peerDev)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11947,11 +12139,12 @@ func (l *Library) CtxEnablePeerAccess(peerContext Context, flags uint32) (err er
 		res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerContext), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerContext), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerContext), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11967,10 +12160,11 @@ func (l *Library) CtxDisablePeerAccess(peerContext Context) (err error) {
 		res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerContext))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerContext)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerContext)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -11989,13 +12183,14 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 		res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice))
 		return out.value, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &value, uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &value, uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12007,27 +12202,22 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 // C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library fills capabilities.
 func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
-		return &dl.LengthError{
-			A:        "capabilities",
-			B:        "operations",
-			Function: "cuDeviceGetP2PAtomicCapabilities",
-			LenA:     len(capabilities),
-			LenB:     len(operations),
-		}
+		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
 	addr := dl.Load(&l.fns[fnDeviceGetP2PAtomicCapabilities])
 	if addr == 0 {
 		res, err := l.Slow(fnDeviceGetP2PAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 *AtomicOperation
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12043,10 +12233,11 @@ func (l *Library) GraphicsUnregisterResource(resource GraphicsResource) (err err
 		res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(resource)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12065,13 +12256,14 @@ func (l *Library) GraphicsSubResourceGetMappedArray(resource GraphicsResource, a
 		res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
 		return out.pArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &pArray, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pArray, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12090,11 +12282,12 @@ func (l *Library) GraphicsResourceGetMappedMipmappedArray(resource GraphicsResou
 		res, err := l.Slow(fnGraphicsResourceGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.pMipmappedArray)), uintptr(resource))
 		return out.pMipmappedArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pMipmappedArray, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pMipmappedArray, uintptr(resource)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12114,12 +12307,13 @@ func (l *Library) GraphicsResourceGetMappedPointerV1(resource GraphicsResource) 
 		res, err := l.Slow(fnGraphicsResourceGetMappedPointerV1, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
 		return out.pDevPtr, out.pSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtrV1
 		a1 *uint32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pDevPtr, &pSize, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pDevPtr, &pSize, uintptr(resource)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12139,12 +12333,13 @@ func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (p
 		res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
 		return out.pDevPtr, out.pSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pDevPtr, &pSize, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pDevPtr, &pSize, uintptr(resource)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12160,11 +12355,12 @@ func (l *Library) GraphicsResourceSetMapFlagsV1(resource GraphicsResource, flags
 		res, err := l.Slow(fnGraphicsResourceSetMapFlagsV1, uintptr(resource), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(resource), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(resource), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12180,11 +12376,12 @@ func (l *Library) GraphicsResourceSetMapFlags(resource GraphicsResource, flags u
 		res, err := l.Slow(fnGraphicsResourceSetMapFlags, uintptr(resource), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(resource), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(resource), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12200,12 +12397,13 @@ func (l *Library) GraphicsMapResources(resources []GraphicsResource, hStream Str
 		res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphicsResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12221,12 +12419,13 @@ func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, hStream S
 		res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphicsResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12249,13 +12448,14 @@ func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags uint6
 		res, err := l.Slow(fnGetProcAddressV1, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags))
 		return out.pfn, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *byte
 		a1 *unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12279,14 +12479,15 @@ func (l *Library) GetProcAddress(symbol string, cudaVersion int32, flags uint64)
 		res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
 		return out.pfn, out.symbolStatus, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *byte
 		a1 *unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
 		a4 *DriverProcAddressQueryResult
-	}{dl.Frame{Fn: addr}, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags), &symbolStatus}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags), &symbolStatus
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12302,12 +12503,13 @@ func (l *Library) CoredumpGetAttribute(attrib CoredumpSettings, value unsafe.Poi
 		res, err := l.Slow(fnCoredumpGetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(attrib), value, size}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12323,12 +12525,13 @@ func (l *Library) CoredumpGetAttributeGlobal(attrib CoredumpSettings, value unsa
 		res, err := l.Slow(fnCoredumpGetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(attrib), value, size}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12344,12 +12547,13 @@ func (l *Library) CoredumpSetAttribute(attrib CoredumpSettings, value unsafe.Poi
 		res, err := l.Slow(fnCoredumpSetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(attrib), value, size}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12365,12 +12569,13 @@ func (l *Library) CoredumpSetAttributeGlobal(attrib CoredumpSettings, value unsa
 		res, err := l.Slow(fnCoredumpSetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(attrib), value, size}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12389,11 +12594,12 @@ func (l *Library) GetExportTable(pExportTableId *UUID) (ppExportTable unsafe.Poi
 		res, err := l.Slow(fnGetExportTable, uintptr(unsafe.Pointer(&out.ppExportTable)), uintptr(unsafe.Pointer(pExportTableId)))
 		return out.ppExportTable, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 *UUID
-	}{dl.Frame{Fn: addr}, &ppExportTable, pExportTableId}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ppExportTable, pExportTableId
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12412,13 +12618,14 @@ func (l *Library) GreenCtxCreate(desc DevResourceDesc, dev Device, flags uint32)
 		res, err := l.Slow(fnGreenCtxCreate, uintptr(unsafe.Pointer(&out.phCtx)), uintptr(desc), uintptr(dev), uintptr(flags))
 		return out.phCtx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GreenCtx
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &phCtx, uintptr(desc), uintptr(dev), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phCtx, uintptr(desc), uintptr(dev), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12434,10 +12641,11 @@ func (l *Library) GreenCtxDestroy(hCtx GreenCtx) (err error) {
 		res, err := l.Slow(fnGreenCtxDestroy, uintptr(hCtx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hCtx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12456,11 +12664,12 @@ func (l *Library) CtxFromGreenCtx(hCtx GreenCtx) (pContext Context, err error) {
 		res, err := l.Slow(fnCtxFromGreenCtx, uintptr(unsafe.Pointer(&out.pContext)), uintptr(hCtx))
 		return out.pContext, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Context
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pContext, uintptr(hCtx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pContext, uintptr(hCtx)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12479,12 +12688,13 @@ func (l *Library) DeviceGetDevResource(device Device, typ DevResourceType) (reso
 		res, err := l.Slow(fnDeviceGetDevResource, uintptr(device), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
 		return out.resource, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *DevResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(device), &resource, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), &resource, uintptr(typ)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12503,12 +12713,13 @@ func (l *Library) CtxGetDevResource(hCtx Context, typ DevResourceType) (resource
 		res, err := l.Slow(fnCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
 		return out.resource, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *DevResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), &resource, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hCtx), &resource, uintptr(typ)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12527,12 +12738,13 @@ func (l *Library) GreenCtxGetDevResource(hCtx GreenCtx, typ DevResourceType) (re
 		res, err := l.Slow(fnGreenCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
 		return out.resource, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *DevResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), &resource, uintptr(typ)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hCtx), &resource, uintptr(typ)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12555,7 +12767,7 @@ func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevReso
 		return out.nbGroups, out.remaining, check(res, err)
 	}
 	nbGroups = uint32(len(result))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevResource
 		a1 *uint32
@@ -12563,7 +12775,8 @@ func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevReso
 		a3 *DevResource
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(result), &nbGroups, input, &remaining, uintptr(useFlags), uintptr(minCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(result), &nbGroups, input, &remaining, uintptr(useFlags), uintptr(minCount)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12582,12 +12795,13 @@ func (l *Library) DevResourceGenerateDesc(resources []DevResource) (phDesc DevRe
 		res, err := l.Slow(fnDevResourceGenerateDesc, uintptr(unsafe.Pointer(&out.phDesc)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(len(resources)))
 		return out.phDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevResourceDesc
 		a1 *DevResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &phDesc, unsafe.SliceData(resources), uintptr(len(resources))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phDesc, unsafe.SliceData(resources), uintptr(len(resources))
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12603,11 +12817,12 @@ func (l *Library) GreenCtxRecordEvent(hCtx GreenCtx, hEvent Event) (err error) {
 		res, err := l.Slow(fnGreenCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12623,11 +12838,12 @@ func (l *Library) GreenCtxWaitEvent(hCtx GreenCtx, hEvent Event) (err error) {
 		res, err := l.Slow(fnGreenCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hCtx), uintptr(hEvent)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12646,11 +12862,12 @@ func (l *Library) StreamGetGreenCtx(hStream Stream) (phCtx GreenCtx, err error) 
 		res, err := l.Slow(fnStreamGetGreenCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.phCtx)))
 		return out.phCtx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GreenCtx
-	}{dl.Frame{Fn: addr}, uintptr(hStream), &phCtx}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &phCtx
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12669,13 +12886,14 @@ func (l *Library) GreenCtxStreamCreate(greenCtx GreenCtx, flags uint32, priority
 		res, err := l.Slow(fnGreenCtxStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(greenCtx), uintptr(flags), uintptr(priority))
 		return out.phStream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &phStream, uintptr(greenCtx), uintptr(flags), uintptr(priority)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phStream, uintptr(greenCtx), uintptr(flags), uintptr(priority)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12694,11 +12912,12 @@ func (l *Library) GreenCtxGetId(greenCtx GreenCtx) (greenCtxId uint64, err error
 		res, err := l.Slow(fnGreenCtxGetId, uintptr(greenCtx), uintptr(unsafe.Pointer(&out.greenCtxId)))
 		return out.greenCtxId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(greenCtx), &greenCtxId}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(greenCtx), &greenCtxId
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12719,12 +12938,13 @@ func (l *Library) LogsRegisterCallback(callbackFunc LogsCallback, userData uintp
 		res, err := l.Slow(fnLogsRegisterCallback, uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callbackOut)))
 		return out.callbackOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LogsCallbackHandle
-	}{dl.Frame{Fn: addr}, uintptr(callbackFunc), uintptr(userData), &callbackOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(callbackFunc), uintptr(userData), &callbackOut
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12751,11 +12971,12 @@ func (l *Library) LogsCurrent(flags uint32) (iteratorOut LogIterator, err error)
 		res, err := l.Slow(fnLogsCurrent, uintptr(unsafe.Pointer(&out.iteratorOut)), uintptr(flags))
 		return out.iteratorOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LogIterator
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &iteratorOut, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &iteratorOut, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12775,12 +12996,13 @@ func (l *Library) LogsDumpToFile(iterator *LogIterator, pathToFile string, flags
 		res, err := l.Slow(fnLogsDumpToFile, uintptr(unsafe.Pointer(iterator)), uintptr(unsafe.Pointer(pathToFileC)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LogIterator
 		a1 *byte
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, iterator, pathToFileC, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, iterator, pathToFileC, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12802,13 +13024,14 @@ func (l *Library) LogsDumpToMemory(iterator *LogIterator, buffer []byte, flags u
 		return out.size, check(res, err)
 	}
 	size = uint64(len(buffer))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LogIterator
 		a1 *byte
 		a2 *uint64
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, iterator, unsafe.SliceData(buffer), &size, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, iterator, unsafe.SliceData(buffer), &size, uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12827,11 +13050,12 @@ func (l *Library) CheckpointProcessGetRestoreThreadId(pid int32) (tid int32, err
 		res, err := l.Slow(fnCheckpointProcessGetRestoreThreadId, uintptr(pid), uintptr(unsafe.Pointer(&out.tid)))
 		return out.tid, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(pid), &tid}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), &tid
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12850,11 +13074,12 @@ func (l *Library) CheckpointProcessGetState(pid int32) (state ProcessState, err 
 		res, err := l.Slow(fnCheckpointProcessGetState, uintptr(pid), uintptr(unsafe.Pointer(&out.state)))
 		return out.state, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ProcessState
-	}{dl.Frame{Fn: addr}, uintptr(pid), &state}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), &state
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12870,11 +13095,12 @@ func (l *Library) CheckpointProcessLock(pid int32, args *CheckpointLockArgs) (er
 		res, err := l.Slow(fnCheckpointProcessLock, uintptr(pid), uintptr(unsafe.Pointer(args)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *CheckpointLockArgs
-	}{dl.Frame{Fn: addr}, uintptr(pid), args}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12890,11 +13116,12 @@ func (l *Library) CheckpointProcessCheckpoint(pid int32, args *CheckpointCheckpo
 		res, err := l.Slow(fnCheckpointProcessCheckpoint, uintptr(pid), uintptr(unsafe.Pointer(args)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *CheckpointCheckpointArgs
-	}{dl.Frame{Fn: addr}, uintptr(pid), args}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12910,11 +13137,12 @@ func (l *Library) CheckpointProcessRestore(pid int32, args *CheckpointRestoreArg
 		res, err := l.Slow(fnCheckpointProcessRestore, uintptr(pid), uintptr(unsafe.Pointer(args)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *CheckpointRestoreArgs
-	}{dl.Frame{Fn: addr}, uintptr(pid), args}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12930,11 +13158,12 @@ func (l *Library) CheckpointProcessUnlock(pid int32, args *CheckpointUnlockArgs)
 		res, err := l.Slow(fnCheckpointProcessUnlock, uintptr(pid), uintptr(unsafe.Pointer(args)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *CheckpointUnlockArgs
-	}{dl.Frame{Fn: addr}, uintptr(pid), args}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12954,14 +13183,15 @@ func (l *Library) GraphInstantiateV1(hGraph Graph, logBuffer []byte) (phGraphExe
 		res, err := l.Slow(fnGraphInstantiateV1, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
 		return out.phGraphExec, out.phErrorNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 *GraphNode
 		a3 *byte
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -12981,14 +13211,15 @@ func (l *Library) GraphInstantiateV2(hGraph Graph, logBuffer []byte) (phGraphExe
 		res, err := l.Slow(fnGraphInstantiateV2, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
 		return out.phGraphExec, out.phErrorNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 *GraphNode
 		a3 *byte
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}

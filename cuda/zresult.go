@@ -225,6 +225,206 @@ func (r Result) Name() string {
 // Meaning returns what the code means, or "" where no more is known than its name says.
 func (r Result) Meaning() string {
 	switch r {
+	case ErrorInvalidValue:
+		return "an argument is nil, out of range or does not fit the others"
+	case ErrorOutOfMemory:
+		return "the device or the host has no memory left for this"
+	case ErrorNotInitialized:
+		return "the driver has not been started, or could not be: call cuInit first and look at its result"
+	case ErrorDeinitialized:
+		return "the driver is being torn down, as happens while the process ends"
+	case ErrorProfilerDisabled:
+		return "the profiler cannot be had in this run, perhaps because an outside tool already profiles it"
+	case ErrorProfilerNotInitialized:
+		return "the profiler was used before its setup; no error any more since CUDA 5.0"
+	case ErrorProfilerAlreadyStarted:
+		return "the profiler was running already; no error any more since CUDA 5.0"
+	case ErrorProfilerAlreadyStopped:
+		return "the profiler was not running; no error any more since CUDA 5.0"
+	case ErrorStubLibrary:
+		return "the library is a stub for linking: install NVIDIA's driver"
+	case ErrorCallRequiresNewerDriver:
+		return "the driver is older than this call needs: update it"
+	case ErrorDeviceUnavailable:
+		return "the device cannot be used now; often another process holds it alone, or its compute mode forbids it"
+	case ErrorNoDevice:
+		return "the driver sees no GPU that it can use: check nvidia-smi and CUDA_VISIBLE_DEVICES"
+	case ErrorInvalidDevice:
+		return "no device has this number, or the device cannot take part in this"
+	case ErrorDeviceNotLicensed:
+		return "the virtual GPU runs without its GRID license: have one applied"
+	case ErrorInvalidImage:
+		return "the code is no module or kernel that the driver can read"
+	case ErrorInvalidContext:
+		return "the thread has no current context, or the context given is not a live one"
+	case ErrorContextAlreadyCurrent:
+		return "the context was current already; no error any more since CUDA 3.2"
+	case ErrorMapFailed:
+		return "memory or a resource could not be mapped or registered"
+	case ErrorUnmapFailed:
+		return "memory or a resource could not be unmapped or unregistered"
+	case ErrorArrayIsMapped:
+		return "the array is still mapped: unmap it before destroying it"
+	case ErrorAlreadyMapped:
+		return "the resource has been mapped before: unmap it first"
+	case ErrorNoBinaryForGPU:
+		return "the module has no code for this kind of GPU: compile it for the device's architecture or as PTX"
+	case ErrorAlreadyAcquired:
+		return "the resource is held already: release it first"
+	case ErrorNotMapped:
+		return "the resource is not mapped: map it first"
+	case ErrorNotMappedAsArray:
+		return "the resource is mapped, but not in a way that gives an array"
+	case ErrorNotMappedAsPointer:
+		return "the resource is mapped, but not in a way that gives a pointer"
+	case ErrorECCUncorrectable:
+		return "the device's memory had an error that ECC could not repair; results are not to be trusted"
+	case ErrorUnsupportedLimit:
+		return "the device does not have this limit"
+	case ErrorContextAlreadyInUse:
+		return "the context serves one thread at a time and another thread has it"
+	case ErrorPeerAccessUnsupported:
+		return "these devices cannot reach each other's memory: copy by way of the host"
+	case ErrorInvalidPTX:
+		return "the PTX did not compile; the compiler's error log, if asked for at the load, says why"
+	case ErrorInvalidGraphicsContext:
+		return "the OpenGL or Direct3D context is not fit for sharing"
+	case ErrorNVLINKUncorrectable:
+		return "an NVLink connection failed beyond repair while work ran"
+	case ErrorJITCompilerNotFound:
+		return "the driver's PTX compiler library is missing: install the driver in full"
+	case ErrorUnsupportedPTXVersion:
+		return "the PTX comes from tools newer than the driver knows: update the driver or target an older PTX"
+	case ErrorJITCompilationDisabled:
+		return "compiling PTX is switched off: load machine code for this GPU or allow it again"
+	case ErrorUnsupportedExecAffinity:
+		return "the device does not have this kind of execution affinity"
+	case ErrorUnsupportedDevsideSync:
+		return "the PTX waits for the device from inside a kernel, which is no longer possible"
+	case ErrorContained:
+		return "a hardware or NVLink access fault was kept from spreading; the process must start anew"
+	case ErrorInvalidSource:
+		return "the device code is faulty: it did not compile or link"
+	case ErrorFileNotFound:
+		return "there is no such file"
+	case ErrorSharedObjectSymbolNotFound:
+		return "a shared library lacks a symbol that is needed; its version may not fit the driver"
+	case ErrorSharedObjectInitFailed:
+		return "a shared library that is needed could not start"
+	case ErrorOperatingSystem:
+		return "a call to the operating system failed"
+	case ErrorInvalidHandle:
+		return "a handle, such as a stream or an event, is not valid; it may have been destroyed"
+	case ErrorIllegalState:
+		return "something that the call needs is not in a state that allows it"
+	case ErrorLossyQuery:
+		return "the answer would leave out something that matters: use the newer form of the call or ask for every result"
+	case ErrorNotFound:
+		return "nothing has this name, be it a kernel, a global variable or a driver function"
+	case ErrorNotReady:
+		return "not finished yet; ask again"
+	case ErrorIllegalAddress:
+		return "a kernel read or wrote an invalid address; the context is lost, the process must start anew"
+	case ErrorLaunchOutOfResources:
+		return "the kernel did not start: too many threads for its registers, or arguments larger than it takes"
+	case ErrorLaunchTimeout:
+		return "a kernel ran longer than the system allows; the context is lost, the process must start anew"
+	case ErrorLaunchIncompatibleTexturing:
+		return "the kernel uses textures in a mode that this launch does not fit"
+	case ErrorPeerAccessAlreadyEnabled:
+		return "access to this peer has been enabled before; nothing is left to do"
+	case ErrorPeerAccessNotEnabled:
+		return "access to this peer has not been enabled, so it cannot be disabled"
+	case ErrorPrimaryContextActive:
+		return "the device's primary context is already running"
+	case ErrorContextIsDestroyed:
+		return "the thread's current context has been destroyed, or is a primary one that has not started"
+	case ErrorAssert:
+		return "an assertion in a kernel failed; the context must be destroyed and all of its memory is lost"
+	case ErrorTooManyPeers:
+		return "a device has no room for another peer: disable access to one first"
+	case ErrorHostMemoryAlreadyRegistered:
+		return "this host memory, or part of it, has been registered before"
+	case ErrorHostMemoryNotRegistered:
+		return "this host memory has not been registered"
+	case ErrorHardwareStackError:
+		return "a kernel overran or damaged its stack; the context is lost, the process must start anew"
+	case ErrorIllegalInstruction:
+		return "a kernel ran into an instruction that is not valid; the process must start anew"
+	case ErrorMisalignedAddress:
+		return "a kernel read or wrote an address that is not aligned; the process must start anew"
+	case ErrorInvalidAddressSpace:
+		return "a kernel used an address in a memory space that the instruction cannot reach; the process must start anew"
+	case ErrorInvalidPC:
+		return "a kernel's program counter ran out of its range; the process must start anew"
+	case ErrorLaunchFailed:
+		return "a kernel crashed, often on a bad pointer or shared memory index; the process must start anew"
+	case ErrorCooperativeLaunchTooLarge:
+		return "a cooperative launch has more blocks than the device can run at once: use fewer"
+	case ErrorTensorMemoryLeak:
+		return "a kernel ended without freeing all of its tensor memory; the process must start anew"
+	case ErrorNotPermitted:
+		return "this is not allowed here"
+	case ErrorNotSupported:
+		return "this device or system cannot do this"
+	case ErrorSystemNotReady:
+		return "the system cannot run GPU work yet: check its setup and that all of the driver's daemons run"
+	case ErrorSystemDriverMismatch:
+		return "the driver's library and kernel module differ in version: reboot or reinstall the driver"
+	case ErrorCompatNotSupportedOnDevice:
+		return "the forward compatibility library does not support this GPU: hide the GPU or use the plain driver"
+	case ErrorMPSConnectionFailed:
+		return "the MPS daemon or server could not be reached: check that it runs"
+	case ErrorMPSRPCFailure:
+		return "a request to the MPS server failed on its way"
+	case ErrorMPSServerNotReady:
+		return "the MPS server takes no new clients now, perhaps while it recovers; try again later"
+	case ErrorMPSMaxClientsReached:
+		return "the MPS server has no room for another client"
+	case ErrorMPSMaxConnectionsReached:
+		return "the MPS server has no room for another connection to a device"
+	case ErrorMPSClientTerminated:
+		return "the MPS server has ended this client; the process must start anew"
+	case ErrorCDPNotSupported:
+		return "the module launches kernels from kernels, which is not possible in this setup, such as under MPS"
+	case ErrorCDPVersionMismatch:
+		return "the module mixes versions of launching kernels from kernels that do not go together"
+	case ErrorStreamCaptureUnsupported:
+		return "a stream that is capturing cannot do this: do it before or after the capture"
+	case ErrorStreamCaptureInvalidated:
+		return "an earlier error has spoiled the stream's capture: end it and begin again"
+	case ErrorStreamCaptureMerge:
+		return "this would join two captures that are separate"
+	case ErrorStreamCaptureUnmatched:
+		return "the capture did not begin on this stream: end it where it began"
+	case ErrorStreamCaptureUnjoined:
+		return "work that was forked in the capture has not been joined to the stream where it began"
+	case ErrorStreamCaptureIsolation:
+		return "work inside the capture would depend on work outside of it, or the other way round"
+	case ErrorStreamCaptureImplicit:
+		return "the legacy default stream would become tied to a capture: use streams made as non-blocking"
+	case ErrorCapturedEvent:
+		return "the event was last recorded in a capture, so this cannot be done with it"
+	case ErrorStreamCaptureWrongThread:
+		return "the capture must end on the thread where it began, or be begun in relaxed mode"
+	case ErrorTimeout:
+		return "the wait took longer than the time given"
+	case ErrorGraphExecUpdateFailure:
+		return "the executable graph cannot take these changes: instantiate it anew"
+	case ErrorExternalDevice:
+		return "a device outside of CUDA reported that the data it shares is not valid; the process must start anew"
+	case ErrorInvalidClusterSize:
+		return "the kernel cannot run with thread block clusters of this shape"
+	case ErrorFunctionNotLoaded:
+		return "the function has not been loaded yet, as this call needs it to be"
+	case ErrorInvalidResourceType:
+		return "a resource is of a type that does not serve here"
+	case ErrorInvalidResourceConfiguration:
+		return "a resource is too small for this or does not apply to it"
+	case ErrorKeyRotation:
+		return "replacing the encryption keys failed"
+	case ErrorUnknown:
+		return "something went wrong inside the driver, which does not say what"
 	}
 	return ""
 }

@@ -66,6 +66,23 @@ static void text(uint32_t param, const char *p) { if (p) put(param, 'm', p, __bu
 #define MEMORY(i, p, n) do { if (p) put(i, 'm', (p), (n)); } while (0)
 `
 
+// EchoSource returns the C source of a library's echo.
+func EchoSource(library string) (string, error) {
+	lib, err := symbols.Load(library)
+	if err != nil {
+		return "", err
+	}
+	conf, err := configFor(library)
+	if err != nil {
+		return "", err
+	}
+	p, err := lower(conf, lib)
+	if err != nil {
+		return "", err
+	}
+	return p.echoSource(), nil
+}
+
 // echoSource returns the C source of a library's echo.
 func (p *pkg) echoSource() string {
 	var b strings.Builder

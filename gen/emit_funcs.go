@@ -84,11 +84,11 @@ func (p *pkg) prepare(g *Group, fn function) {
 			first := fn.params[fn.params[a.len].len]
 			g.If(Id(a.name).Op("!=").Nil().Op("&&").Len(Id(a.name)).Op("!=").Len(Id(first.name))).Block(ReturnFunc(func(g *Group) {
 				results(g, fn, nil)
-				g.Op("&").Qual(dlPath, "LengthError").Values(Dict{
-					Id("Function"): Lit(fn.sym.Symbol),
-					Id("A"):        Lit(first.name), Id("LenA"): Len(Id(first.name)),
-					Id("B"): Lit(a.name), Id("LenB"): Len(Id(a.name)),
-				})
+				g.Op("&").Qual(dlPath, "LengthError").Values(record(
+					pair{"Function", Lit(fn.sym.Symbol)},
+					pair{"A", Lit(first.name)}, pair{"LenA", Len(Id(first.name))},
+					pair{"B", Lit(a.name)}, pair{"LenB", Len(Id(a.name))},
+				)...)
 			}))
 		}
 	}
@@ -121,13 +121,22 @@ func (p *pkg) fastCall(g *Group, fn function) {
 			g.Id(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
 		}
 	}
-	g.Id("frame").Op(":=").StructFunc(func(g *Group) {
+	g.Var().Id("frame").StructFunc(func(g *Group) {
 		g.Qual(dlPath, "Frame")
 		for i, a := range fn.params {
 			g.Id(fmt.Sprintf("a%d", i)).Add(wordType(a))
 		}
-	}).ValuesFunc(func(g *Group) {
-		g.Qual(dlPath, "Frame").Values(Dict{Id("Fn"): Id("addr")})
+	})
+	// One assignment to every word: the compiler then neither clears the frame first nor copies it.
+	g.ListFunc(func(g *Group) {
+		g.Id("frame").Dot("Fn")
+		g.Id("frame").Dot("Ret")
+		for i := range fn.params {
+			g.Id("frame").Dot(fmt.Sprintf("a%d", i))
+		}
+	}).Op("=").ListFunc(func(g *Group) {
+		g.Id("addr")
+		g.Lit(0)
 		for _, a := range fn.params {
 			g.Add(frameWord(fn, a))
 		}

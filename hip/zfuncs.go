@@ -457,10 +457,11 @@ func (l *Library) Init(flags uint32) (err error) {
 		res, err := l.Slow(fnInit, uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -479,10 +480,11 @@ func (l *Library) DriverGetVersion() (driverVersion int32, err error) {
 		res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
 		return out.driverVersion, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &driverVersion}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &driverVersion
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -501,10 +503,11 @@ func (l *Library) RuntimeGetVersion() (runtimeVersion int32, err error) {
 		res, err := l.Slow(fnRuntimeGetVersion, uintptr(unsafe.Pointer(&out.runtimeVersion)))
 		return out.runtimeVersion, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &runtimeVersion}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &runtimeVersion
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -523,11 +526,12 @@ func (l *Library) DeviceGet(ordinal int32) (device Device, err error) {
 		res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &device, uintptr(ordinal)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ordinal)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -547,12 +551,13 @@ func (l *Library) DeviceComputeCapability(device Device) (major int32, minor int
 		res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(device))
 		return out.major, out.minor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &major, &minor, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &major, &minor, uintptr(device)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -582,11 +587,12 @@ func (l *Library) DeviceGetUuid(device Device) (uuid UUID, err error) {
 		res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(device))
 		return out.uuid, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *UUID
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &uuid, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(device)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -605,13 +611,14 @@ func (l *Library) DeviceGetP2PAttribute(attr DeviceP2PAttr, srcDevice int32, dst
 		res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attr), uintptr(srcDevice), uintptr(dstDevice))
 		return out.value, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &value, uintptr(attr), uintptr(srcDevice), uintptr(dstDevice)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &value, uintptr(attr), uintptr(srcDevice), uintptr(dstDevice)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -645,11 +652,12 @@ func (l *Library) DeviceGetByPCIBusId(pciBusId string) (device int32, err error)
 		res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(pciBusIdC)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *byte
-	}{dl.Frame{Fn: addr}, &device, pciBusIdC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, pciBusIdC
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -668,11 +676,12 @@ func (l *Library) DeviceTotalMem(device Device) (bytes uint64, err error) {
 		res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(device))
 		return out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &bytes, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(device)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -688,9 +697,10 @@ func (l *Library) DeviceSynchronize() (err error) {
 		res, err := l.Slow(fnDeviceSynchronize)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -706,9 +716,10 @@ func (l *Library) DeviceReset() (err error) {
 		res, err := l.Slow(fnDeviceReset)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -724,10 +735,11 @@ func (l *Library) SetDevice(deviceId int32) (err error) {
 		res, err := l.Slow(fnSetDevice, uintptr(deviceId))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(deviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(deviceId)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -743,11 +755,12 @@ func (l *Library) SetValidDevices(deviceArr []int32) (err error) {
 		res, err := l.Slow(fnSetValidDevices, uintptr(unsafe.Pointer(unsafe.SliceData(deviceArr))), uintptr(len(deviceArr)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(deviceArr), uintptr(len(deviceArr))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, unsafe.SliceData(deviceArr), uintptr(len(deviceArr))
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -766,10 +779,11 @@ func (l *Library) GetDevice() (deviceId int32, err error) {
 		res, err := l.Slow(fnGetDevice, uintptr(unsafe.Pointer(&out.deviceId)))
 		return out.deviceId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &deviceId}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &deviceId
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -788,10 +802,11 @@ func (l *Library) GetDeviceCount() (count int32, err error) {
 		res, err := l.Slow(fnGetDeviceCount, uintptr(unsafe.Pointer(&out.count)))
 		return out.count, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &count}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &count
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -810,12 +825,13 @@ func (l *Library) DeviceGetAttribute(attr DeviceAttribute, deviceId int32) (pi i
 		res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attr), uintptr(deviceId))
 		return out.pi, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pi, uintptr(attr), uintptr(deviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attr), uintptr(deviceId)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -834,11 +850,12 @@ func (l *Library) DeviceGetDefaultMemPool(device int32) (memPool MemPool, err er
 		res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
 		return out.memPool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPool
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &memPool, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, uintptr(device)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -854,11 +871,12 @@ func (l *Library) DeviceSetMemPool(device int32, memPool MemPool) (err error) {
 		res, err := l.Slow(fnDeviceSetMemPool, uintptr(device), uintptr(memPool))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(memPool)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(device), uintptr(memPool)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -877,11 +895,12 @@ func (l *Library) DeviceGetMemPool(device int32) (memPool MemPool, err error) {
 		res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
 		return out.memPool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPool
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &memPool, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, uintptr(device)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -900,11 +919,12 @@ func (l *Library) GetDeviceProperties(deviceId int32) (prop DeviceProp, err erro
 		res, err := l.Slow(fnGetDeviceProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
 		return out.prop, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DeviceProp
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &prop, uintptr(deviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(deviceId)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -920,10 +940,11 @@ func (l *Library) DeviceSetCacheConfig(cacheConfig FuncCache) (err error) {
 		res, err := l.Slow(fnDeviceSetCacheConfig, uintptr(cacheConfig))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(cacheConfig)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(cacheConfig)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -942,10 +963,11 @@ func (l *Library) DeviceGetCacheConfig() (cacheConfig FuncCache, err error) {
 		res, err := l.Slow(fnDeviceGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
 		return out.cacheConfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FuncCache
-	}{dl.Frame{Fn: addr}, &cacheConfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &cacheConfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -964,11 +986,12 @@ func (l *Library) DeviceGetLimit(limit Limit) (pValue uint64, err error) {
 		res, err := l.Slow(fnDeviceGetLimit, uintptr(unsafe.Pointer(&out.pValue)), uintptr(limit))
 		return out.pValue, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pValue, uintptr(limit)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pValue, uintptr(limit)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -984,11 +1007,12 @@ func (l *Library) DeviceSetLimit(limit Limit, value uint64) (err error) {
 		res, err := l.Slow(fnDeviceSetLimit, uintptr(limit), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(limit), uintptr(value)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(limit), uintptr(value)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1007,10 +1031,11 @@ func (l *Library) DeviceGetSharedMemConfig() (pConfig SharedMemConfig, err error
 		res, err := l.Slow(fnDeviceGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
 		return out.pConfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SharedMemConfig
-	}{dl.Frame{Fn: addr}, &pConfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1029,10 +1054,11 @@ func (l *Library) GetDeviceFlags() (flags uint32, err error) {
 		res, err := l.Slow(fnGetDeviceFlags, uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
-	}{dl.Frame{Fn: addr}, &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1048,10 +1074,11 @@ func (l *Library) DeviceSetSharedMemConfig(config SharedMemConfig) (err error) {
 		res, err := l.Slow(fnDeviceSetSharedMemConfig, uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1067,10 +1094,11 @@ func (l *Library) SetDeviceFlags(flags uint32) (err error) {
 		res, err := l.Slow(fnSetDeviceFlags, uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1089,11 +1117,12 @@ func (l *Library) ChooseDevice(prop *DeviceProp) (device int32, err error) {
 		res, err := l.Slow(fnChooseDevice, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *DeviceProp
-	}{dl.Frame{Fn: addr}, &device, prop}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, prop
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1113,13 +1142,14 @@ func (l *Library) ExtGetLinkTypeAndHopCount(device1 int32, device2 int32) (linkt
 		res, err := l.Slow(fnExtGetLinkTypeAndHopCount, uintptr(device1), uintptr(device2), uintptr(unsafe.Pointer(&out.linktype)), uintptr(unsafe.Pointer(&out.hopcount)))
 		return out.linktype, out.hopcount, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint32
 		a3 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(device1), uintptr(device2), &linktype, &hopcount}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(device1), uintptr(device2), &linktype, &hopcount
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1138,11 +1168,12 @@ func (l *Library) IpcGetMemHandle(devPtr DevicePtr) (handle IpcMemHandle, err er
 		res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(devPtr))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *IpcMemHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(devPtr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(devPtr)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1169,10 +1200,11 @@ func (l *Library) IpcCloseMemHandle(devPtr DevicePtr) (err error) {
 		res, err := l.Slow(fnIpcCloseMemHandle, uintptr(devPtr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(devPtr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1191,11 +1223,12 @@ func (l *Library) IpcGetEventHandle(event Event) (handle IpcEventHandle, err err
 		res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(event))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *IpcEventHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1222,12 +1255,13 @@ func (l *Library) FuncSetAttribute(function uintptr, attr FuncAttribute, value i
 		res, err := l.Slow(fnFuncSetAttribute, uintptr(function), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(attr), uintptr(value)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(function), uintptr(attr), uintptr(value)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1243,11 +1277,12 @@ func (l *Library) FuncSetCacheConfig(function uintptr, config FuncCache) (err er
 		res, err := l.Slow(fnFuncSetCacheConfig, uintptr(function), uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(function), uintptr(config)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1263,11 +1298,12 @@ func (l *Library) FuncSetSharedMemConfig(function uintptr, config SharedMemConfi
 		res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(function), uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(function), uintptr(config)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1283,9 +1319,10 @@ func (l *Library) GetLastError() (err error) {
 		res, err := l.Slow(fnGetLastError)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1301,9 +1338,10 @@ func (l *Library) ExtGetLastError() (err error) {
 		res, err := l.Slow(fnExtGetLastError)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1319,9 +1357,10 @@ func (l *Library) PeekAtLastError() (err error) {
 		res, err := l.Slow(fnPeekAtLastError)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1378,10 +1417,11 @@ func (l *Library) StreamCreate() (stream Stream, err error) {
 		res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.stream)))
 		return out.stream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
-	}{dl.Frame{Fn: addr}, &stream}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &stream
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1400,11 +1440,12 @@ func (l *Library) StreamCreateWithFlags(flags uint32) (stream Stream, err error)
 		res, err := l.Slow(fnStreamCreateWithFlags, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags))
 		return out.stream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &stream, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &stream, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1423,12 +1464,13 @@ func (l *Library) StreamCreateWithPriority(flags uint32, priority int32) (stream
 		res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags), uintptr(priority))
 		return out.stream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &stream, uintptr(flags), uintptr(priority)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &stream, uintptr(flags), uintptr(priority)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1448,11 +1490,12 @@ func (l *Library) DeviceGetStreamPriorityRange() (leastPriority int32, greatestP
 		res, err := l.Slow(fnDeviceGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
 		return out.leastPriority, out.greatestPriority, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
-	}{dl.Frame{Fn: addr}, &leastPriority, &greatestPriority}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &leastPriority, &greatestPriority
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1468,10 +1511,11 @@ func (l *Library) StreamDestroy(stream Stream) (err error) {
 		res, err := l.Slow(fnStreamDestroy, uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1487,10 +1531,11 @@ func (l *Library) StreamQuery(stream Stream) (err error) {
 		res, err := l.Slow(fnStreamQuery, uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1506,10 +1551,11 @@ func (l *Library) StreamSynchronize(stream Stream) (err error) {
 		res, err := l.Slow(fnStreamSynchronize, uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1525,12 +1571,13 @@ func (l *Library) StreamWaitEvent(stream Stream, event Event, flags uint32) (err
 		res, err := l.Slow(fnStreamWaitEvent, uintptr(stream), uintptr(event), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(event), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(event), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1549,11 +1596,12 @@ func (l *Library) StreamGetFlags(stream Stream) (flags uint32, err error) {
 		res, err := l.Slow(fnStreamGetFlags, uintptr(stream), uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(stream), &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &flags
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1572,11 +1620,12 @@ func (l *Library) StreamGetPriority(stream Stream) (priority int32, err error) {
 		res, err := l.Slow(fnStreamGetPriority, uintptr(stream), uintptr(unsafe.Pointer(&out.priority)))
 		return out.priority, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(stream), &priority}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &priority
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1595,11 +1644,12 @@ func (l *Library) StreamGetDevice(stream Stream) (device Device, err error) {
 		res, err := l.Slow(fnStreamGetDevice, uintptr(stream), uintptr(unsafe.Pointer(&out.device)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Device
-	}{dl.Frame{Fn: addr}, uintptr(stream), &device}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &device
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1618,12 +1668,13 @@ func (l *Library) ExtStreamCreateWithCUMask(cuMask []uint32) (stream Stream, err
 		res, err := l.Slow(fnExtStreamCreateWithCUMask, uintptr(unsafe.Pointer(&out.stream)), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
 		return out.stream, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Stream
 		a1 uintptr
 		a2 *uint32
-	}{dl.Frame{Fn: addr}, &stream, uintptr(len(cuMask)), unsafe.SliceData(cuMask)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &stream, uintptr(len(cuMask)), unsafe.SliceData(cuMask)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1639,12 +1690,13 @@ func (l *Library) ExtStreamGetCUMask(stream Stream, cuMask []uint32) (err error)
 		res, err := l.Slow(fnExtStreamGetCUMask, uintptr(stream), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(len(cuMask)), unsafe.SliceData(cuMask)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(len(cuMask)), unsafe.SliceData(cuMask)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1660,13 +1712,14 @@ func (l *Library) StreamAddCallback(stream Stream, callback StreamCallback, user
 		res, err := l.Slow(fnStreamAddCallback, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1682,14 +1735,15 @@ func (l *Library) StreamWaitValue32(stream Stream, ptr DevicePtr, value uint32, 
 		res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1705,14 +1759,15 @@ func (l *Library) StreamWaitValue64(stream Stream, ptr DevicePtr, value uint64, 
 		res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1728,13 +1783,14 @@ func (l *Library) StreamWriteValue32(stream Stream, ptr DevicePtr, value uint32,
 		res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1750,13 +1806,14 @@ func (l *Library) StreamWriteValue64(stream Stream, ptr DevicePtr, value uint64,
 		res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1772,13 +1829,14 @@ func (l *Library) StreamBatchMemOp(stream Stream, paramArray []StreamBatchMemOpP
 		res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *StreamBatchMemOpParams
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1797,14 +1855,15 @@ func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode,
 		res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1823,11 +1882,12 @@ func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut B
 		res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
 		return out.nodeParamsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParamsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParamsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1843,11 +1903,12 @@ func (l *Library) GraphBatchMemOpNodeSetParams(hNode GraphNode, nodeParams *Batc
 		res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1863,12 +1924,13 @@ func (l *Library) GraphExecBatchMemOpNodeSetParams(hGraphExec GraphExec, hNode G
 		res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *BatchMemOpNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1887,11 +1949,12 @@ func (l *Library) EventCreateWithFlags(flags uint32) (event Event, err error) {
 		res, err := l.Slow(fnEventCreateWithFlags, uintptr(unsafe.Pointer(&out.event)), uintptr(flags))
 		return out.event, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Event
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &event, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &event, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1910,10 +1973,11 @@ func (l *Library) EventCreate() (event Event, err error) {
 		res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.event)))
 		return out.event, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Event
-	}{dl.Frame{Fn: addr}, &event}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &event
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1929,12 +1993,13 @@ func (l *Library) EventRecordWithFlags(event Event, stream Stream, flags uint32)
 		res, err := l.Slow(fnEventRecordWithFlags, uintptr(event), uintptr(stream), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(event), uintptr(stream), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(event), uintptr(stream), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1950,11 +2015,12 @@ func (l *Library) EventRecord(event Event, stream Stream) (err error) {
 		res, err := l.Slow(fnEventRecord, uintptr(event), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(event), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(event), uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1970,10 +2036,11 @@ func (l *Library) EventDestroy(event Event) (err error) {
 		res, err := l.Slow(fnEventDestroy, uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1989,10 +2056,11 @@ func (l *Library) EventSynchronize(event Event) (err error) {
 		res, err := l.Slow(fnEventSynchronize, uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2011,12 +2079,13 @@ func (l *Library) EventElapsedTime(start Event, stop Event) (ms float32, err err
 		res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.ms)), uintptr(start), uintptr(stop))
 		return out.ms, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &ms, uintptr(start), uintptr(stop)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ms, uintptr(start), uintptr(stop)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2032,10 +2101,11 @@ func (l *Library) EventQuery(event Event) (err error) {
 		res, err := l.Slow(fnEventQuery, uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2051,12 +2121,13 @@ func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAtt
 		res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, value, uintptr(attribute), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, value, uintptr(attribute), uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2075,11 +2146,12 @@ func (l *Library) PointerGetAttributes(ptr unsafe.Pointer) (attributes PointerAt
 		res, err := l.Slow(fnPointerGetAttributes, uintptr(unsafe.Pointer(&out.attributes)), uintptr(ptr))
 		return out.attributes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *PointerAttributes
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &attributes, ptr}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &attributes, ptr
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2095,12 +2167,13 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 		res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, data, uintptr(attribute), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, data, uintptr(attribute), uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2112,26 +2185,21 @@ func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttr
 // C: hipDrvPointerGetAttributes, since HIP 5.0, set memory.
 func (l *Library) DrvPointerGetAttributes(attributes []PointerAttribute, data []unsafe.Pointer, ptr DevicePtr) (err error) {
 	if data != nil && len(data) != len(attributes) {
-		return &dl.LengthError{
-			A:        "attributes",
-			B:        "data",
-			Function: "hipDrvPointerGetAttributes",
-			LenA:     len(attributes),
-			LenB:     len(data),
-		}
+		return &dl.LengthError{Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
 	addr := dl.Load(&l.fns[fnDrvPointerGetAttributes])
 	if addr == 0 {
 		res, err := l.Slow(fnDrvPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *PointerAttribute
 		a2 *unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2150,11 +2218,12 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 		res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
 		return out.extSemOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreHandleDesc
-	}{dl.Frame{Fn: addr}, &extSemOut, semHandleDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extSemOut, semHandleDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2166,26 +2235,21 @@ func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandle
 // C: hipSignalExternalSemaphoresAsync, since HIP 4.3, set external-interop.
 func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreSignalParams, stream Stream) (err error) {
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{
-			A:        "extSemArray",
-			B:        "paramsArray",
-			Function: "hipSignalExternalSemaphoresAsync",
-			LenA:     len(extSemArray),
-			LenB:     len(paramsArray),
-		}
+		return &dl.LengthError{Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreSignalParams
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2197,26 +2261,21 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 // C: hipWaitExternalSemaphoresAsync, since HIP 4.3, set external-interop.
 func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, paramsArray []ExternalSemaphoreWaitParams, stream Stream) (err error) {
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
-		return &dl.LengthError{
-			A:        "extSemArray",
-			B:        "paramsArray",
-			Function: "hipWaitExternalSemaphoresAsync",
-			LenA:     len(extSemArray),
-			LenB:     len(paramsArray),
-		}
+		return &dl.LengthError{Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
 	addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalSemaphore
 		a1 *ExternalSemaphoreWaitParams
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2232,10 +2291,11 @@ func (l *Library) DestroyExternalSemaphore(extSem ExternalSemaphore) (err error)
 		res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(extSem)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extSem)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2254,11 +2314,12 @@ func (l *Library) ImportExternalMemory(memHandleDesc *ExternalMemoryHandleDesc) 
 		res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
 		return out.extMemOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ExternalMemory
 		a1 *ExternalMemoryHandleDesc
-	}{dl.Frame{Fn: addr}, &extMemOut, memHandleDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extMemOut, memHandleDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2277,12 +2338,13 @@ func (l *Library) ExternalMemoryGetMappedBuffer(extMem ExternalMemory, bufferDes
 		res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 *ExternalMemoryBufferDesc
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(extMem), bufferDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(extMem), bufferDesc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2298,10 +2360,11 @@ func (l *Library) DestroyExternalMemory(extMem ExternalMemory) (err error) {
 		res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(extMem)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extMem)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2320,12 +2383,13 @@ func (l *Library) ExternalMemoryGetMappedMipmappedArray(extMem ExternalMemory, m
 		res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
 		return out.mipmap, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 uintptr
 		a2 *ExternalMemoryMipmappedArrayDesc
-	}{dl.Frame{Fn: addr}, &mipmap, uintptr(extMem), mipmapDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &mipmap, uintptr(extMem), mipmapDesc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2344,11 +2408,12 @@ func (l *Library) Malloc(size uint64) (ptr DevicePtr, err error) {
 		res, err := l.Slow(fnMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2367,12 +2432,13 @@ func (l *Library) ExtMallocWithFlags(sizeBytes uint64, flags uint32) (ptr Device
 		res, err := l.Slow(fnExtMallocWithFlags, uintptr(unsafe.Pointer(&out.ptr)), uintptr(sizeBytes), uintptr(flags))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(sizeBytes), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(sizeBytes), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2393,11 +2459,12 @@ func (l *Library) MallocHost(size uint64) (ptr unsafe.Pointer, err error) {
 		res, err := l.Slow(fnMallocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2418,11 +2485,12 @@ func (l *Library) MemAllocHost(size uint64) (ptr unsafe.Pointer, err error) {
 		res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2441,12 +2509,13 @@ func (l *Library) HostMalloc(size uint64, flags uint32) (ptr unsafe.Pointer, err
 		res, err := l.Slow(fnHostMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(size), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2465,12 +2534,13 @@ func (l *Library) MallocManaged(size uint64, flags uint32) (devPtr unsafe.Pointe
 		res, err := l.Slow(fnMallocManaged, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(flags))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(size), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(size), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2486,13 +2556,14 @@ func (l *Library) MemPrefetchAsync(devPtr unsafe.Pointer, count uint64, device i
 		res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), uintptr(device), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, devPtr, uintptr(count), uintptr(device), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, devPtr, uintptr(count), uintptr(device), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2508,13 +2579,14 @@ func (l *Library) MemAdvise(devPtr unsafe.Pointer, count uint64, advice MemoryAd
 		res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, devPtr, uintptr(count), uintptr(advice), uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, devPtr, uintptr(count), uintptr(advice), uintptr(device)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2530,14 +2602,15 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 		res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 unsafe.Pointer
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, data, uintptr(dataSize), uintptr(attribute), devPtr, uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, data, uintptr(dataSize), uintptr(attribute), devPtr, uintptr(count)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2549,29 +2622,17 @@ func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, att
 // C: hipMemRangeGetAttributes, since HIP 4.2, set managed-memory.
 func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint64, attributes []MemRangeAttribute, devPtr unsafe.Pointer, count uint64) (err error) {
 	if dataSizes != nil && len(dataSizes) != len(data) {
-		return &dl.LengthError{
-			A:        "data",
-			B:        "dataSizes",
-			Function: "hipMemRangeGetAttributes",
-			LenA:     len(data),
-			LenB:     len(dataSizes),
-		}
+		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "dataSizes", LenB: len(dataSizes)}
 	}
 	if attributes != nil && len(attributes) != len(data) {
-		return &dl.LengthError{
-			A:        "data",
-			B:        "attributes",
-			Function: "hipMemRangeGetAttributes",
-			LenA:     len(data),
-			LenB:     len(attributes),
-		}
+		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
 	addr := dl.Load(&l.fns[fnMemRangeGetAttributes])
 	if addr == 0 {
 		res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 *uint64
@@ -2579,7 +2640,8 @@ func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint6
 		a3 uintptr
 		a4 unsafe.Pointer
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2595,13 +2657,14 @@ func (l *Library) StreamAttachMemAsync(stream Stream, devPtr unsafe.Pointer, len
 		res, err := l.Slow(fnStreamAttachMemAsync, uintptr(stream), uintptr(devPtr), uintptr(length), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), devPtr, uintptr(length), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), devPtr, uintptr(length), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2620,12 +2683,13 @@ func (l *Library) MallocAsync(size uint64, stream Stream) (devPtr DevicePtr, err
 		res, err := l.Slow(fnMallocAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(stream))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(size), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(size), uintptr(stream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2641,11 +2705,12 @@ func (l *Library) FreeAsync(devPtr DevicePtr, stream Stream) (err error) {
 		res, err := l.Slow(fnFreeAsync, uintptr(devPtr), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(devPtr), uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2661,11 +2726,12 @@ func (l *Library) MemPoolTrimTo(memPool MemPool, minBytesToHold uint64) (err err
 		res, err := l.Slow(fnMemPoolTrimTo, uintptr(memPool), uintptr(minBytesToHold))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(memPool), uintptr(minBytesToHold)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(memPool), uintptr(minBytesToHold)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2681,12 +2747,13 @@ func (l *Library) MemPoolSetAttribute(memPool MemPool, attr MemPoolAttr, value u
 		res, err := l.Slow(fnMemPoolSetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(memPool), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2702,12 +2769,13 @@ func (l *Library) MemPoolGetAttribute(memPool MemPool, attr MemPoolAttr, value u
 		res, err := l.Slow(fnMemPoolGetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(memPool), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2723,12 +2791,13 @@ func (l *Library) MemPoolSetAccess(memPool MemPool, descList []MemAccessDesc) (e
 		res, err := l.Slow(fnMemPoolSetAccess, uintptr(memPool), uintptr(unsafe.Pointer(unsafe.SliceData(descList))), uintptr(len(descList)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemAccessDesc
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(memPool), unsafe.SliceData(descList), uintptr(len(descList))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), unsafe.SliceData(descList), uintptr(len(descList))
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2747,12 +2816,13 @@ func (l *Library) MemPoolGetAccess(memPool MemPool, location *MemLocation) (flag
 		res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemAccessFlags
 		a1 uintptr
 		a2 *MemLocation
-	}{dl.Frame{Fn: addr}, &flags, uintptr(memPool), location}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, uintptr(memPool), location
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2771,11 +2841,12 @@ func (l *Library) MemPoolCreate(poolProps *MemPoolProps) (memPool MemPool, err e
 		res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.memPool)), uintptr(unsafe.Pointer(poolProps)))
 		return out.memPool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPool
 		a1 *MemPoolProps
-	}{dl.Frame{Fn: addr}, &memPool, poolProps}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, poolProps
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2791,10 +2862,11 @@ func (l *Library) MemPoolDestroy(memPool MemPool) (err error) {
 		res, err := l.Slow(fnMemPoolDestroy, uintptr(memPool))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(memPool)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(memPool)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2813,13 +2885,14 @@ func (l *Library) MallocFromPoolAsync(size uint64, memPool MemPool, stream Strea
 		res, err := l.Slow(fnMallocFromPoolAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(memPool), uintptr(stream))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(size), uintptr(memPool), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &devPtr, uintptr(size), uintptr(memPool), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2835,13 +2908,14 @@ func (l *Library) MemPoolExportToShareableHandle(sharedHandle unsafe.Pointer, me
 		res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(sharedHandle), uintptr(memPool), uintptr(handleType), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, sharedHandle, uintptr(memPool), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, sharedHandle, uintptr(memPool), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2860,13 +2934,14 @@ func (l *Library) MemPoolImportFromShareableHandle(sharedHandle uintptr, handleT
 		res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.memPool)), uintptr(sharedHandle), uintptr(handleType), uintptr(flags))
 		return out.memPool, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPool
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &memPool, uintptr(sharedHandle), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &memPool, uintptr(sharedHandle), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2885,11 +2960,12 @@ func (l *Library) MemPoolExportPointer(devPtr DevicePtr) (exportData MemPoolPtrE
 		res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.exportData)), uintptr(devPtr))
 		return out.exportData, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemPoolPtrExportData
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &exportData, uintptr(devPtr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &exportData, uintptr(devPtr)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2908,12 +2984,13 @@ func (l *Library) MemPoolImportPointer(memPool MemPool, exportData *MemPoolPtrEx
 		res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(memPool), uintptr(unsafe.Pointer(exportData)))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 *MemPoolPtrExportData
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(memPool), exportData}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(memPool), exportData
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2932,12 +3009,13 @@ func (l *Library) HostAlloc(size uint64, flags uint32) (ptr unsafe.Pointer, err 
 		res, err := l.Slow(fnHostAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(size), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2956,12 +3034,13 @@ func (l *Library) HostGetDevicePointer(hstPtr unsafe.Pointer, flags uint32) (dev
 		res, err := l.Slow(fnHostGetDevicePointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(hstPtr), uintptr(flags))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, hstPtr, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, hstPtr, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -2980,11 +3059,12 @@ func (l *Library) HostGetFlags(hostPtr unsafe.Pointer) (flagsPtr uint32, err err
 		res, err := l.Slow(fnHostGetFlags, uintptr(unsafe.Pointer(&out.flagsPtr)), uintptr(hostPtr))
 		return out.flagsPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &flagsPtr, hostPtr}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &flagsPtr, hostPtr
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3000,12 +3080,13 @@ func (l *Library) HostRegister(hostPtr unsafe.Pointer, sizeBytes uint64, flags u
 		res, err := l.Slow(fnHostRegister, uintptr(hostPtr), uintptr(sizeBytes), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, hostPtr, uintptr(sizeBytes), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, hostPtr, uintptr(sizeBytes), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3021,10 +3102,11 @@ func (l *Library) HostUnregister(hostPtr unsafe.Pointer) (err error) {
 		res, err := l.Slow(fnHostUnregister, uintptr(hostPtr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, hostPtr}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, hostPtr
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3044,13 +3126,14 @@ func (l *Library) MallocPitch(width uint64, height uint64) (ptr DevicePtr, pitch
 		res, err := l.Slow(fnMallocPitch, uintptr(unsafe.Pointer(&out.ptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(width), uintptr(height))
 		return out.ptr, out.pitch, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, &pitch, uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &ptr, &pitch, uintptr(width), uintptr(height)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3070,14 +3153,15 @@ func (l *Library) MemAllocPitch(widthInBytes uint64, height uint64, elementSizeB
 		res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
 		return out.dptr, out.pitch, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &dptr, &pitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3093,10 +3177,11 @@ func (l *Library) Free(ptr DevicePtr) (err error) {
 		res, err := l.Slow(fnFree, uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ptr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3112,10 +3197,11 @@ func (l *Library) FreeHost(ptr unsafe.Pointer) (err error) {
 		res, err := l.Slow(fnFreeHost, uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, ptr}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, ptr
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3131,10 +3217,11 @@ func (l *Library) HostFree(ptr unsafe.Pointer) (err error) {
 		res, err := l.Slow(fnHostFree, uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, ptr}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, ptr
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3150,13 +3237,14 @@ func (l *Library) Memcpy(dst unsafe.Pointer, src unsafe.Pointer, sizeBytes uint6
 		res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dst, src, uintptr(sizeBytes), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3172,14 +3260,15 @@ func (l *Library) MemcpyWithStream(dst unsafe.Pointer, src unsafe.Pointer, sizeB
 		res, err := l.Slow(fnMemcpyWithStream, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3195,12 +3284,13 @@ func (l *Library) MemcpyHtoD(dst DevicePtr, src unsafe.Pointer, sizeBytes uint64
 		res, err := l.Slow(fnMemcpyHtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), src, uintptr(sizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), src, uintptr(sizeBytes)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3216,12 +3306,13 @@ func (l *Library) MemcpyDtoH(dst unsafe.Pointer, src DevicePtr, sizeBytes uint64
 		res, err := l.Slow(fnMemcpyDtoH, uintptr(dst), uintptr(src), uintptr(sizeBytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(src), uintptr(sizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dst, uintptr(src), uintptr(sizeBytes)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3237,12 +3328,13 @@ func (l *Library) MemcpyDtoD(dst DevicePtr, src DevicePtr, sizeBytes uint64) (er
 		res, err := l.Slow(fnMemcpyDtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(src), uintptr(sizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(src), uintptr(sizeBytes)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3258,13 +3350,14 @@ func (l *Library) MemcpyAtoD(dstDevice DevicePtr, srcArray Array, srcOffset uint
 		res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3280,13 +3373,14 @@ func (l *Library) MemcpyDtoA(dstArray Array, dstOffset uint64, srcDevice DeviceP
 		res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3302,14 +3396,15 @@ func (l *Library) MemcpyAtoA(dstArray Array, dstOffset uint64, srcArray Array, s
 		res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3325,13 +3420,14 @@ func (l *Library) MemcpyHtoDAsync(dst DevicePtr, src unsafe.Pointer, sizeBytes u
 		res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), src, uintptr(sizeBytes), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), src, uintptr(sizeBytes), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3347,13 +3443,14 @@ func (l *Library) MemcpyDtoHAsync(dst unsafe.Pointer, src DevicePtr, sizeBytes u
 		res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(src), uintptr(sizeBytes), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, uintptr(src), uintptr(sizeBytes), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3369,13 +3466,14 @@ func (l *Library) MemcpyDtoDAsync(dst DevicePtr, src DevicePtr, sizeBytes uint64
 		res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3391,14 +3489,15 @@ func (l *Library) MemcpyAtoHAsync(dstHost unsafe.Pointer, srcArray Array, srcOff
 		res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3414,14 +3513,15 @@ func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsa
 		res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(stream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3445,13 +3545,14 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 		res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.dptr, out.bytes, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
 		a3 *byte
-	}{dl.Frame{Fn: addr}, &dptr, &bytes, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3470,11 +3571,12 @@ func (l *Library) GetSymbolAddress(symbol uintptr) (devPtr DevicePtr, err error)
 		res, err := l.Slow(fnGetSymbolAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(symbol))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, uintptr(symbol)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &devPtr, uintptr(symbol)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3493,11 +3595,12 @@ func (l *Library) GetSymbolSize(symbol uintptr) (size uint64, err error) {
 		res, err := l.Slow(fnGetSymbolSize, uintptr(unsafe.Pointer(&out.size)), uintptr(symbol))
 		return out.size, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &size, uintptr(symbol)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &size, uintptr(symbol)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3521,14 +3624,15 @@ func (l *Library) GetProcAddress(symbol string, hipVersion int32, flags uint64) 
 		res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(hipVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
 		return out.pfn, out.symbolStatus, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *byte
 		a1 *uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 *DriverProcAddressQueryResult
-	}{dl.Frame{Fn: addr}, symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3544,14 +3648,15 @@ func (l *Library) MemcpyToSymbol(symbol uintptr, src unsafe.Pointer, sizeBytes u
 		res, err := l.Slow(fnMemcpyToSymbol, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3567,7 +3672,7 @@ func (l *Library) MemcpyToSymbolAsync(symbol uintptr, src unsafe.Pointer, sizeBy
 		res, err := l.Slow(fnMemcpyToSymbolAsync, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
@@ -3575,7 +3680,8 @@ func (l *Library) MemcpyToSymbolAsync(symbol uintptr, src unsafe.Pointer, sizeBy
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3591,14 +3697,15 @@ func (l *Library) MemcpyFromSymbol(dst unsafe.Pointer, symbol uintptr, sizeBytes
 		res, err := l.Slow(fnMemcpyFromSymbol, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3614,7 +3721,7 @@ func (l *Library) MemcpyFromSymbolAsync(dst unsafe.Pointer, symbol uintptr, size
 		res, err := l.Slow(fnMemcpyFromSymbolAsync, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -3622,7 +3729,8 @@ func (l *Library) MemcpyFromSymbolAsync(dst unsafe.Pointer, symbol uintptr, size
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3638,14 +3746,15 @@ func (l *Library) MemcpyAsync(dst unsafe.Pointer, src unsafe.Pointer, sizeBytes 
 		res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3661,12 +3770,13 @@ func (l *Library) Memset(dst DevicePtr, value int32, sizeBytes uint64) (err erro
 		res, err := l.Slow(fnMemset, uintptr(dst), uintptr(value), uintptr(sizeBytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(value), uintptr(sizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(value), uintptr(sizeBytes)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3682,12 +3792,13 @@ func (l *Library) MemsetD8(dest DevicePtr, value uint8, count uint64) (err error
 		res, err := l.Slow(fnMemsetD8, uintptr(dest), uintptr(value), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dest), uintptr(value), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3703,13 +3814,14 @@ func (l *Library) MemsetD8Async(dest DevicePtr, value uint8, count uint64, strea
 		res, err := l.Slow(fnMemsetD8Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3725,12 +3837,13 @@ func (l *Library) MemsetD16(dest DevicePtr, value uint16, count uint64) (err err
 		res, err := l.Slow(fnMemsetD16, uintptr(dest), uintptr(value), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dest), uintptr(value), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3746,13 +3859,14 @@ func (l *Library) MemsetD16Async(dest DevicePtr, value uint16, count uint64, str
 		res, err := l.Slow(fnMemsetD16Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3768,12 +3882,13 @@ func (l *Library) MemsetD32(dest DevicePtr, value int32, count uint64) (err erro
 		res, err := l.Slow(fnMemsetD32, uintptr(dest), uintptr(value), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dest), uintptr(value), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3789,13 +3904,14 @@ func (l *Library) MemsetAsync(dst DevicePtr, value int32, sizeBytes uint64, stre
 		res, err := l.Slow(fnMemsetAsync, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3811,13 +3927,14 @@ func (l *Library) MemsetD32Async(dst DevicePtr, value int32, count uint64, strea
 		res, err := l.Slow(fnMemsetD32Async, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3833,14 +3950,15 @@ func (l *Library) Memset2D(dst DevicePtr, pitch uint64, value int32, width uint6
 		res, err := l.Slow(fnMemset2D, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3856,7 +3974,7 @@ func (l *Library) Memset2DAsync(dst DevicePtr, pitch uint64, value int32, width 
 		res, err := l.Slow(fnMemset2DAsync, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -3864,7 +3982,8 @@ func (l *Library) Memset2DAsync(dst DevicePtr, pitch uint64, value int32, width 
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3900,11 +4019,12 @@ func (l *Library) MemGetInfo() (free uint64, total uint64, err error) {
 		res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
 		return out.free, out.total, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, &free, &total}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3923,11 +4043,12 @@ func (l *Library) MemPtrGetInfo(ptr DevicePtr) (size uint64, err error) {
 		res, err := l.Slow(fnMemPtrGetInfo, uintptr(ptr), uintptr(unsafe.Pointer(&out.size)))
 		return out.size, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(ptr), &size}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), &size
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3946,14 +4067,15 @@ func (l *Library) MallocArray(desc *ChannelFormatDesc, width uint64, height uint
 		res, err := l.Slow(fnMallocArray, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(flags))
 		return out.array, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *ChannelFormatDesc
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &array, desc, uintptr(width), uintptr(height), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &array, desc, uintptr(width), uintptr(height), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3972,11 +4094,12 @@ func (l *Library) ArrayCreate(pAllocateArray *ArrayDescriptor) (pHandle Array, e
 		res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *ArrayDescriptor
-	}{dl.Frame{Fn: addr}, &pHandle, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -3992,10 +4115,11 @@ func (l *Library) ArrayDestroy(array Array) (err error) {
 		res, err := l.Slow(fnArrayDestroy, uintptr(array))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(array)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4014,11 +4138,12 @@ func (l *Library) Array3DCreate(pAllocateArray *Array3DDescriptor) (array Array,
 		res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(pAllocateArray)))
 		return out.array, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *Array3DDescriptor
-	}{dl.Frame{Fn: addr}, &array, pAllocateArray}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &array, pAllocateArray
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4045,10 +4170,11 @@ func (l *Library) FreeArray(array Array) (err error) {
 		res, err := l.Slow(fnFreeArray, uintptr(array))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(array)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4080,13 +4206,14 @@ func (l *Library) ArrayGetInfo(array Array) (desc ChannelFormatDesc, extent Exte
 		res, err := l.Slow(fnArrayGetInfo, uintptr(unsafe.Pointer(&out.desc)), uintptr(unsafe.Pointer(&out.extent)), uintptr(unsafe.Pointer(&out.flags)), uintptr(array))
 		return out.desc, out.extent, out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ChannelFormatDesc
 		a1 *Extent
 		a2 *uint32
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &desc, &extent, &flags, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &desc, &extent, &flags, uintptr(array)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4105,11 +4232,12 @@ func (l *Library) ArrayGetDescriptor(array Array) (pArrayDescriptor ArrayDescrip
 		res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayDescriptor
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(array)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4128,11 +4256,12 @@ func (l *Library) Array3DGetDescriptor(array Array) (pArrayDescriptor Array3DDes
 		res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
 		return out.pArrayDescriptor, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array3DDescriptor
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pArrayDescriptor, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(array)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4148,7 +4277,7 @@ func (l *Library) Memcpy2D(dst unsafe.Pointer, dpitch uint64, src unsafe.Pointer
 		res, err := l.Slow(fnMemcpy2D, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -4157,7 +4286,8 @@ func (l *Library) Memcpy2D(dst unsafe.Pointer, dpitch uint64, src unsafe.Pointer
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4173,10 +4303,11 @@ func (l *Library) MemcpyParam2D(pCopy *Memcpy2D) (err error) {
 		res, err := l.Slow(fnMemcpyParam2D, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4192,11 +4323,12 @@ func (l *Library) MemcpyParam2DAsync(pCopy *Memcpy2D, stream Stream) (err error)
 		res, err := l.Slow(fnMemcpyParam2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4212,7 +4344,7 @@ func (l *Library) Memcpy2DAsync(dst unsafe.Pointer, dpitch uint64, src unsafe.Po
 		res, err := l.Slow(fnMemcpy2DAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -4222,7 +4354,8 @@ func (l *Library) Memcpy2DAsync(dst unsafe.Pointer, dpitch uint64, src unsafe.Po
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4238,7 +4371,7 @@ func (l *Library) Memcpy2DToArray(dst Array, wOffset uint64, hOffset uint64, src
 		res, err := l.Slow(fnMemcpy2DToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4248,7 +4381,8 @@ func (l *Library) Memcpy2DToArray(dst Array, wOffset uint64, hOffset uint64, src
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4264,7 +4398,7 @@ func (l *Library) Memcpy2DToArrayAsync(dst Array, wOffset uint64, hOffset uint64
 		res, err := l.Slow(fnMemcpy2DToArrayAsync, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4275,7 +4409,8 @@ func (l *Library) Memcpy2DToArrayAsync(dst Array, wOffset uint64, hOffset uint64
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4291,7 +4426,7 @@ func (l *Library) Memcpy2DArrayToArray(dst Array, wOffsetDst uint64, hOffsetDst 
 		res, err := l.Slow(fnMemcpy2DArrayToArray, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4302,7 +4437,8 @@ func (l *Library) Memcpy2DArrayToArray(dst Array, wOffsetDst uint64, hOffsetDst 
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4320,7 +4456,7 @@ func (l *Library) MemcpyToArray(dst Array, wOffset uint64, hOffset uint64, src u
 		res, err := l.Slow(fnMemcpyToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(count), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4328,7 +4464,8 @@ func (l *Library) MemcpyToArray(dst Array, wOffset uint64, hOffset uint64, src u
 		a3 unsafe.Pointer
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(count), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(count), uintptr(kind)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4346,7 +4483,7 @@ func (l *Library) MemcpyFromArray(dst unsafe.Pointer, srcArray ConstArray, wOffs
 		res, err := l.Slow(fnMemcpyFromArray, uintptr(dst), uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -4354,7 +4491,8 @@ func (l *Library) MemcpyFromArray(dst unsafe.Pointer, srcArray ConstArray, wOffs
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, dst, uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4370,7 +4508,7 @@ func (l *Library) Memcpy2DFromArray(dst unsafe.Pointer, dpitch uint64, src Const
 		res, err := l.Slow(fnMemcpy2DFromArray, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -4380,7 +4518,8 @@ func (l *Library) Memcpy2DFromArray(dst unsafe.Pointer, dpitch uint64, src Const
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4396,7 +4535,7 @@ func (l *Library) Memcpy2DFromArrayAsync(dst unsafe.Pointer, dpitch uint64, src 
 		res, err := l.Slow(fnMemcpy2DFromArrayAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
@@ -4407,7 +4546,8 @@ func (l *Library) Memcpy2DFromArrayAsync(dst unsafe.Pointer, dpitch uint64, src 
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4423,13 +4563,14 @@ func (l *Library) MemcpyAtoH(dst unsafe.Pointer, srcArray Array, srcOffset uint6
 		res, err := l.Slow(fnMemcpyAtoH, uintptr(dst), uintptr(srcArray), uintptr(srcOffset), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, dst, uintptr(srcArray), uintptr(srcOffset), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, uintptr(srcArray), uintptr(srcOffset), uintptr(count)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4445,13 +4586,14 @@ func (l *Library) MemcpyHtoA(dstArray Array, dstOffset uint64, srcHost unsafe.Po
 		res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(count)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4467,10 +4609,11 @@ func (l *Library) Memcpy3D(p *Memcpy3DParms) (err error) {
 		res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(p)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DParms
-	}{dl.Frame{Fn: addr}, p}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4486,11 +4629,12 @@ func (l *Library) Memcpy3DAsync(p *Memcpy3DParms, stream Stream) (err error) {
 		res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(p)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3DParms
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, p, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, p, uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4506,10 +4650,11 @@ func (l *Library) DrvMemcpy3D(pCopy *Memcpy3D) (err error) {
 		res, err := l.Slow(fnDrvMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4525,11 +4670,12 @@ func (l *Library) DrvMemcpy3DAsync(pCopy *Memcpy3D, stream Stream) (err error) {
 		res, err := l.Slow(fnDrvMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy3D
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, pCopy, uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4548,12 +4694,13 @@ func (l *Library) DeviceCanAccessPeer(deviceId int32, peerDeviceId int32) (canAc
 		res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(deviceId), uintptr(peerDeviceId))
 		return out.canAccessPeer, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &canAccessPeer, uintptr(deviceId), uintptr(peerDeviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &canAccessPeer, uintptr(deviceId), uintptr(peerDeviceId)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4569,11 +4716,12 @@ func (l *Library) DeviceEnablePeerAccess(peerDeviceId int32, flags uint32) (err 
 		res, err := l.Slow(fnDeviceEnablePeerAccess, uintptr(peerDeviceId), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerDeviceId), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerDeviceId), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4589,10 +4737,11 @@ func (l *Library) DeviceDisablePeerAccess(peerDeviceId int32) (err error) {
 		res, err := l.Slow(fnDeviceDisablePeerAccess, uintptr(peerDeviceId))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerDeviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerDeviceId)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4612,12 +4761,13 @@ func (l *Library) MemGetAddressRange(dptr DevicePtr) (pbase DevicePtr, psize uin
 		res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
 		return out.pbase, out.psize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pbase, &psize, uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4633,14 +4783,15 @@ func (l *Library) MemcpyPeer(dst DevicePtr, dstDeviceId int32, src DevicePtr, sr
 		res, err := l.Slow(fnMemcpyPeer, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4656,7 +4807,7 @@ func (l *Library) MemcpyPeerAsync(dst DevicePtr, dstDeviceId int32, src DevicePt
 		res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -4664,7 +4815,8 @@ func (l *Library) MemcpyPeerAsync(dst DevicePtr, dstDeviceId int32, src DevicePt
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4685,12 +4837,13 @@ func (l *Library) CtxCreate(flags uint32, device Device) (ctx Ctx, err error) {
 		res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.ctx)), uintptr(flags), uintptr(device))
 		return out.ctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Ctx
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &ctx, uintptr(flags), uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ctx, uintptr(flags), uintptr(device)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4708,10 +4861,11 @@ func (l *Library) CtxDestroy(ctx Ctx) (err error) {
 		res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4732,10 +4886,11 @@ func (l *Library) CtxPopCurrent() (ctx Ctx, err error) {
 		res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.ctx)))
 		return out.ctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Ctx
-	}{dl.Frame{Fn: addr}, &ctx}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &ctx
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4753,10 +4908,11 @@ func (l *Library) CtxPushCurrent(ctx Ctx) (err error) {
 		res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4774,10 +4930,11 @@ func (l *Library) CtxSetCurrent(ctx Ctx) (err error) {
 		res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4798,10 +4955,11 @@ func (l *Library) CtxGetCurrent() (ctx Ctx, err error) {
 		res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.ctx)))
 		return out.ctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Ctx
-	}{dl.Frame{Fn: addr}, &ctx}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &ctx
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4822,10 +4980,11 @@ func (l *Library) CtxGetDevice() (device Device, err error) {
 		res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Device
-	}{dl.Frame{Fn: addr}, &device}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &device
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4846,11 +5005,12 @@ func (l *Library) CtxGetApiVersion(ctx Ctx) (apiVersion int32, err error) {
 		res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.apiVersion)))
 		return out.apiVersion, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(ctx), &apiVersion}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &apiVersion
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4871,10 +5031,11 @@ func (l *Library) CtxGetCacheConfig() (cacheConfig FuncCache, err error) {
 		res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
 		return out.cacheConfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FuncCache
-	}{dl.Frame{Fn: addr}, &cacheConfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &cacheConfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4892,10 +5053,11 @@ func (l *Library) CtxSetCacheConfig(cacheConfig FuncCache) (err error) {
 		res, err := l.Slow(fnCtxSetCacheConfig, uintptr(cacheConfig))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(cacheConfig)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(cacheConfig)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4913,10 +5075,11 @@ func (l *Library) CtxSetSharedMemConfig(config SharedMemConfig) (err error) {
 		res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(config)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4937,10 +5100,11 @@ func (l *Library) CtxGetSharedMemConfig() (pConfig SharedMemConfig, err error) {
 		res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
 		return out.pConfig, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SharedMemConfig
-	}{dl.Frame{Fn: addr}, &pConfig}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4958,9 +5122,10 @@ func (l *Library) CtxSynchronize() (err error) {
 		res, err := l.Slow(fnCtxSynchronize)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -4981,10 +5146,11 @@ func (l *Library) CtxGetFlags() (flags uint32, err error) {
 		res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
-	}{dl.Frame{Fn: addr}, &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5002,11 +5168,12 @@ func (l *Library) CtxEnablePeerAccess(peerCtx Ctx, flags uint32) (err error) {
 		res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerCtx), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerCtx), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerCtx), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5024,10 +5191,11 @@ func (l *Library) CtxDisablePeerAccess(peerCtx Ctx) (err error) {
 		res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerCtx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(peerCtx)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerCtx)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5049,12 +5217,13 @@ func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int
 		res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
 		return out.flags, out.active, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint32
 		a2 *int32
-	}{dl.Frame{Fn: addr}, uintptr(dev), &flags, &active}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dev), &flags, &active
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5072,10 +5241,11 @@ func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5096,11 +5266,12 @@ func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Ctx, err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
 		return out.pctx, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Ctx
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pctx, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(dev)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5118,10 +5289,11 @@ func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
 		res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5139,11 +5311,12 @@ func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error)
 		res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(dev), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5166,11 +5339,12 @@ func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 		res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 *byte
-	}{dl.Frame{Fn: addr}, &module, fnameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fnameC
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5186,10 +5360,11 @@ func (l *Library) ModuleUnload(module Module) (err error) {
 		res, err := l.Slow(fnModuleUnload, uintptr(module))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(module)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(module)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5212,12 +5387,13 @@ func (l *Library) ModuleGetFunction(module Module, kname string) (function Funct
 		res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.function)), uintptr(module), uintptr(unsafe.Pointer(knameC)))
 		return out.function, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Function
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &function, uintptr(module), knameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &function, uintptr(module), knameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5236,11 +5412,12 @@ func (l *Library) FuncGetAttributes(function uintptr) (attr FuncAttributes, err 
 		res, err := l.Slow(fnFuncGetAttributes, uintptr(unsafe.Pointer(&out.attr)), uintptr(function))
 		return out.attr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FuncAttributes
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &attr, uintptr(function)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &attr, uintptr(function)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5259,12 +5436,13 @@ func (l *Library) FuncGetAttribute(attrib FunctionAttribute, hfunc Function) (va
 		res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(hfunc))
 		return out.value, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &value, uintptr(attrib), uintptr(hfunc)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &value, uintptr(attrib), uintptr(hfunc)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5283,11 +5461,12 @@ func (l *Library) GetFuncBySymbol(symbolPtr uintptr) (functionPtr Function, err 
 		res, err := l.Slow(fnGetFuncBySymbol, uintptr(unsafe.Pointer(&out.functionPtr)), uintptr(symbolPtr))
 		return out.functionPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Function
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &functionPtr, uintptr(symbolPtr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &functionPtr, uintptr(symbolPtr)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5310,12 +5489,13 @@ func (l *Library) ModuleGetTexRef(hmod Module, name string) (texRef *TextureRefe
 		res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.texRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
 		return out.texRef, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 **TextureReference
 		a1 uintptr
 		a2 *byte
-	}{dl.Frame{Fn: addr}, &texRef, uintptr(hmod), nameC}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &texRef, uintptr(hmod), nameC
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5334,11 +5514,12 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 		res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, &module, image}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, image
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5350,13 +5531,7 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 // C: hipModuleLoadDataEx, since HIP 4.2, set modules.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
-		return module, &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "hipModuleLoadDataEx",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return module, &dl.LengthError{Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnModuleLoadDataEx])
 	if addr == 0 {
@@ -5366,14 +5541,15 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 		res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return out.module, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Module
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 *JitOption
 		a4 *uintptr
-	}{dl.Frame{Fn: addr}, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5389,20 +5565,14 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "hipLinkAddData",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddData])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(data), uintptr(size), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5412,7 +5582,8 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 		a5 uintptr
 		a6 *JitOption
 		a7 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5428,20 +5599,14 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 		return err
 	}
 	if optionValues != nil && len(optionValues) != len(options) {
-		return &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "hipLinkAddFile",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return &dl.LengthError{Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkAddFile])
 	if addr == 0 {
 		res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5449,7 +5614,8 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 		a3 uintptr
 		a4 *JitOption
 		a5 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5469,12 +5635,13 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 		res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.hipBinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
 		return out.hipBinOut, out.sizeOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *unsafe.Pointer
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(state), &hipBinOut, &sizeOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(state), &hipBinOut, &sizeOut
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5486,13 +5653,7 @@ func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeO
 // C: hipLinkCreate, since HIP 6.4, set linker.
 func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (stateOut LinkState, err error) {
 	if optionValues != nil && len(optionValues) != len(options) {
-		return stateOut, &dl.LengthError{
-			A:        "options",
-			B:        "optionValues",
-			Function: "hipLinkCreate",
-			LenA:     len(options),
-			LenB:     len(optionValues),
-		}
+		return stateOut, &dl.LengthError{Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
 	addr := dl.Load(&l.fns[fnLinkCreate])
 	if addr == 0 {
@@ -5502,13 +5663,14 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 		res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
 		return out.stateOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *JitOption
 		a2 *uintptr
 		a3 *LinkState
-	}{dl.Frame{Fn: addr}, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5524,10 +5686,11 @@ func (l *Library) LinkDestroy(state LinkState) (err error) {
 		res, err := l.Slow(fnLinkDestroy, uintptr(state))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(state)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(state)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5543,7 +5706,7 @@ func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDim
 		res, err := l.Slow(fnModuleLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  uintptr
 		a1  uintptr
@@ -5556,7 +5719,8 @@ func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDim
 		a8  uintptr
 		a9  *unsafe.Pointer
 		a10 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
 	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5572,7 +5736,7 @@ func (l *Library) ModuleLaunchCooperativeKernel(function Function, gridDimX uint
 		res, err := l.Slow(fnModuleLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -5584,7 +5748,8 @@ func (l *Library) ModuleLaunchCooperativeKernel(function Function, gridDimX uint
 		a7 uintptr
 		a8 uintptr
 		a9 *unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)
 	if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5600,12 +5765,13 @@ func (l *Library) ModuleLaunchCooperativeKernelMultiDevice(launchParamsList []Fu
 		res, err := l.Slow(fnModuleLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *FunctionLaunchParams
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5629,12 +5795,13 @@ func (l *Library) LaunchCooperativeKernelMultiDevice(launchParamsList []LaunchPa
 		res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LaunchParams
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5650,12 +5817,13 @@ func (l *Library) ExtLaunchMultiKernelMultiDevice(launchParamsList []LaunchParam
 		res, err := l.Slow(fnExtLaunchMultiKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *LaunchParams
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5675,14 +5843,15 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSha
 		res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
 		return out.gridSize, out.blockSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5704,7 +5873,7 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Functio
 		res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSizeWithFlags, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags))
 		return out.gridSize, out.blockSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
@@ -5712,7 +5881,8 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Functio
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5733,13 +5903,14 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Funct
 		res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5760,14 +5931,15 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(funct
 		res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5788,13 +5960,14 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, bl
 		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5815,14 +5988,15 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function ui
 		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
 		return out.numBlocks, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5842,14 +6016,15 @@ func (l *Library) OccupancyMaxPotentialBlockSize(function uintptr, dynSharedMemP
 		res, err := l.Slow(fnOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
 		return out.gridSize, out.blockSize, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *int32
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5867,9 +6042,10 @@ func (l *Library) ProfilerStart() (err error) {
 		res, err := l.Slow(fnProfilerStart)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5887,9 +6063,10 @@ func (l *Library) ProfilerStop() (err error) {
 		res, err := l.Slow(fnProfilerStop)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5913,12 +6090,13 @@ func (l *Library) SetupArgument(arg unsafe.Pointer, size uint64, offset uint64) 
 		res, err := l.Slow(fnSetupArgument, uintptr(arg), uintptr(size), uintptr(offset))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, arg, uintptr(size), uintptr(offset)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, arg, uintptr(size), uintptr(offset)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5934,10 +6112,11 @@ func (l *Library) LaunchByPtr(function uintptr) (err error) {
 		res, err := l.Slow(fnLaunchByPtr, uintptr(function))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(function)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5961,12 +6140,13 @@ func (l *Library) LaunchHostFunc(stream Stream, fn HostFn, userData uintptr) (er
 		res, err := l.Slow(fnLaunchHostFunc, uintptr(stream), uintptr(fn), uintptr(userData))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(fn), uintptr(userData)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(fn), uintptr(userData)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -5982,10 +6162,11 @@ func (l *Library) DrvMemcpy2DUnaligned(pCopy *Memcpy2D) (err error) {
 		res, err := l.Slow(fnDrvMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Memcpy2D
-	}{dl.Frame{Fn: addr}, pCopy}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6012,13 +6193,14 @@ func (l *Library) CreateTextureObject(pResDesc *ResourceDesc, pTexDesc *TextureD
 		res, err := l.Slow(fnCreateTextureObject, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
 		return out.pTexObject, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureObject
 		a1 *ResourceDesc
 		a2 *TextureDesc
 		a3 *ResourceViewDesc
-	}{dl.Frame{Fn: addr}, &pTexObject, pResDesc, pTexDesc, pResViewDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6034,10 +6216,11 @@ func (l *Library) DestroyTextureObject(textureObject TextureObject) (err error) 
 		res, err := l.Slow(fnDestroyTextureObject, uintptr(textureObject))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(textureObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(textureObject)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6056,11 +6239,12 @@ func (l *Library) GetChannelDesc(array ConstArray) (desc ChannelFormatDesc, err 
 		res, err := l.Slow(fnGetChannelDesc, uintptr(unsafe.Pointer(&out.desc)), uintptr(array))
 		return out.desc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ChannelFormatDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &desc, uintptr(array)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &desc, uintptr(array)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6079,11 +6263,12 @@ func (l *Library) GetTextureObjectResourceDesc(textureObject TextureObject) (pRe
 		res, err := l.Slow(fnGetTextureObjectResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(textureObject))
 		return out.pResDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ResourceDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResDesc, uintptr(textureObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(textureObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6102,11 +6287,12 @@ func (l *Library) GetTextureObjectResourceViewDesc(textureObject TextureObject) 
 		res, err := l.Slow(fnGetTextureObjectResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(textureObject))
 		return out.pResViewDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ResourceViewDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResViewDesc, uintptr(textureObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(textureObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6125,11 +6311,12 @@ func (l *Library) GetTextureObjectTextureDesc(textureObject TextureObject) (pTex
 		res, err := l.Slow(fnGetTextureObjectTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(textureObject))
 		return out.pTexDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pTexDesc, uintptr(textureObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(textureObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6148,13 +6335,14 @@ func (l *Library) TexObjectCreate(pResDesc *DrvResourceDesc, pTexDesc *DrvTextur
 		res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
 		return out.pTexObject, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureObject
 		a1 *DrvResourceDesc
 		a2 *DrvTextureDesc
 		a3 *DrvResourceViewDesc
-	}{dl.Frame{Fn: addr}, &pTexObject, pResDesc, pTexDesc, pResViewDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6170,10 +6358,11 @@ func (l *Library) TexObjectDestroy(texObject TextureObject) (err error) {
 		res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(texObject)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6192,11 +6381,12 @@ func (l *Library) TexObjectGetResourceDesc(texObject TextureObject) (pResDesc Dr
 		res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
 		return out.pResDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DrvResourceDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6215,11 +6405,12 @@ func (l *Library) TexObjectGetResourceViewDesc(texObject TextureObject) (pResVie
 		res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
 		return out.pResViewDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DrvResourceViewDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pResViewDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6238,11 +6429,12 @@ func (l *Library) TexObjectGetTextureDesc(texObject TextureObject) (pTexDesc Drv
 		res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
 		return out.pTexDesc, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DrvTextureDesc
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pTexDesc, uintptr(texObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(texObject)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6269,10 +6461,11 @@ func (l *Library) FreeMipmappedArray(mipmappedArray MipmappedArray) (err error) 
 		res, err := l.Slow(fnFreeMipmappedArray, uintptr(mipmappedArray))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mipmappedArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(mipmappedArray)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6291,12 +6484,13 @@ func (l *Library) GetMipmappedArrayLevel(mipmappedArray ConstMipmappedArray, lev
 		res, err := l.Slow(fnGetMipmappedArrayLevel, uintptr(unsafe.Pointer(&out.levelArray)), uintptr(mipmappedArray), uintptr(level))
 		return out.levelArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &levelArray, uintptr(mipmappedArray), uintptr(level)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &levelArray, uintptr(mipmappedArray), uintptr(level)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6315,12 +6509,13 @@ func (l *Library) MipmappedArrayCreate(pMipmappedArrayDesc *Array3DDescriptor, n
 		res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
 		return out.pHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 *Array3DDescriptor
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6336,10 +6531,11 @@ func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err err
 		res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hMipmappedArray)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hMipmappedArray)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6358,12 +6554,13 @@ func (l *Library) MipmappedArrayGetLevel(hMipMappedArray MipmappedArray, level u
 		res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipMappedArray), uintptr(level))
 		return out.pLevelArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pLevelArray, uintptr(hMipMappedArray), uintptr(level)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pLevelArray, uintptr(hMipMappedArray), uintptr(level)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6381,12 +6578,13 @@ func (l *Library) BindTextureToMipmappedArray(tex *TextureReference, mipmappedAr
 		res, err := l.Slow(fnBindTextureToMipmappedArray, uintptr(unsafe.Pointer(tex)), uintptr(mipmappedArray), uintptr(unsafe.Pointer(desc)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 *ChannelFormatDesc
-	}{dl.Frame{Fn: addr}, tex, uintptr(mipmappedArray), desc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(mipmappedArray), desc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6407,11 +6605,12 @@ func (l *Library) GetTextureReference(symbol uintptr) (texref *TextureReference,
 		res, err := l.Slow(fnGetTextureReference, uintptr(unsafe.Pointer(&out.texref)), uintptr(symbol))
 		return out.texref, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 **TextureReference
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &texref, uintptr(symbol)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &texref, uintptr(symbol)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6429,11 +6628,12 @@ func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, texRef *Texture
 		res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(unsafe.Pointer(texRef)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *[4]float32
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, pBorderColor, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pBorderColor, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6454,11 +6654,12 @@ func (l *Library) TexRefGetArray(texRef *TextureReference) (pArray Array, err er
 		res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
 		return out.pArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pArray, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArray, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6476,12 +6677,13 @@ func (l *Library) TexRefSetAddressMode(texRef *TextureReference, dim int32, am T
 		res, err := l.Slow(fnTexRefSetAddressMode, uintptr(unsafe.Pointer(texRef)), uintptr(dim), uintptr(am))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(dim), uintptr(am)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(dim), uintptr(am)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6499,12 +6701,13 @@ func (l *Library) TexRefSetArray(tex *TextureReference, array ConstArray, flags 
 		res, err := l.Slow(fnTexRefSetArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, tex, uintptr(array), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(array), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6522,11 +6725,12 @@ func (l *Library) TexRefSetFilterMode(texRef *TextureReference, fm TextureFilter
 		res, err := l.Slow(fnTexRefSetFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(fm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(fm)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6544,11 +6748,12 @@ func (l *Library) TexRefSetFlags(texRef *TextureReference, flags uint32) (err er
 		res, err := l.Slow(fnTexRefSetFlags, uintptr(unsafe.Pointer(texRef)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6566,12 +6771,13 @@ func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, num
 		res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(fmt), uintptr(numPackedComponents))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(fmt), uintptr(numPackedComponents)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(fmt), uintptr(numPackedComponents)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6592,14 +6798,15 @@ func (l *Library) BindTexture(tex *TextureReference, devPtr DevicePtr, desc *Cha
 		res, err := l.Slow(fnBindTexture, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(size))
 		return out.offset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *TextureReference
 		a2 uintptr
 		a3 *ChannelFormatDesc
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &offset, tex, uintptr(devPtr), desc, uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &offset, tex, uintptr(devPtr), desc, uintptr(size)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6620,7 +6827,7 @@ func (l *Library) BindTexture2D(tex *TextureReference, devPtr DevicePtr, desc *C
 		res, err := l.Slow(fnBindTexture2D, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(pitch))
 		return out.offset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *TextureReference
@@ -6629,7 +6836,8 @@ func (l *Library) BindTexture2D(tex *TextureReference, devPtr DevicePtr, desc *C
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, &offset, tex, uintptr(devPtr), desc, uintptr(width), uintptr(height), uintptr(pitch)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, &offset, tex, uintptr(devPtr), desc, uintptr(width), uintptr(height), uintptr(pitch)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6647,12 +6855,13 @@ func (l *Library) BindTextureToArray(tex *TextureReference, array ConstArray, de
 		res, err := l.Slow(fnBindTextureToArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(unsafe.Pointer(desc)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 *ChannelFormatDesc
-	}{dl.Frame{Fn: addr}, tex, uintptr(array), desc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(array), desc
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6673,11 +6882,12 @@ func (l *Library) GetTextureAlignmentOffset(texref *TextureReference) (offset ui
 		res, err := l.Slow(fnGetTextureAlignmentOffset, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(texref)))
 		return out.offset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &offset, texref}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &offset, texref
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6695,10 +6905,11 @@ func (l *Library) UnbindTexture(tex *TextureReference) (err error) {
 		res, err := l.Slow(fnUnbindTexture, uintptr(unsafe.Pointer(tex)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
-	}{dl.Frame{Fn: addr}, tex}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, tex
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6719,11 +6930,12 @@ func (l *Library) TexRefGetAddress(texRef *TextureReference) (devPtr DevicePtr, 
 		res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(texRef)))
 		return out.devPtr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &devPtr, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &devPtr, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6744,12 +6956,13 @@ func (l *Library) TexRefGetAddressMode(texRef *TextureReference, dim int32) (pam
 		res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(unsafe.Pointer(texRef)), uintptr(dim))
 		return out.pam, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureAddressMode
 		a1 *TextureReference
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pam, texRef, uintptr(dim)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pam, texRef, uintptr(dim)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6770,11 +6983,12 @@ func (l *Library) TexRefGetFilterMode(texRef *TextureReference) (pfm TextureFilt
 		res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
 		return out.pfm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureFilterMode
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pfm, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6795,11 +7009,12 @@ func (l *Library) TexRefGetFlags(texRef *TextureReference) (pFlags uint32, err e
 		res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(unsafe.Pointer(texRef)))
 		return out.pFlags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pFlags, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6821,12 +7036,13 @@ func (l *Library) TexRefGetFormat(texRef *TextureReference) (pFormat ArrayFormat
 		res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(unsafe.Pointer(texRef)))
 		return out.pFormat, out.pNumChannels, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayFormat
 		a1 *int32
 		a2 *TextureReference
-	}{dl.Frame{Fn: addr}, &pFormat, &pNumChannels, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pFormat, &pNumChannels, texRef
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6847,11 +7063,12 @@ func (l *Library) TexRefGetMaxAnisotropy(texRef *TextureReference) (pmaxAnsio in
 		res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAnsio)), uintptr(unsafe.Pointer(texRef)))
 		return out.pmaxAnsio, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pmaxAnsio, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pmaxAnsio, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6872,11 +7089,12 @@ func (l *Library) TexRefGetMipmapFilterMode(texRef *TextureReference) (pfm Textu
 		res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
 		return out.pfm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureFilterMode
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pfm, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6897,11 +7115,12 @@ func (l *Library) TexRefGetMipmapLevelBias(texRef *TextureReference) (pbias floa
 		res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(unsafe.Pointer(texRef)))
 		return out.pbias, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pbias, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pbias, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6923,12 +7142,13 @@ func (l *Library) TexRefGetMipmapLevelClamp(texRef *TextureReference) (pminMipma
 		res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(unsafe.Pointer(texRef)))
 		return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *float32
 		a1 *float32
 		a2 *TextureReference
-	}{dl.Frame{Fn: addr}, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, texRef
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6949,11 +7169,12 @@ func (l *Library) TexRefGetMipMappedArray(texRef *TextureReference) (pArray Mipm
 		res, err := l.Slow(fnTexRefGetMipMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
 		return out.pArray, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MipmappedArray
 		a1 *TextureReference
-	}{dl.Frame{Fn: addr}, &pArray, texRef}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArray, texRef
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6974,13 +7195,14 @@ func (l *Library) TexRefSetAddress(texRef *TextureReference, dptr DevicePtr, byt
 		res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(unsafe.Pointer(texRef)), uintptr(dptr), uintptr(bytes))
 		return out.byteOffset, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *TextureReference
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &byteOffset, texRef, uintptr(dptr), uintptr(bytes)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, texRef, uintptr(dptr), uintptr(bytes)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -6999,13 +7221,14 @@ func (l *Library) TexRefSetAddress2D(texRef *TextureReference, desc *ArrayDescri
 		res, err := l.Slow(fnTexRefSetAddress2D, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 *ArrayDescriptor
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, texRef, desc, uintptr(dptr), uintptr(pitch)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, texRef, desc, uintptr(dptr), uintptr(pitch)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7023,11 +7246,12 @@ func (l *Library) TexRefSetMaxAnisotropy(texRef *TextureReference, maxAniso uint
 		res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(unsafe.Pointer(texRef)), uintptr(maxAniso))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(maxAniso)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(maxAniso)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7045,11 +7269,12 @@ func (l *Library) TexRefSetBorderColor(texRef *TextureReference, pBorderColor *[
 		res, err := l.Slow(fnTexRefSetBorderColor, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(pBorderColor)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 *[4]float32
-	}{dl.Frame{Fn: addr}, texRef, pBorderColor}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, pBorderColor
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7067,11 +7292,12 @@ func (l *Library) TexRefSetMipmapFilterMode(texRef *TextureReference, fm Texture
 		res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(fm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(fm)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7109,12 +7335,13 @@ func (l *Library) TexRefSetMipmappedArray(texRef *TextureReference, mipmappedArr
 		res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(unsafe.Pointer(texRef)), uintptr(mipmappedArray), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *TextureReference
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, texRef, uintptr(mipmappedArray), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(mipmappedArray), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7162,11 +7389,12 @@ func (l *Library) StreamBeginCapture(stream Stream, mode StreamCaptureMode) (err
 		res, err := l.Slow(fnStreamBeginCapture, uintptr(stream), uintptr(mode))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(mode)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), uintptr(mode)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7182,7 +7410,7 @@ func (l *Library) StreamBeginCaptureToGraph(stream Stream, graph Graph, dependen
 		res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(stream), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -7190,7 +7418,8 @@ func (l *Library) StreamBeginCaptureToGraph(stream Stream, graph Graph, dependen
 		a3 *GraphEdgeData
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), uintptr(graph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(stream), uintptr(graph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7221,12 +7450,13 @@ func (l *Library) StreamGetCaptureInfo(stream Stream) (pCaptureStatus StreamCapt
 		res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)), uintptr(unsafe.Pointer(&out.pId)))
 		return out.pCaptureStatus, out.pId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(stream), &pCaptureStatus, &pId}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), &pCaptureStatus, &pId
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7249,7 +7479,7 @@ func (l *Library) StreamGetCaptureInfoV2(stream Stream) (captureStatusOut Stream
 		res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(stream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
 		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
@@ -7257,7 +7487,8 @@ func (l *Library) StreamGetCaptureInfoV2(stream Stream) (captureStatusOut Stream
 		a3 *Graph
 		a4 **GraphNode
 		a5 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(stream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(stream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7276,11 +7507,12 @@ func (l *Library) StreamIsCapturing(stream Stream) (pCaptureStatus StreamCapture
 		res, err := l.Slow(fnStreamIsCapturing, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)))
 		return out.pCaptureStatus, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *StreamCaptureStatus
-	}{dl.Frame{Fn: addr}, uintptr(stream), &pCaptureStatus}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &pCaptureStatus
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7296,13 +7528,14 @@ func (l *Library) StreamUpdateCaptureDependencies(stream Stream, dependencies []
 		res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(stream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7318,10 +7551,11 @@ func (l *Library) ThreadExchangeStreamCaptureMode(mode *StreamCaptureMode) (err 
 		res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *StreamCaptureMode
-	}{dl.Frame{Fn: addr}, mode}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, mode
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7340,11 +7574,12 @@ func (l *Library) GraphCreate(flags uint32) (pGraph Graph, err error) {
 		res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.pGraph)), uintptr(flags))
 		return out.pGraph, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Graph
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pGraph, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pGraph, uintptr(flags)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7364,26 +7599,21 @@ func (l *Library) GraphDestroy(graph Graph) (err error) {
 // C: hipGraphAddDependencies, since HIP 4.4, set graphs.
 func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "hipGraphAddDependencies",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphAddDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphAddDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7395,26 +7625,21 @@ func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []Graph
 // C: hipGraphRemoveDependencies, since HIP 4.5, set graphs.
 func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []GraphNode) (err error) {
 	if to != nil && len(to) != len(from) {
-		return &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "hipGraphRemoveDependencies",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return &dl.LengthError{Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphRemoveDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphRemoveDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7427,13 +7652,7 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 // reads the length of from and returns numEdges.
 func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
-		return numEdges, &dl.LengthError{
-			A:        "from",
-			B:        "to",
-			Function: "hipGraphGetEdges",
-			LenA:     len(from),
-			LenB:     len(to),
-		}
+		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
 	addr := dl.Load(&l.fns[fnGraphGetEdges])
 	if addr == 0 {
@@ -7445,13 +7664,14 @@ func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (
 		return out.numEdges, check(res, err)
 	}
 	numEdges = uint64(len(from))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *GraphNode
 		a3 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7473,12 +7693,13 @@ func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64
 		return out.numNodes, check(res, err)
 	}
 	numNodes = uint64(len(nodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(graph), unsafe.SliceData(nodes), &numNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), unsafe.SliceData(nodes), &numNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7500,12 +7721,13 @@ func (l *Library) GraphGetRootNodes(graph Graph, pRootNodes []GraphNode) (pNumRo
 		return out.pNumRootNodes, check(res, err)
 	}
 	pNumRootNodes = uint64(len(pRootNodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(graph), unsafe.SliceData(pRootNodes), &pNumRootNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), unsafe.SliceData(pRootNodes), &pNumRootNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7527,12 +7749,13 @@ func (l *Library) GraphNodeGetDependencies(node GraphNode, pDependencies []Graph
 		return out.pNumDependencies, check(res, err)
 	}
 	pNumDependencies = uint64(len(pDependencies))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(node), unsafe.SliceData(pDependencies), &pNumDependencies}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(node), unsafe.SliceData(pDependencies), &pNumDependencies
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7554,12 +7777,13 @@ func (l *Library) GraphNodeGetDependentNodes(node GraphNode, pDependentNodes []G
 		return out.pNumDependentNodes, check(res, err)
 	}
 	pNumDependentNodes = uint64(len(pDependentNodes))
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNode
 		a2 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(node), unsafe.SliceData(pDependentNodes), &pNumDependentNodes}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(node), unsafe.SliceData(pDependentNodes), &pNumDependentNodes
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7578,11 +7802,12 @@ func (l *Library) GraphNodeGetType(node GraphNode) (pType GraphNodeType, err err
 		res, err := l.Slow(fnGraphNodeGetType, uintptr(node), uintptr(unsafe.Pointer(&out.pType)))
 		return out.pType, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNodeType
-	}{dl.Frame{Fn: addr}, uintptr(node), &pType}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pType
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7609,11 +7834,12 @@ func (l *Library) GraphClone(originalGraph Graph) (pGraphClone Graph, err error)
 		res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.pGraphClone)), uintptr(originalGraph))
 		return out.pGraphClone, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Graph
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphClone, uintptr(originalGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pGraphClone, uintptr(originalGraph)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7632,12 +7858,13 @@ func (l *Library) GraphNodeFindInClone(originalNode GraphNode, clonedGraph Graph
 		res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.pNode)), uintptr(originalNode), uintptr(clonedGraph))
 		return out.pNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pNode, uintptr(originalNode), uintptr(clonedGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pNode, uintptr(originalNode), uintptr(clonedGraph)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7657,14 +7884,15 @@ func (l *Library) GraphInstantiate(graph Graph, pLogBuffer []byte) (pGraphExec G
 		res, err := l.Slow(fnGraphInstantiate, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(&out.pErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(pLogBuffer))), uintptr(len(pLogBuffer)))
 		return out.pGraphExec, out.pErrorNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 *GraphNode
 		a3 *byte
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphExec, uintptr(graph), &pErrorNode, unsafe.SliceData(pLogBuffer), uintptr(len(pLogBuffer))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphExec, uintptr(graph), &pErrorNode, unsafe.SliceData(pLogBuffer), uintptr(len(pLogBuffer))
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7683,12 +7911,13 @@ func (l *Library) GraphInstantiateWithFlags(graph Graph, flags uint64) (pGraphEx
 		res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(flags))
 		return out.pGraphExec, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphExec, uintptr(graph), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pGraphExec, uintptr(graph), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7708,12 +7937,13 @@ func (l *Library) GraphInstantiateWithParams(graph Graph, instantiateParams *Gra
 		res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(instantiateParams)))
 		return out.pGraphExec, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphExec
 		a1 uintptr
 		a2 *GraphInstantiateParams
-	}{dl.Frame{Fn: addr}, &pGraphExec, uintptr(graph), instantiateParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pGraphExec, uintptr(graph), instantiateParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7729,11 +7959,12 @@ func (l *Library) GraphLaunch(graphExec GraphExec, stream Stream) (err error) {
 		res, err := l.Slow(fnGraphLaunch, uintptr(graphExec), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graphExec), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7749,11 +7980,12 @@ func (l *Library) GraphUpload(graphExec GraphExec, stream Stream) (err error) {
 		res, err := l.Slow(fnGraphUpload, uintptr(graphExec), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graphExec), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), uintptr(stream)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7772,14 +8004,15 @@ func (l *Library) GraphAddNode(graph Graph, pDependencies []GraphNode, nodeParam
 		res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7798,11 +8031,12 @@ func (l *Library) GraphExecGetFlags(graphExec GraphExec) (flags uint64, err erro
 		res, err := l.Slow(fnGraphExecGetFlags, uintptr(graphExec), uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
-	}{dl.Frame{Fn: addr}, uintptr(graphExec), &flags}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), &flags
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7818,11 +8052,12 @@ func (l *Library) GraphNodeSetParams(node GraphNode, nodeParams *GraphNodeParams
 		res, err := l.Slow(fnGraphNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7838,12 +8073,13 @@ func (l *Library) GraphExecNodeSetParams(graphExec GraphExec, node GraphNode, no
 		res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(graphExec), uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *GraphNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(graphExec), uintptr(node), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graphExec), uintptr(node), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7871,13 +8107,14 @@ func (l *Library) GraphExecUpdate(hGraphExec GraphExec, hGraph Graph) (hErrorNod
 		res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
 		return out.hErrorNodeOut, out.updateResultOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *GraphNode
 		a3 *GraphExecUpdateResult
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7896,14 +8133,15 @@ func (l *Library) GraphAddKernelNode(graph Graph, pDependencies []GraphNode, pNo
 		res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7922,11 +8160,12 @@ func (l *Library) GraphKernelNodeGetParams(node GraphNode) (pNodeParams KernelNo
 		res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
 		return out.pNodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), &pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7942,11 +8181,12 @@ func (l *Library) GraphKernelNodeSetParams(node GraphNode, pNodeParams *KernelNo
 		res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7962,12 +8202,13 @@ func (l *Library) GraphExecKernelNodeSetParams(hGraphExec GraphExec, node GraphN
 		res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *KernelNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -7986,7 +8227,7 @@ func (l *Library) DrvGraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, 
 		res, err := l.Slow(fnDrvGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -7994,7 +8235,8 @@ func (l *Library) DrvGraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, 
 		a3 uintptr
 		a4 *Memcpy3D
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8013,14 +8255,15 @@ func (l *Library) GraphAddMemcpyNode(graph Graph, pDependencies []GraphNode, pCo
 		res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pCopyParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *Memcpy3DParms
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pCopyParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pCopyParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8039,11 +8282,12 @@ func (l *Library) GraphMemcpyNodeGetParams(node GraphNode) (pNodeParams Memcpy3D
 		res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
 		return out.pNodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3DParms
-	}{dl.Frame{Fn: addr}, uintptr(node), &pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8059,11 +8303,12 @@ func (l *Library) GraphMemcpyNodeSetParams(node GraphNode, pNodeParams *Memcpy3D
 		res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3DParms
-	}{dl.Frame{Fn: addr}, uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8079,12 +8324,13 @@ func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttrib
 		res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8103,12 +8349,13 @@ func (l *Library) GraphKernelNodeGetAttribute(hNode GraphNode, attr LaunchAttrib
 		res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
 		return out.value, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *LaunchAttributeValue
-	}{dl.Frame{Fn: addr}, uintptr(hNode), uintptr(attr), &value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), &value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8124,12 +8371,13 @@ func (l *Library) GraphExecMemcpyNodeSetParams(hGraphExec GraphExec, node GraphN
 		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *Memcpy3DParms
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8148,7 +8396,7 @@ func (l *Library) GraphAddMemcpyNode1D(graph Graph, pDependencies []GraphNode, d
 		res, err := l.Slow(fnGraphAddMemcpyNode1D, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -8158,7 +8406,8 @@ func (l *Library) GraphAddMemcpyNode1D(graph Graph, pDependencies []GraphNode, d
 		a5 unsafe.Pointer
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, src, uintptr(count), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, src, uintptr(count), uintptr(kind)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8174,14 +8423,15 @@ func (l *Library) GraphMemcpyNodeSetParams1D(node GraphNode, dst unsafe.Pointer,
 		res, err := l.Slow(fnGraphMemcpyNodeSetParams1D, uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
 		a2 unsafe.Pointer
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(node), dst, src, uintptr(count), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(node), dst, src, uintptr(count), uintptr(kind)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8197,7 +8447,7 @@ func (l *Library) GraphExecMemcpyNodeSetParams1D(hGraphExec GraphExec, node Grap
 		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams1D, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -8205,7 +8455,8 @@ func (l *Library) GraphExecMemcpyNodeSetParams1D(hGraphExec GraphExec, node Grap
 		a3 unsafe.Pointer
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), dst, src, uintptr(count), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hGraphExec), uintptr(node), dst, src, uintptr(count), uintptr(kind)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8224,7 +8475,7 @@ func (l *Library) GraphAddMemcpyNodeFromSymbol(graph Graph, pDependencies []Grap
 		res, err := l.Slow(fnGraphAddMemcpyNodeFromSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -8235,7 +8486,8 @@ func (l *Library) GraphAddMemcpyNodeFromSymbol(graph Graph, pDependencies []Grap
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8251,7 +8503,7 @@ func (l *Library) GraphMemcpyNodeSetParamsFromSymbol(node GraphNode, dst unsafe.
 		res, err := l.Slow(fnGraphMemcpyNodeSetParamsFromSymbol, uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
@@ -8259,7 +8511,8 @@ func (l *Library) GraphMemcpyNodeSetParamsFromSymbol(node GraphNode, dst unsafe.
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8275,7 +8528,7 @@ func (l *Library) GraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec GraphExec, n
 		res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsFromSymbol, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -8284,7 +8537,8 @@ func (l *Library) GraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec GraphExec, n
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hGraphExec), uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8303,7 +8557,7 @@ func (l *Library) GraphAddMemcpyNodeToSymbol(graph Graph, pDependencies []GraphN
 		res, err := l.Slow(fnGraphAddMemcpyNodeToSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -8314,7 +8568,8 @@ func (l *Library) GraphAddMemcpyNodeToSymbol(graph Graph, pDependencies []GraphN
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8330,7 +8585,7 @@ func (l *Library) GraphMemcpyNodeSetParamsToSymbol(node GraphNode, symbol uintpt
 		res, err := l.Slow(fnGraphMemcpyNodeSetParamsToSymbol, uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -8338,7 +8593,8 @@ func (l *Library) GraphMemcpyNodeSetParamsToSymbol(node GraphNode, symbol uintpt
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8354,7 +8610,7 @@ func (l *Library) GraphExecMemcpyNodeSetParamsToSymbol(hGraphExec GraphExec, nod
 		res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsToSymbol, uintptr(hGraphExec), uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -8363,7 +8619,8 @@ func (l *Library) GraphExecMemcpyNodeSetParamsToSymbol(hGraphExec GraphExec, nod
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hGraphExec), uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8382,14 +8639,15 @@ func (l *Library) GraphAddMemsetNode(graph Graph, pDependencies []GraphNode, pMe
 		res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pMemsetParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *MemsetParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pMemsetParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pMemsetParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8408,11 +8666,12 @@ func (l *Library) GraphMemsetNodeGetParams(node GraphNode) (pNodeParams MemsetPa
 		res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
 		return out.pNodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemsetParams
-	}{dl.Frame{Fn: addr}, uintptr(node), &pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8428,11 +8687,12 @@ func (l *Library) GraphMemsetNodeSetParams(node GraphNode, pNodeParams *MemsetPa
 		res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemsetParams
-	}{dl.Frame{Fn: addr}, uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8448,12 +8708,13 @@ func (l *Library) GraphExecMemsetNodeSetParams(hGraphExec GraphExec, node GraphN
 		res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *MemsetParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8472,14 +8733,15 @@ func (l *Library) GraphAddHostNode(graph Graph, pDependencies []GraphNode, pNode
 		res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *HostNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8498,11 +8760,12 @@ func (l *Library) GraphHostNodeGetParams(node GraphNode) (pNodeParams HostNodePa
 		res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
 		return out.pNodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), &pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8518,11 +8781,12 @@ func (l *Library) GraphHostNodeSetParams(node GraphNode, pNodeParams *HostNodePa
 		res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8538,12 +8802,13 @@ func (l *Library) GraphExecHostNodeSetParams(hGraphExec GraphExec, node GraphNod
 		res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *HostNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8562,14 +8827,15 @@ func (l *Library) GraphAddChildGraphNode(graph Graph, pDependencies []GraphNode,
 		res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(childGraph))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(childGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(childGraph)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8588,11 +8854,12 @@ func (l *Library) GraphChildGraphNodeGetGraph(node GraphNode) (pGraph Graph, err
 		res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(node), uintptr(unsafe.Pointer(&out.pGraph)))
 		return out.pGraph, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Graph
-	}{dl.Frame{Fn: addr}, uintptr(node), &pGraph}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pGraph
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8608,12 +8875,13 @@ func (l *Library) GraphExecChildGraphNodeSetParams(hGraphExec GraphExec, node Gr
 		res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(childGraph))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(node), uintptr(childGraph)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), uintptr(childGraph)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8632,13 +8900,14 @@ func (l *Library) GraphAddEmptyNode(graph Graph, pDependencies []GraphNode) (pGr
 		res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8657,14 +8926,15 @@ func (l *Library) GraphAddEventRecordNode(graph Graph, pDependencies []GraphNode
 		res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8683,11 +8953,12 @@ func (l *Library) GraphEventRecordNodeGetEvent(node GraphNode) (eventOut Event, 
 		res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
 		return out.eventOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Event
-	}{dl.Frame{Fn: addr}, uintptr(node), &eventOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &eventOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8703,11 +8974,12 @@ func (l *Library) GraphEventRecordNodeSetEvent(node GraphNode, event Event) (err
 		res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(node), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(node), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8723,12 +8995,13 @@ func (l *Library) GraphExecEventRecordNodeSetEvent(hGraphExec GraphExec, hNode G
 		res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8747,14 +9020,15 @@ func (l *Library) GraphAddEventWaitNode(graph Graph, pDependencies []GraphNode, 
 		res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8773,11 +9047,12 @@ func (l *Library) GraphEventWaitNodeGetEvent(node GraphNode) (eventOut Event, er
 		res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
 		return out.eventOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Event
-	}{dl.Frame{Fn: addr}, uintptr(node), &eventOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &eventOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8793,11 +9068,12 @@ func (l *Library) GraphEventWaitNodeSetEvent(node GraphNode, event Event) (err e
 		res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(node), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(node), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), uintptr(event)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8813,12 +9089,13 @@ func (l *Library) GraphExecEventWaitNodeSetEvent(hGraphExec GraphExec, hNode Gra
 		res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(event)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8837,14 +9114,15 @@ func (l *Library) GraphAddMemAllocNode(graph Graph, pDependencies []GraphNode, p
 		res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *MemAllocNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8863,11 +9141,12 @@ func (l *Library) GraphMemAllocNodeGetParams(node GraphNode) (pNodeParams MemAll
 		res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
 		return out.pNodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *MemAllocNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(node), &pNodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8886,14 +9165,15 @@ func (l *Library) GraphAddMemFreeNode(graph Graph, pDependencies []GraphNode, de
 		res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(devPtr))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(devPtr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(devPtr)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8909,11 +9189,12 @@ func (l *Library) GraphMemFreeNodeGetParams(node GraphNode, devPtr unsafe.Pointe
 		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(node), uintptr(devPtr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(node), devPtr}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), devPtr
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8929,12 +9210,13 @@ func (l *Library) DeviceGetGraphMemAttribute(device int32, attr GraphMemAttribut
 		res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8950,12 +9232,13 @@ func (l *Library) DeviceSetGraphMemAttribute(device int32, attr GraphMemAttribut
 		res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 unsafe.Pointer
-	}{dl.Frame{Fn: addr}, uintptr(device), uintptr(attr), value}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8971,10 +9254,11 @@ func (l *Library) DeviceGraphMemTrim(device int32) (err error) {
 		res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(device)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(device)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -8993,14 +9277,15 @@ func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount 
 		res, err := l.Slow(fnUserObjectCreate, uintptr(unsafe.Pointer(&out.objectOut)), uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags))
 		return out.objectOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *UserObject
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &objectOut, uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &objectOut, uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9024,11 +9309,12 @@ func (l *Library) UserObjectRetain(object UserObject, count uint32) (err error) 
 		res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(object), uintptr(count)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(object), uintptr(count)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9044,13 +9330,14 @@ func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count ui
 		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9079,12 +9366,13 @@ func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags uint32) (er
 		res, err := l.Slow(fnGraphDebugDotPrint, uintptr(graph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *byte
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(graph), pathC, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), pathC, uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9100,11 +9388,12 @@ func (l *Library) GraphKernelNodeCopyAttributes(hSrc GraphNode, hDst GraphNode) 
 		res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(hSrc), uintptr(hDst))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hSrc), uintptr(hDst)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hSrc), uintptr(hDst)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9120,12 +9409,13 @@ func (l *Library) GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isE
 		res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9144,12 +9434,13 @@ func (l *Library) GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (is
 		res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
 		return out.isEnabled, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *uint32
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), &isEnabled}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), &isEnabled
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9168,14 +9459,15 @@ func (l *Library) GraphAddExternalSemaphoresWaitNode(graph Graph, pDependencies 
 		res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *ExternalSemaphoreWaitNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9194,14 +9486,15 @@ func (l *Library) GraphAddExternalSemaphoresSignalNode(graph Graph, pDependencie
 		res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
 		return out.pGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 *ExternalSemaphoreSignalNodeParams
-	}{dl.Frame{Fn: addr}, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9217,11 +9510,12 @@ func (l *Library) GraphExternalSemaphoresSignalNodeSetParams(hNode GraphNode, no
 		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExternalSemaphoreSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9237,11 +9531,12 @@ func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, node
 		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExternalSemaphoreWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9260,11 +9555,12 @@ func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (p
 		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
 		return out.paramsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExternalSemaphoreSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &paramsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9283,11 +9579,12 @@ func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (par
 		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
 		return out.paramsOut, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *ExternalSemaphoreWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &paramsOut}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9303,12 +9600,13 @@ func (l *Library) GraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec Grap
 		res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *ExternalSemaphoreSignalNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9324,12 +9622,13 @@ func (l *Library) GraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec GraphE
 		res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *ExternalSemaphoreWaitNodeParams
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9348,11 +9647,12 @@ func (l *Library) DrvGraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcp
 		res, err := l.Slow(fnDrvGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
 		return out.nodeParams, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3D
-	}{dl.Frame{Fn: addr}, uintptr(hNode), &nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9368,11 +9668,12 @@ func (l *Library) DrvGraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcp
 		res, err := l.Slow(fnDrvGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Memcpy3D
-	}{dl.Frame{Fn: addr}, uintptr(hNode), nodeParams}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9391,7 +9692,7 @@ func (l *Library) DrvGraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, 
 		res, err := l.Slow(fnDrvGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
@@ -9399,7 +9700,8 @@ func (l *Library) DrvGraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, 
 		a3 uintptr
 		a4 *DrvMemsetNodeParams
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9418,14 +9720,15 @@ func (l *Library) DrvGraphAddMemFreeNode(hGraph Graph, dependencies []GraphNode,
 		res, err := l.Slow(fnDrvGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
 		return out.phGraphNode, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphNode
 		a1 uintptr
 		a2 *GraphNode
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9441,13 +9744,14 @@ func (l *Library) DrvGraphExecMemcpyNodeSetParams(hGraphExec GraphExec, hNode Gr
 		res, err := l.Slow(fnDrvGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *Memcpy3D
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9463,13 +9767,14 @@ func (l *Library) DrvGraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode Gr
 		res, err := l.Slow(fnDrvGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *DrvMemsetNodeParams
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9485,11 +9790,12 @@ func (l *Library) MemAddressFree(devPtr DevicePtr, size uint64) (err error) {
 		res, err := l.Slow(fnMemAddressFree, uintptr(devPtr), uintptr(size))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(devPtr), uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(devPtr), uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9508,14 +9814,15 @@ func (l *Library) MemAddressReserve(size uint64, alignment uint64, address Devic
 		res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9534,13 +9841,14 @@ func (l *Library) MemCreate(size uint64, prop *MemAllocationProp, flags uint64) 
 		res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 uintptr
 		a2 *MemAllocationProp
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(size), prop, uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &handle, uintptr(size), prop, uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9556,13 +9864,14 @@ func (l *Library) MemExportToShareableHandle(shareableHandle unsafe.Pointer, han
 		res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 unsafe.Pointer
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9581,12 +9890,13 @@ func (l *Library) MemGetAccess(location *MemLocation, ptr DevicePtr) (flags uint
 		res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
 		return out.flags, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *MemLocation
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &flags, location, uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, location, uintptr(ptr)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9605,12 +9915,13 @@ func (l *Library) MemGetAllocationGranularity(prop *MemAllocationProp, option Me
 		res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
 		return out.granularity, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint64
 		a1 *MemAllocationProp
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &granularity, prop, uintptr(option)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9629,11 +9940,12 @@ func (l *Library) MemGetAllocationPropertiesFromHandle(handle MemGenericAllocati
 		res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
 		return out.prop, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemAllocationProp
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &prop, uintptr(handle)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(handle)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9652,12 +9964,13 @@ func (l *Library) MemImportFromShareableHandle(osHandle unsafe.Pointer, shHandle
 		res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 unsafe.Pointer
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &handle, osHandle, uintptr(shHandleType)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &handle, osHandle, uintptr(shHandleType)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9673,14 +9986,15 @@ func (l *Library) MemMap(ptr DevicePtr, size uint64, offset uint64, handle MemGe
 		res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9696,12 +10010,13 @@ func (l *Library) MemMapArrayAsync(mapInfoList []ArrayMapInfo, stream Stream) (e
 		res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *ArrayMapInfo
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(stream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9717,10 +10032,11 @@ func (l *Library) MemRelease(handle MemGenericAllocationHandle) (err error) {
 		res, err := l.Slow(fnMemRelease, uintptr(handle))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(handle)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(handle)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9739,11 +10055,12 @@ func (l *Library) MemRetainAllocationHandle(address DevicePtr) (handle MemGeneri
 		res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *MemGenericAllocationHandle
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &handle, uintptr(address)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(address)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9759,13 +10076,14 @@ func (l *Library) MemSetAccess(ptr DevicePtr, size uint64, desc []MemAccessDesc)
 		res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 *MemAccessDesc
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9781,11 +10099,12 @@ func (l *Library) MemUnmap(ptr DevicePtr, size uint64) (err error) {
 		res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr), uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9801,12 +10120,13 @@ func (l *Library) GraphicsMapResources(resources []GraphicsResource, stream Stre
 		res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphicsResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9825,13 +10145,14 @@ func (l *Library) GraphicsSubResourceGetMappedArray(resource GraphicsResource, a
 		res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.array)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
 		return out.array, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Array
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &array, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &array, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9851,12 +10172,13 @@ func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (d
 		res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(&out.size)), uintptr(resource))
 		return out.devPtr, out.size, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 *uint64
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &devPtr, &size, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, &size, uintptr(resource)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9872,12 +10194,13 @@ func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, stream St
 		res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *GraphicsResource
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9893,10 +10216,11 @@ func (l *Library) GraphicsUnregisterResource(resource GraphicsResource) (err err
 		res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(resource)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(resource)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9915,11 +10239,12 @@ func (l *Library) CreateSurfaceObject(pResDesc *ResourceDesc) (pSurfObject Surfa
 		res, err := l.Slow(fnCreateSurfaceObject, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
 		return out.pSurfObject, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SurfaceObject
 		a1 *ResourceDesc
-	}{dl.Frame{Fn: addr}, &pSurfObject, pResDesc}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pSurfObject, pResDesc
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9935,10 +10260,11 @@ func (l *Library) DestroySurfaceObject(surfaceObject SurfaceObject) (err error) 
 		res, err := l.Slow(fnDestroySurfaceObject, uintptr(surfaceObject))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(surfaceObject)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(surfaceObject)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9957,13 +10283,14 @@ func (l *Library) GLGetDevices(pHipDevices []int32, deviceList GLDeviceList) (pH
 		res, err := l.Slow(fnGLGetDevices, uintptr(unsafe.Pointer(&out.pHipDeviceCount)), uintptr(unsafe.Pointer(unsafe.SliceData(pHipDevices))), uintptr(len(pHipDevices)), uintptr(deviceList))
 		return out.pHipDeviceCount, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *uint32
 		a1 *int32
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &pHipDeviceCount, unsafe.SliceData(pHipDevices), uintptr(len(pHipDevices)), uintptr(deviceList)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pHipDeviceCount, unsafe.SliceData(pHipDevices), uintptr(len(pHipDevices)), uintptr(deviceList)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -9982,12 +10309,13 @@ func (l *Library) GraphicsGLRegisterBuffer(buffer GLuint, flags uint32) (resourc
 		res, err := l.Slow(fnGraphicsGLRegisterBuffer, uintptr(unsafe.Pointer(&out.resource)), uintptr(buffer), uintptr(flags))
 		return out.resource, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphicsResource
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, &resource, uintptr(buffer), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &resource, uintptr(buffer), uintptr(flags)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10006,13 +10334,14 @@ func (l *Library) GraphicsGLRegisterImage(image GLuint, target GLenum, flags uin
 		res, err := l.Slow(fnGraphicsGLRegisterImage, uintptr(unsafe.Pointer(&out.resource)), uintptr(image), uintptr(target), uintptr(flags))
 		return out.resource, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *GraphicsResource
 		a1 uintptr
 		a2 uintptr
 		a3 uintptr
-	}{dl.Frame{Fn: addr}, &resource, uintptr(image), uintptr(target), uintptr(flags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &resource, uintptr(image), uintptr(target), uintptr(flags)
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10031,11 +10360,12 @@ func (l *Library) GetDevicePropertiesR0000(deviceId int32) (prop DevicePropR0000
 		res, err := l.Slow(fnGetDevicePropertiesR0000, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
 		return out.prop, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePropR0000
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &prop, uintptr(deviceId)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(deviceId)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10054,11 +10384,12 @@ func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err er
 		res, err := l.Slow(fnChooseDeviceR0000, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
 		a1 *DevicePropR0000
-	}{dl.Frame{Fn: addr}, &device, prop}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, prop
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10076,12 +10407,13 @@ func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err 
 		res, err := l.Slow(fnRegisterApiCallback, uintptr(id), uintptr(fun), uintptr(arg))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(id), uintptr(fun), uintptr(arg)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(id), uintptr(fun), uintptr(arg)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10097,10 +10429,11 @@ func (l *Library) RemoveApiCallback(id uint32) (err error) {
 		res, err := l.Slow(fnRemoveApiCallback, uintptr(id))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(id)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(id)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10118,12 +10451,13 @@ func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) 
 		res, err := l.Slow(fnRegisterActivityCallback, uintptr(id), uintptr(fun), uintptr(arg))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(id), uintptr(fun), uintptr(arg)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(id), uintptr(fun), uintptr(arg)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -10139,10 +10473,11 @@ func (l *Library) RemoveActivityCallback(id uint32) (err error) {
 		res, err := l.Slow(fnRemoveActivityCallback, uintptr(id))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(id)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(id)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}

@@ -175,6 +175,156 @@ func (r Result) Name() string {
 // Meaning returns what the code means, or "" where no more is known than its name says.
 func (r Result) Meaning() string {
 	switch r {
+	case ErrorInvalidValue:
+		return "an argument is nil, out of range or does not fit the others"
+	case ErrorOutOfMemory:
+		return "the device or the host has no memory left for this"
+	case ErrorNotInitialized:
+		return "the library has not been started, or could not be"
+	case ErrorDeinitialized:
+		return "the library is being torn down, as happens while the process ends"
+	case ErrorProfilerDisabled:
+		return "the profiler cannot be had in this run"
+	case ErrorProfilerNotInitialized:
+		return "the profiler was used before its setup"
+	case ErrorProfilerAlreadyStarted:
+		return "the profiler is running already"
+	case ErrorProfilerAlreadyStopped:
+		return "the profiler is not running"
+	case ErrorInvalidConfiguration:
+		return "the grid, the blocks or the shared memory of a launch are not what the device can run"
+	case ErrorInvalidPitchValue:
+		return "the pitch, the distance between rows, is not possible here"
+	case ErrorInvalidSymbol:
+		return "this is not the name or the address of a device variable"
+	case ErrorInvalidDevicePointer:
+		return "the pointer is not to memory that the device can use"
+	case ErrorInvalidMemcpyDirection:
+		return "the copy's direction is not one there is, or does not fit its pointers"
+	case ErrorInsufficientDriver:
+		return "the driver is older than the library needs: update it"
+	case ErrorMissingConfiguration:
+		return "a kernel was launched with no grid configured for it"
+	case ErrorPriorLaunchFailure:
+		return "an earlier launch of a kernel failed"
+	case ErrorInvalidDeviceFunction:
+		return "this is no kernel, or none that was compiled for this GPU"
+	case ErrorNoDevice:
+		return "there is no GPU to use: check rocminfo, access to /dev/kfd and HIP_VISIBLE_DEVICES"
+	case ErrorInvalidDevice:
+		return "no device has this number"
+	case ErrorInvalidImage:
+		return "the code is no module or kernel that the library can read"
+	case ErrorInvalidContext:
+		return "the context given is not valid"
+	case ErrorContextAlreadyCurrent:
+		return "the context is current already"
+	case ErrorMapFailed:
+		return "memory or a resource could not be mapped, such as memory that another process shares"
+	case ErrorUnmapFailed:
+		return "memory or a resource could not be unmapped"
+	case ErrorArrayIsMapped:
+		return "the array is still mapped: unmap it before destroying it"
+	case ErrorAlreadyMapped:
+		return "the resource has been mapped before: unmap it first"
+	case ErrorNoBinaryForGpu:
+		return "the module has no code for this kind of GPU: compile it for the device's architecture"
+	case ErrorAlreadyAcquired:
+		return "the resource is held already: release it first"
+	case ErrorNotMapped:
+		return "the resource is not mapped: map it first"
+	case ErrorNotMappedAsArray:
+		return "the resource is mapped, but not in a way that gives an array"
+	case ErrorNotMappedAsPointer:
+		return "the resource is mapped, but not in a way that gives a pointer"
+	case ErrorECCNotCorrectable:
+		return "the device's memory had an error that ECC could not repair; results are not to be trusted"
+	case ErrorUnsupportedLimit:
+		return "the device does not have this limit"
+	case ErrorContextAlreadyInUse:
+		return "the context is already taken"
+	case ErrorPeerAccessUnsupported:
+		return "these devices cannot reach each other's memory: copy by way of the host"
+	case ErrorInvalidKernelFile:
+		return "the kernel's code is not valid"
+	case ErrorInvalidGraphicsContext:
+		return "the graphics context is not fit for sharing"
+	case ErrorInvalidSource:
+		return "the device code is faulty"
+	case ErrorFileNotFound:
+		return "there is no such file"
+	case ErrorSharedObjectSymbolNotFound:
+		return "a shared library or a module lacks a symbol that is needed"
+	case ErrorSharedObjectInitFailed:
+		return "a shared library that is needed could not start"
+	case ErrorOperatingSystem:
+		return "a call to the operating system failed, or this is not a system that can do it"
+	case ErrorInvalidHandle:
+		return "a handle, such as a stream or an event, is not valid; it may have been destroyed"
+	case ErrorIllegalState:
+		return "something that the call needs is not in a state that allows it"
+	case ErrorNotFound:
+		return "nothing has this name, be it a kernel, a global variable or a library function"
+	case ErrorNotReady:
+		return "not finished yet; ask again"
+	case ErrorIllegalAddress:
+		return "a kernel read or wrote an invalid address; the device is lost, the process must start anew"
+	case ErrorLaunchOutOfResources:
+		return "the kernel did not start: it needs more registers, shared memory or threads than there are"
+	case ErrorLaunchTimeOut:
+		return "a kernel ran longer than the system allows; the device is lost, the process must start anew"
+	case ErrorPeerAccessAlreadyEnabled:
+		return "access to this peer has been enabled before; nothing is left to do"
+	case ErrorPeerAccessNotEnabled:
+		return "access to this peer has not been enabled, so it cannot be disabled"
+	case ErrorSetOnActiveProcess:
+		return "the device is in use by the process already, so this comes too late"
+	case ErrorContextIsDestroyed:
+		return "the context has been destroyed; before HIP 7 also said of a stream that is not valid"
+	case ErrorAssert:
+		return "an assertion in a kernel failed; the device's work and memory are lost"
+	case ErrorHostMemoryAlreadyRegistered:
+		return "this host memory, or part of it, has been registered before"
+	case ErrorHostMemoryNotRegistered:
+		return "this host memory has not been registered"
+	case ErrorLaunchFailure:
+		return "a kernel crashed, often on a bad pointer; the process must start anew"
+	case ErrorCooperativeLaunchTooLarge:
+		return "a cooperative launch has more blocks than the device can run at once: use fewer"
+	case ErrorNotSupported:
+		return "this device, system or version of HIP cannot do this"
+	case ErrorStreamCaptureUnsupported:
+		return "a stream that is capturing cannot do this: do it before or after the capture"
+	case ErrorStreamCaptureInvalidated:
+		return "an earlier error has spoiled the stream's capture: end it and begin again"
+	case ErrorStreamCaptureMerge:
+		return "this would join two captures that are separate"
+	case ErrorStreamCaptureUnmatched:
+		return "the capture did not begin on this stream: end it where it began"
+	case ErrorStreamCaptureUnjoined:
+		return "work that was forked in the capture has not been joined to the stream where it began"
+	case ErrorStreamCaptureIsolation:
+		return "work inside the capture would depend on work outside of it, or the other way round"
+	case ErrorStreamCaptureImplicit:
+		return "the legacy default stream would become tied to a capture: use streams made as non-blocking"
+	case ErrorCapturedEvent:
+		return "the event was last recorded in a capture, so this cannot be done with it"
+	case ErrorStreamCaptureWrongThread:
+		return "the capture must end on the thread where it began, or be begun in relaxed mode"
+	case ErrorGraphExecUpdateFailure:
+		return "the executable graph cannot take these changes: instantiate it anew"
+	case ErrorInvalidChannelDescriptor:
+		return "the description of a texture's or an array's channels is not valid"
+	case ErrorInvalidTexture:
+		return "the texture is not valid"
+	case ErrorUnknown:
+		return "something went wrong inside the library, which does not say what"
+	case ErrorRuntimeMemory:
+		return "the ROCm runtime below HIP failed in a call about memory"
+	case ErrorRuntimeOther:
+		return "the ROCm runtime below HIP failed in a call that is not about memory"
+	case ErrorTbd:
+		return "holds the place of codes still to come; no call is meant to return it"
 	}
 	return ""
 }

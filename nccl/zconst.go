@@ -10,14 +10,14 @@ type Result int32
 // Values of Result.
 const (
 	Success              Result = 0 // ncclSuccess
-	ErrorUnhandledCUDA   Result = 1 // ncclUnhandledCudaError
-	ErrorSystem          Result = 2 // ncclSystemError
-	ErrorInternal        Result = 3 // ncclInternalError
-	ErrorInvalidArgument Result = 4 // ncclInvalidArgument
-	ErrorInvalidUsage    Result = 5 // ncclInvalidUsage
-	ErrorRemote          Result = 6 // ncclRemoteError
-	ErrorInProgress      Result = 7 // ncclInProgress
-	NumResults           Result = 8 // ncclNumResults
+	ErrorUnhandledCUDA   Result = 1 // ncclUnhandledCudaError: a call to the GPU library failed; ncclGetLastError or NCCL_DEBUG=WARN tells which
+	ErrorSystem          Result = 2 // ncclSystemError: a call to the operating system or the network failed; NCCL_DEBUG=WARN tells which
+	ErrorInternal        Result = 3 // ncclInternalError: a check inside the library failed: a bug in it, or memory that something overwrote
+	ErrorInvalidArgument Result = 4 // ncclInvalidArgument: an argument has a value that is not possible
+	ErrorInvalidUsage    Result = 5 // ncclInvalidUsage: the call is not right here: wrong order, ranks that do not agree, or libraries that do not fit
+	ErrorRemote          Result = 6 // ncclRemoteError: another rank failed or its connection broke: look at its log, abort the communicator and start anew
+	ErrorInProgress      Result = 7 // ncclInProgress: not finished yet; ask the communicator's state again
+	NumResults           Result = 8 // ncclNumResults: the number of codes that the header knows, not an error by itself; NCCL 2.30 says by it that time ran out
 )
 
 // RedOpDummy is an enumeration that only serves to size RedOp in C (C: ncclRedOp_dummy_t).

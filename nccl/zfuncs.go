@@ -68,11 +68,12 @@ func (l *Library) MemAlloc(size uint64) (ptr DevicePtr, err error) {
 		res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
 		return out.ptr, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *DevicePtr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, &ptr, uintptr(size)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -88,10 +89,11 @@ func (l *Library) MemFree(ptr DevicePtr) (err error) {
 		res, err := l.Slow(fnMemFree, uintptr(ptr))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(ptr)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ptr)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -110,10 +112,11 @@ func (l *Library) GetVersion() (version int32, err error) {
 		res, err := l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&out.version)))
 		return out.version, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *int32
-	}{dl.Frame{Fn: addr}, &version}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &version
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -132,10 +135,11 @@ func (l *Library) GetUniqueID() (uniqueId UniqueID, err error) {
 		res, err := l.Slow(fnGetUniqueID, uintptr(unsafe.Pointer(&out.uniqueId)))
 		return out.uniqueId, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *UniqueID
-	}{dl.Frame{Fn: addr}, &uniqueId}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, &uniqueId
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -173,12 +177,13 @@ func (l *Library) CommInitAll(comm []Comm, devlist []int32) (err error) {
 		res, err := l.Slow(fnCommInitAll, uintptr(unsafe.Pointer(unsafe.SliceData(comm))), uintptr(len(comm)), uintptr(unsafe.Pointer(unsafe.SliceData(devlist))))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Comm
 		a1 uintptr
 		a2 *int32
-	}{dl.Frame{Fn: addr}, unsafe.SliceData(comm), uintptr(len(comm)), unsafe.SliceData(devlist)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(comm), uintptr(len(comm)), unsafe.SliceData(devlist)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -194,10 +199,11 @@ func (l *Library) CommFinalize(comm Comm) (err error) {
 		res, err := l.Slow(fnCommFinalize, uintptr(comm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -213,10 +219,11 @@ func (l *Library) CommDestroy(comm Comm) (err error) {
 		res, err := l.Slow(fnCommDestroy, uintptr(comm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -232,10 +239,11 @@ func (l *Library) CommAbort(comm Comm) (err error) {
 		res, err := l.Slow(fnCommAbort, uintptr(comm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -254,14 +262,15 @@ func (l *Library) CommSplit(comm Comm, color int32, key int32, config *Config) (
 		res, err := l.Slow(fnCommSplit, uintptr(comm), uintptr(color), uintptr(key), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)))
 		return out.newcomm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 *Comm
 		a4 *Config
-	}{dl.Frame{Fn: addr}, uintptr(comm), uintptr(color), uintptr(key), &newcomm, config}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(comm), uintptr(color), uintptr(key), &newcomm, config
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -280,7 +289,7 @@ func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, config *Config
 		res, err := l.Slow(fnCommShrink, uintptr(comm), uintptr(unsafe.Pointer(unsafe.SliceData(excludeRanksList))), uintptr(len(excludeRanksList)), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)), uintptr(shrinkFlags))
 		return out.newcomm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
@@ -288,7 +297,8 @@ func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, config *Config
 		a3 *Comm
 		a4 *Config
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), &newcomm, config, uintptr(shrinkFlags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), &newcomm, config, uintptr(shrinkFlags)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -307,7 +317,7 @@ func (l *Library) CommInitRankScalable(nranks int32, myrank int32, commIds []Uni
 		res, err := l.Slow(fnCommInitRankScalable, uintptr(unsafe.Pointer(&out.newcomm)), uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), uintptr(unsafe.Pointer(unsafe.SliceData(commIds))), uintptr(unsafe.Pointer(config)))
 		return out.newcomm, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *Comm
 		a1 uintptr
@@ -315,7 +325,8 @@ func (l *Library) CommInitRankScalable(nranks int32, myrank int32, commIds []Uni
 		a3 uintptr
 		a4 *UniqueID
 		a5 *Config
-	}{dl.Frame{Fn: addr}, &newcomm, uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), unsafe.SliceData(commIds), config}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &newcomm, uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), unsafe.SliceData(commIds), config
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -361,11 +372,12 @@ func (l *Library) CommGetAsyncError(comm Comm) (asyncError Result, err error) {
 		res, err := l.Slow(fnCommGetAsyncError, uintptr(comm), uintptr(unsafe.Pointer(&out.asyncError)))
 		return out.asyncError, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *Result
-	}{dl.Frame{Fn: addr}, uintptr(comm), &asyncError}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &asyncError
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -384,11 +396,12 @@ func (l *Library) CommCount(comm Comm) (count int32, err error) {
 		res, err := l.Slow(fnCommCount, uintptr(comm), uintptr(unsafe.Pointer(&out.count)))
 		return out.count, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(comm), &count}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &count
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -407,11 +420,12 @@ func (l *Library) CommCuDevice(comm Comm) (device int32, err error) {
 		res, err := l.Slow(fnCommCuDevice, uintptr(comm), uintptr(unsafe.Pointer(&out.device)))
 		return out.device, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(comm), &device}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &device
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -430,11 +444,12 @@ func (l *Library) CommUserRank(comm Comm) (rank int32, err error) {
 		res, err := l.Slow(fnCommUserRank, uintptr(comm), uintptr(unsafe.Pointer(&out.rank)))
 		return out.rank, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *int32
-	}{dl.Frame{Fn: addr}, uintptr(comm), &rank}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &rank
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -453,13 +468,14 @@ func (l *Library) CommRegister(comm Comm, buff DevicePtr, size uint64) (handle u
 		res, err := l.Slow(fnCommRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.handle)))
 		return out.handle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 *uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm), uintptr(buff), uintptr(size), &handle}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(comm), uintptr(buff), uintptr(size), &handle
 	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -475,11 +491,12 @@ func (l *Library) CommDeregister(comm Comm, handle uintptr) (err error) {
 		res, err := l.Slow(fnCommDeregister, uintptr(comm), uintptr(handle))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm), uintptr(handle)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), uintptr(handle)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -498,14 +515,15 @@ func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, win
 		res, err := l.Slow(fnCommWindowRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.win)), uintptr(winFlags))
 		return out.win, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
 		a2 uintptr
 		a3 *Window
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm), uintptr(buff), uintptr(size), &win, uintptr(winFlags)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(comm), uintptr(buff), uintptr(size), &win, uintptr(winFlags)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -521,11 +539,12 @@ func (l *Library) CommWindowDeregister(comm Comm, win Window) (err error) {
 		res, err := l.Slow(fnCommWindowDeregister, uintptr(comm), uintptr(win))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(comm), uintptr(win)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), uintptr(win)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -544,14 +563,15 @@ func (l *Library) RedOpCreatePreMulSum(scalar unsafe.Pointer, datatype DataType,
 		res, err := l.Slow(fnRedOpCreatePreMulSum, uintptr(unsafe.Pointer(&out.op)), uintptr(scalar), uintptr(datatype), uintptr(residence), uintptr(comm))
 		return out.op, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *RedOp
 		a1 unsafe.Pointer
 		a2 uintptr
 		a3 uintptr
 		a4 uintptr
-	}{dl.Frame{Fn: addr}, &op, scalar, uintptr(datatype), uintptr(residence), uintptr(comm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &op, scalar, uintptr(datatype), uintptr(residence), uintptr(comm)
 	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -567,11 +587,12 @@ func (l *Library) RedOpDestroy(op RedOp, comm Comm) (err error) {
 		res, err := l.Slow(fnRedOpDestroy, uintptr(op), uintptr(comm))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(op), uintptr(comm)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(op), uintptr(comm)
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -587,7 +608,7 @@ func (l *Library) Reduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, d
 		res, err := l.Slow(fnReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -597,7 +618,8 @@ func (l *Library) Reduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, d
 		a5 uintptr
 		a6 uintptr
 		a7 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -613,7 +635,7 @@ func (l *Library) Bcast(buff DevicePtr, count uint64, datatype DataType, root in
 		res, err := l.Slow(fnBcast, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -621,7 +643,8 @@ func (l *Library) Bcast(buff DevicePtr, count uint64, datatype DataType, root in
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -637,7 +660,7 @@ func (l *Library) Broadcast(sendbuff DevicePtr, recvbuff DevicePtr, count uint64
 		res, err := l.Slow(fnBroadcast, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -646,7 +669,8 @@ func (l *Library) Broadcast(sendbuff DevicePtr, recvbuff DevicePtr, count uint64
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -662,7 +686,7 @@ func (l *Library) AllReduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64
 		res, err := l.Slow(fnAllReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -671,7 +695,8 @@ func (l *Library) AllReduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -687,7 +712,7 @@ func (l *Library) ReduceScatter(sendbuff DevicePtr, recvbuff DevicePtr, recvcoun
 		res, err := l.Slow(fnReduceScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -696,7 +721,8 @@ func (l *Library) ReduceScatter(sendbuff DevicePtr, recvbuff DevicePtr, recvcoun
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -712,7 +738,7 @@ func (l *Library) AllGather(sendbuff DevicePtr, recvbuff DevicePtr, sendcount ui
 		res, err := l.Slow(fnAllGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -720,7 +746,8 @@ func (l *Library) AllGather(sendbuff DevicePtr, recvbuff DevicePtr, sendcount ui
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -736,7 +763,7 @@ func (l *Library) AlltoAll(sendbuff DevicePtr, recvbuff DevicePtr, count uint64,
 		res, err := l.Slow(fnAlltoAll, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -744,7 +771,8 @@ func (l *Library) AlltoAll(sendbuff DevicePtr, recvbuff DevicePtr, count uint64,
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -760,7 +788,7 @@ func (l *Library) Gather(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, d
 		res, err := l.Slow(fnGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -769,7 +797,8 @@ func (l *Library) Gather(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, d
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -785,7 +814,7 @@ func (l *Library) Scatter(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, 
 		res, err := l.Slow(fnScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -794,7 +823,8 @@ func (l *Library) Scatter(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, 
 		a4 uintptr
 		a5 uintptr
 		a6 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -810,7 +840,7 @@ func (l *Library) Send(sendbuff DevicePtr, count uint64, datatype DataType, peer
 		res, err := l.Slow(fnSend, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -818,7 +848,8 @@ func (l *Library) Send(sendbuff DevicePtr, count uint64, datatype DataType, peer
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -834,7 +865,7 @@ func (l *Library) Recv(recvbuff DevicePtr, count uint64, datatype DataType, peer
 		res, err := l.Slow(fnRecv, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -842,7 +873,8 @@ func (l *Library) Recv(recvbuff DevicePtr, count uint64, datatype DataType, peer
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -858,9 +890,10 @@ func (l *Library) GroupStart() (err error) {
 		res, err := l.Slow(fnGroupStart)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -876,9 +909,10 @@ func (l *Library) GroupEnd() (err error) {
 		res, err := l.Slow(fnGroupEnd)
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
-	}{dl.Frame{Fn: addr}}
+	}
+	frame.Fn, frame.Ret = addr, 0
 	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -894,10 +928,11 @@ func (l *Library) GroupSimulateEnd(simInfo *SimInfo) (err error) {
 		res, err := l.Slow(fnGroupSimulateEnd, uintptr(unsafe.Pointer(simInfo)))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *SimInfo
-	}{dl.Frame{Fn: addr}, simInfo}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, simInfo
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -913,7 +948,7 @@ func (l *Library) AllToAllRCCL(sendbuff DevicePtr, recvbuff DevicePtr, count uin
 		res, err := l.Slow(fnAllToAllRCCL, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 uintptr
@@ -921,7 +956,8 @@ func (l *Library) AllToAllRCCL(sendbuff DevicePtr, recvbuff DevicePtr, count uin
 		a3 uintptr
 		a4 uintptr
 		a5 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -937,7 +973,7 @@ func (l *Library) AllToAllvRCCL(sendbuff DevicePtr, sendcounts []uint64, sdispls
 		res, err := l.Slow(fnAllToAllvRCCL, uintptr(sendbuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sdispls))), uintptr(recvbuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rdispls))), uintptr(datatype), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
 		a1 *uint64
@@ -948,7 +984,8 @@ func (l *Library) AllToAllvRCCL(sendbuff DevicePtr, sendcounts []uint64, sdispls
 		a6 uintptr
 		a7 uintptr
 		a8 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendbuff), unsafe.SliceData(sendcounts), unsafe.SliceData(sdispls), uintptr(recvbuff), unsafe.SliceData(recvcounts), unsafe.SliceData(rdispls), uintptr(datatype), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(sendbuff), unsafe.SliceData(sendcounts), unsafe.SliceData(sdispls), uintptr(recvbuff), unsafe.SliceData(recvcounts), unsafe.SliceData(rdispls), uintptr(datatype), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -971,12 +1008,13 @@ func (l *Library) MscclLoadAlgo(mscclAlgoFilePath string, rank int32) (mscclAlgo
 		res, err := l.Slow(fnMscclLoadAlgo, uintptr(unsafe.Pointer(mscclAlgoFilePathC)), uintptr(unsafe.Pointer(&out.mscclAlgoHandle)), uintptr(rank))
 		return out.mscclAlgoHandle, check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 *byte
 		a1 *MscclAlgoHandle
 		a2 uintptr
-	}{dl.Frame{Fn: addr}, mscclAlgoFilePathC, &mscclAlgoHandle, uintptr(rank)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, mscclAlgoFilePathC, &mscclAlgoHandle, uintptr(rank)
 	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -992,7 +1030,7 @@ func (l *Library) MscclRunAlgo(sendBuff DevicePtr, sendCounts []uint64, sDisPls 
 		res, err := l.Slow(fnMscclRunAlgo, uintptr(sendBuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sDisPls))), uintptr(recvBuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rDisPls))), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0  uintptr
 		a1  *uint64
@@ -1008,7 +1046,8 @@ func (l *Library) MscclRunAlgo(sendBuff DevicePtr, sendCounts []uint64, sDisPls 
 		a11 uintptr
 		a12 uintptr
 		a13 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(sendBuff), unsafe.SliceData(sendCounts), unsafe.SliceData(sDisPls), uintptr(recvBuff), unsafe.SliceData(recvCounts), unsafe.SliceData(rDisPls), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream)}
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13 = addr, 0, uintptr(sendBuff), unsafe.SliceData(sendCounts), unsafe.SliceData(sDisPls), uintptr(recvBuff), unsafe.SliceData(recvCounts), unsafe.SliceData(rDisPls), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream)
 	if res := Result(dl.Call(14, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
@@ -1026,10 +1065,11 @@ func (l *Library) MscclUnloadAlgo(mscclAlgoHandle MscclAlgoHandle) (err error) {
 		res, err := l.Slow(fnMscclUnloadAlgo, uintptr(mscclAlgoHandle))
 		return check(res, err)
 	}
-	frame := struct {
+	var frame struct {
 		dl.Frame
 		a0 uintptr
-	}{dl.Frame{Fn: addr}, uintptr(mscclAlgoHandle)}
+	}
+	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(mscclAlgoHandle)
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}

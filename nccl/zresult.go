@@ -41,6 +41,22 @@ func (r Result) Name() string {
 // Meaning returns what the code means, or "" where no more is known than its name says.
 func (r Result) Meaning() string {
 	switch r {
+	case ErrorUnhandledCUDA:
+		return "a call to the GPU library failed; ncclGetLastError or NCCL_DEBUG=WARN tells which"
+	case ErrorSystem:
+		return "a call to the operating system or the network failed; NCCL_DEBUG=WARN tells which"
+	case ErrorInternal:
+		return "a check inside the library failed: a bug in it, or memory that something overwrote"
+	case ErrorInvalidArgument:
+		return "an argument has a value that is not possible"
+	case ErrorInvalidUsage:
+		return "the call is not right here: wrong order, ranks that do not agree, or libraries that do not fit"
+	case ErrorRemote:
+		return "another rank failed or its connection broke: look at its log, abort the communicator and start anew"
+	case ErrorInProgress:
+		return "not finished yet; ask the communicator's state again"
+	case NumResults:
+		return "the number of codes that the header knows, not an error by itself; NCCL 2.30 says by it that time ran out"
 	}
 	return ""
 }

@@ -239,9 +239,11 @@ func (c *checker) values(t *Table) {
 // sizes checks that no type leads back to itself other than through a pointer, and that each field is as large as its
 // type: what the generator lays out must be what the library sees.
 func (c *checker) sizes(t *Table) {
-	aliases, holds := map[string][]string{}, map[string][]string{} // what a name stands for, what a value contains
+	aliases, holds := map[string][]string{}, map[string][]string{} // the base a name stands for, what a value contains
+	stands := map[string]string{}                                  // what a name stands for in full
 	for _, a := range t.Aliases {
 		if ct, err := ParseType(a.Type); err == nil {
+			stands[a.Name] = a.Type
 			aliases[a.Name] = []string{ct.Base}
 			if ct.Pointers == 0 {
 				holds[a.Name] = []string{ct.Base}
@@ -300,11 +302,11 @@ func (c *checker) sizes(t *Table) {
 			if ct.Pointers > 0 {
 				return 8 * n
 			}
-			next, ok := aliases[ct.Base]
+			next, ok := stands[ct.Base]
 			if !ok {
 				return n * size[ct.Base]
 			}
-			ctype = next[0]
+			ctype = next
 		}
 	}
 	for _, s := range t.Structs {

@@ -65,6 +65,7 @@ type EnumValue struct {
 	Value int64   `json:"value"`
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 }
 
 // A Struct is a structure or a union with its layout in bytes.

@@ -171,7 +171,7 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 			if len(twins) > 0 {
 				g.Twins = twins
 			}
-			g.Current = current[symbol]
+			g.Current = current[symbol] && (symbol == api || !current[api]) // cuCtxGetDevice_v2 is a name beside the plain one
 			g.Deprecated = docs.Deprecated
 			g.Params = slices.Clone(f.Params)
 			applyFacts(g.Params, docs.doc)
@@ -260,7 +260,10 @@ func applyFacts(params []symbols.Param, doc comment) {
 	for i := range params {
 		p := &params[i]
 		f, ok := doc.params[p.Name]
-		p.Null, p.Unit = ok && f.null && strings.Contains(p.Type, "*"), f.unit
+		p.Null = f.null && strings.HasSuffix(p.Type, "*")
+		if countable(p.Type) {
+			p.Unit = f.unit
+		}
 		if !strings.HasSuffix(p.Type, "*") {
 			continue
 		}
@@ -277,6 +280,16 @@ func applyFacts(params []symbols.Param, doc comment) {
 			p.Dir = ""
 		}
 	}
+}
+
+// countable reports whether a value of the type, or what it points to, is a number that can have a unit.
+func countable(ctype string) bool {
+	t, err := symbols.ParseType(ctype)
+	if err != nil || t.Pointers > 1 || t.Base == "void" || strings.HasSuffix(t.Base, "char") {
+		return false
+	}
+	_, _, builtin := symbols.Builtin(t.Base)
+	return builtin || strings.HasPrefix(t.Base, "cuuint")
 }
 
 // typeConstants gives a macro that stands for an enumerator that enumerator's type.

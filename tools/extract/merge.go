@@ -10,12 +10,18 @@ import (
 // mergeEnums adds to t the enumerations and enumerators that only older has. since tells when a record of older was
 // seen, and report gets every enumerator whose number changed: t's wins.
 func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(string)) {
+	key := func(e symbols.Enum) string { // an enumeration without a name goes by its first enumerator
+		if e.Name == "" && len(e.Values) > 0 {
+			return "enum " + e.Values[0].Name
+		}
+		return e.Name
+	}
 	index := map[string]int{}
 	for i, e := range t.Enums {
-		index[e.Name] = i
+		index[key(e)] = i
 	}
 	for _, o := range older.Enums {
-		i, ok := index[o.Name]
+		i, ok := index[key(o)]
 		if !ok {
 			o.Since, o.Until = since, since
 			t.Enums = append(t.Enums, o)
@@ -25,8 +31,8 @@ func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(stri
 		for _, v := range o.Values {
 			j := slices.IndexFunc(e.Values, func(x symbols.EnumValue) bool { return x.Name == v.Name })
 			switch {
-			case j < 0 && o.Name != "":
-				v.Since, v.Until = since, since
+			case j < 0:
+				v.Since, v.Until, v.Lib = since, since, older.Library
 				e.Values = append(e.Values, v)
 			case j >= 0 && e.Values[j].Value != v.Value && report != nil:
 				report(fmt.Sprintf("enumerator %s.%s was %d and is %d", o.Name, v.Name, v.Value, e.Values[j].Value))

@@ -59,6 +59,7 @@ func ncclTable(nccl, rccl fs.FS) (*symbols.Table, error) {
 		}
 		t.Functions = append(t.Functions, f)
 	}
+	r.table.Library = "rccl"
 	mergeEnums(t, &r.table, symbols.Version{}, nil)
 	mergeTypes(t, &r.table, symbols.Version{})
 	return t, nil

@@ -1,8 +1,12 @@
 // Command gen writes the generated files of the binding packages.
 //
 //	gen [-C DIR] cuda|hip|nccl ...
+//	gen -layout cuda|hip|nccl
+//	gen -echo cuda|hip|nccl
 //
-// DIR is the module's root, by default the nearest folder upwards with a go.mod.
+// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -layout it prints a C file that
+// compiles against the library's own headers if every size, offset and enumerator in the table is right; with -echo the
+// C source of the library that proves the bindings.
 package main
 
 import (
@@ -17,11 +21,29 @@ import (
 
 func main() {
 	root := flag.String("C", "", "root `folder` of the module")
+	layout := flag.String("layout", "", "print the layout assertions of a `library`")
+	echo := flag.String("echo", "", "print the echo source of a `library`")
 	flag.Parse()
-	if err := run(*root, flag.Args()); err != nil {
+	var err error
+	switch {
+	case *layout != "":
+		err = show(gen.LayoutAsserts(*layout))
+	case *echo != "":
+		err = show(gen.EchoSource(*echo))
+	default:
+		err = run(*root, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func show(text string, err error) error {
+	if err == nil {
+		_, err = fmt.Print(text)
+	}
+	return err
 }
 
 func run(root string, libraries []string) error {

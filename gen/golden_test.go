@@ -1,0 +1,178 @@
+package gen
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// toy is a library with an error code and nothing else, which each golden case adds to.
+const toyTable = `{
+"library": "toy", "version": "3.1",
+"headers": [{"name":"toy.h","version":"3.1","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],
+"handles": [{"name":"toyStream","tag":"toyStream_st"}],
+"scalars": [], "aliases": [], "structs": [], "callbacks": [], "constants": [],
+"enums": [{"name":"toyResult","values":[{"name":"TOY_SUCCESS","value":0},{"name":"TOY_ERROR_BUSY","value":600}]}],
+"functions": []
+}`
+
+const toyOverlay = `{
+"sets": [{"name":"core","since":"1.0","doc":"what every program needs","match":["toy*"]}],
+"types": [{"name":"toyResult","kind":"result","reason":"every function returns it"}]
+}`
+
+func init() {
+	configs["toy"] = config{
+		pkg: "toy", brand: "Toy", functions: []string{"toy"}, types: []string{"toy"}, values: []string{"TOY_"},
+		encode: func(v symbols.Version) int { return 10*v.Major + v.Minor }, procByName: true,
+	}
+}
+
+// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library, and the other
+// files are what must come out, or error, what generation must say.
+func TestGolden(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no golden cases: %v", err)
+	}
+	for _, file := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, genErr := generateToy(ar)
+			for i, f := range ar.Files {
+				var got []byte
+				switch {
+				case f.Name == "table.json" || f.Name == "overlay.json":
+					continue
+				case f.Name == "error":
+					if genErr == nil {
+						t.Fatal("no error, but one is wanted")
+					}
+					got = []byte(genErr.Error() + "\n")
+				case genErr != nil:
+					t.Fatal(genErr)
+				default:
+					got = body(files["toy/"+f.Name])
+				}
+				if *update {
+					ar.Files[i].Data = got
+				} else if !bytes.Equal(got, f.Data) {
+					t.Errorf("%s differs; run go test ./gen -run Golden -update and look at the difference\n--- got\n%s\n--- want\n%s", f.Name, got, f.Data)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
+	table, overlay := &symbols.Table{}, &symbols.Overlay{}
+	if err := json.Unmarshal([]byte(toyTable), table); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(toyOverlay), overlay); err != nil {
+		return nil, err
+	}
+	for _, f := range ar.Files {
+		switch f.Name {
+		case "table.json":
+			add := &symbols.Table{}
+			if err := json.Unmarshal(f.Data, add); err != nil {
+				return nil, fmt.Errorf("table.json: %w", err)
+			}
+			table.Handles = append(table.Handles, add.Handles...)
+			table.Scalars = append(table.Scalars, add.Scalars...)
+			table.Aliases = append(table.Aliases, add.Aliases...)
+			table.Enums = append(table.Enums, add.Enums...)
+			table.Structs = append(table.Structs, add.Structs...)
+			table.Callbacks = append(table.Callbacks, add.Callbacks...)
+			table.Constants = append(table.Constants, add.Constants...)
+			table.Functions = append(table.Functions, add.Functions...)
+		case "overlay.json":
+			add := &symbols.Overlay{}
+			if err := json.Unmarshal(f.Data, add); err != nil {
+				return nil, fmt.Errorf("overlay.json: %w", err)
+			}
+			if add.Sets != nil {
+				overlay.Sets = add.Sets
+			}
+			overlay.Functions = append(overlay.Functions, add.Functions...)
+			overlay.Params = append(overlay.Params, add.Params...)
+			overlay.Types = append(overlay.Types, add.Types...)
+			overlay.Names = append(overlay.Names, add.Names...)
+			overlay.Docs = append(overlay.Docs, add.Docs...)
+		}
+	}
+	if len(table.Functions) == 0 { // the set's pattern must match something
+		table.Functions = append(table.Functions, symbols.Function{Symbol: "toyInit", API: "toyInit", Result: "toyResult", Params: []symbols.Param{}, Current: true, Since: symbols.Version{Major: 1}})
+	}
+	t, err := json.Marshal(table)
+	if err != nil {
+		return nil, err
+	}
+	o, err := json.Marshal(overlay)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := symbols.Decode("table.json", t, "overlay.json", o)
+	if err != nil {
+		return nil, err
+	}
+	return generate("toy", lib)
+}
+
+// body drops the head of a generated file, which is the same in all.
+func body(src []byte) []byte {
+	_, rest, _ := bytes.Cut(src, []byte("package toy\n"))
+	return rest
+}
+
+// TestGenerated checks that the files in the tree are what the tables give.
+func TestGenerated(t *testing.T) {
+	for _, library := range Libraries() {
+		changed, err := Run("..", library, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(changed) > 0 {
+			t.Errorf("%v need updating; run: go generate ./%s", changed, library)
+		}
+	}
+}
+
+// TestGenerateTwice checks that generation is reproducible byte for byte.
+func TestGenerateTwice(t *testing.T) {
+	for _, library := range Libraries() {
+		a, err := Generate(library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Generate(library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range a {
+			if !bytes.Equal(a[name], b[name]) {
+				t.Errorf("%s differs between two runs", name)
+			}
+		}
+	}
+}

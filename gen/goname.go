@@ -1,0 +1,61 @@
+package gen
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// GoName returns the method that binds an exported C symbol, as Go declares it. For a symbol that is not bound it returns
+// "" and no error.
+func GoName(library, symbol string) (name, declaration string, err error) {
+	lib, err := symbols.Load(library)
+	if err != nil {
+		return "", "", err
+	}
+	conf, err := configFor(library)
+	if err != nil {
+		return "", "", err
+	}
+	p, err := lower(conf, lib)
+	if err != nil {
+		return "", "", err
+	}
+	for _, f := range p.funcs {
+		if f.sym.Symbol != symbol {
+			continue
+		}
+		file := p.newFile("")
+		p.emitFunction(file, f)
+		src, err := render(file)
+		if err != nil {
+			return "", "", err
+		}
+		declaration, err := declarationIn(src)
+		return f.name, declaration, err
+	}
+	return "", "", nil
+}
+
+// declarationIn prints the only function of a file without its body.
+func declarationIn(src []byte) (string, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "", src, 0)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			f.Body = nil
+			var b bytes.Buffer
+			err := printer.Fprint(&b, set, f)
+			return b.String(), err
+		}
+	}
+	return "", fmt.Errorf("gen: no function in what was generated")
+}

@@ -1,0 +1,123 @@
+package dl
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// An abi says how a platform passes the arguments of a C call.
+type abi uint8
+
+const (
+	sysv64  abi = iota // System V, amd64: Linux
+	aapcs64            // arm64: Linux
+	win64              // Microsoft x64
+)
+
+// A place is a kind of storage that an argument word goes to.
+type place uint8
+
+const (
+	inInt   place = iota // integer register
+	inFloat              // vector register
+	inStack              // 8-byte stack word
+)
+
+// A move puts one word of an argument in its place.
+type move struct {
+	arg   uint8  // index of the argument
+	to    place  //
+	index uint16 // register number, or number of the stack word
+	from  int16  // for a word of a struct: its byte offset; -1: the argument word itself
+	size  uint8  // for a word of a struct: how many bytes of it there are
+}
+
+// arrange appends to moves where each word of a call with signature sig goes under a.
+// The argument word of a struct is its address: where the ABI passes structs by
+// reference, that word itself is passed.
+func arrange(a abi, sig string, moves []move) ([]move, error) {
+	ints, floats, stack := 0, 0, 0 // used up so far
+	maxInts := 6
+	if a == aapcs64 {
+		maxInts = 8
+	}
+	for arg := 0; sig != ""; arg++ {
+		p, rest, err := nextParam(sig)
+		if err != nil {
+			return nil, err
+		}
+		if arg == maxParams {
+			return nil, fmt.Errorf("more than %d parameters", maxParams)
+		}
+		sig = rest
+		m := move{arg: uint8(arg), from: -1}
+
+		if a == win64 {
+			// One slot a parameter, whatever it is; the caller fills both the integer
+			// and the vector register of each of the first four.
+			m.to, m.index = inStack, uint16(stack)
+			moves = append(moves, m)
+			stack++
+			continue
+		}
+		if p.kind == 'f' || p.kind == 'd' {
+			if floats < 8 {
+				m.to, m.index = inFloat, uint16(floats)
+				floats++
+			} else {
+				m.to, m.index = inStack, uint16(stack)
+				stack++
+			}
+			moves = append(moves, m)
+			continue
+		}
+		if p.kind == 's' && p.size > 16 && a == aapcs64 {
+			p = param{kind: 'w'} // by reference
+		}
+		n := p.words()
+		inRegisters := ints+n <= maxInts
+		if p.kind == 's' && p.size > 16 {
+			inRegisters = false // SysV class MEMORY
+		}
+		if !inRegisters && a == aapcs64 {
+			ints = maxInts // AAPCS64 6.8.2 C.13: nothing comes back to a register
+		}
+		for w := range n {
+			if p.kind == 's' {
+				m.from, m.size = int16(w*8), uint8(min(8, p.size-w*8))
+			}
+			if inRegisters {
+				m.to, m.index = inInt, uint16(ints)
+				ints++
+			} else {
+				m.to, m.index = inStack, uint16(stack)
+				stack++
+			}
+			moves = append(moves, m)
+		}
+	}
+	return moves, nil
+}
+
+// stackWords returns how many stack words moves fill.
+func stackWords(moves []move) int {
+	n := 0
+	for _, m := range moves {
+		if m.to == inStack {
+			n++
+		}
+	}
+	return n
+}
+
+// value returns the word that m moves.
+func (m move) value(args []uintptr) uintptr {
+	w := args[m.arg]
+	if m.from < 0 {
+		return w
+	}
+	var b [8]byte
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&w))
+	copy(b[:], unsafe.Slice((*byte)(unsafe.Add(p, int(m.from))), int(m.size)))
+	return *(*uintptr)(unsafe.Pointer(&b))
+}

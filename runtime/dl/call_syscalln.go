@@ -1,0 +1,15 @@
+//go:build linux && (amd64 || arm64) && !nogpu && puregpu_syscalln
+
+package dl
+
+import (
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// callAny runs a general frame, which lies on the heap, through its trampoline. That
+// is a C function of one pointer, so SyscallN can call it whatever the frame holds.
+func callAny(frame unsafe.Pointer) {
+	purego.SyscallN(trampolines[anyTrampoline], uintptr(frame))
+}

@@ -1,0 +1,142 @@
+// Package dl opens a C library at run time, finds its functions, and calls them
+// without cgo.
+//
+// A [Spec] says what is known about a library before it is opened: the file names
+// it goes by, the functions it may have and in which set and version each of them
+// belongs. [Library.Open] finds the file, asks it for every function in one pass,
+// and fails only when a function of the required set is missing. A call of any
+// other missing function returns a [*SymbolError]. A library that has been opened
+// stays open until the process ends: GPU libraries start threads and register exit
+// handlers, and unloading them is not safe.
+//
+// There are two ways to make a call. [Call] is the fast one: the caller lays out the
+// arguments in a [Frame] whose pointers are ordinary Go pointers, nothing is
+// allocated, and nothing escapes. It serves functions all of whose parameters are
+// integers and pointers, on platforms that have trampolines (linux/amd64 and
+// linux/arm64), as long as C does not call back into Go during the call.
+// [Library.Slow] is always right: it takes structs by value and floats too, and its
+// arguments lie on the heap, where they stay put when a callback moves the
+// goroutine's stack. Elsewhere, and under the build tag puregpu_syscalln, every call
+// is a slow one.
+//
+// Real platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and
+// under the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in.
+// On Linux, a program that links the real package is a dynamic ELF file for glibc
+// even with CGO_ENABLED=0; with nogpu it is static.
+package dl
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A Spec describes a library. It is data, normally generated; Open keeps a reference
+// to it, so it must not change after the first use.
+type Spec struct {
+	Name    string // what people call the library: "CUDA driver"
+	Package string // prefix of error texts: "cuda"
+	Env     string // environment variable that names a file, or ""
+
+	// Names are the file names to ask the system loader for, in order.
+	Names []string
+
+	// Dirs are directories in which to look for Names once the loader's own search
+	// has failed. $VAR is expanded, and an element that names an unset variable is
+	// passed over; * and ? match as in [path/filepath.Glob], highest version first.
+	Dirs []string
+
+	// Symbols are the functions. The index of a function here is what Slow and Addr
+	// take.
+	Symbols []Symbol
+
+	// Sets are the groups that functions belong to. The first is required.
+	Sets []Set
+
+	// Format returns a version in print; nil prints the plain number.
+	Format func(Version) string
+
+	// Floor is the oldest version supported, for messages.
+	Floor Version
+
+	// Version asks the library what version it is. It runs during Open, when Slow and
+	// Addr find a function by its exported name and nothing else of the Library is
+	// ready. An error that is [ErrStub] makes Open reject the file and go on to the
+	// next candidate; any other error is reported by Explain and leaves the version 0.
+	// Version may be nil.
+	Version func(*Library) (Version, error)
+
+	// Resolve returns a resolver of the library's own, such as cuGetProcAddress, or
+	// nil for none. It runs during Open, after Version, under the same conditions.
+	// Resolve may be nil.
+	Resolve func(*Library) Resolver
+
+	// Hint says what to do when the library is absent or too old.
+	Hint string
+}
+
+// A Version numbers a release of a library, in the library's own way; larger is
+// newer. Zero stands for unknown.
+type Version int32
+
+// A Symbol describes a function of a library.
+type Symbol struct {
+	Name  string  // exported name: cuCtxCreate_v4
+	API   string  // name to ask the Resolver for: cuCtxCreate; "" if it is not to be asked
+	Since Version // first version that has it
+	Set   uint16  // index into Spec.Sets
+
+	// Sig has one code for each C parameter: w is an integer or pointer of up to 8
+	// bytes, f a float, d a double, and s<size>; a struct passed by value that has no
+	// float in it, whose size is not 1, 2, 4 or 8 (one of these sizes is a w) and
+	// whose alignment is at most 8.
+	Sig string
+}
+
+// A Set is a group of functions that came, and are used, together.
+type Set struct {
+	Name  string
+	Doc   string
+	Since Version
+}
+
+// A Resolver returns the address of a function, or 0 and the reason why there is
+// none; then its exported name is looked up instead.
+type Resolver func(sym *Symbol) (addr uintptr, why string)
+
+// format prints v as the library's users write it.
+func (s *Spec) format(v Version) string {
+	switch {
+	case v == 0:
+		return "unknown"
+	case s.Format != nil:
+		return s.Format(v)
+	}
+	return strconv.Itoa(int(v))
+}
+
+// set returns the name of the set that symbol i is in.
+func (s *Spec) set(i int) *Set { return &s.Sets[s.Symbols[i].Set] }
+
+// check reports what is wrong with s: a Spec made by hand should fail in Open with
+// a message, not in a call with a fault.
+func (s *Spec) check(fast int) error {
+	if fast != 0 && fast != len(s.Symbols) {
+		return fmt.Errorf("%s: bad spec: room for %d fast functions, but %d symbols", s.Package, fast, len(s.Symbols))
+	}
+	if len(s.Sets) == 0 && len(s.Symbols) > 0 {
+		return fmt.Errorf("%s: bad spec: symbols but no sets", s.Package)
+	}
+	for i := range s.Symbols {
+		sym := &s.Symbols[i]
+		if sym.Name == "" {
+			return fmt.Errorf("%s: bad spec: symbol %d has no name", s.Package, i)
+		}
+		if int(sym.Set) >= len(s.Sets) {
+			return fmt.Errorf("%s: bad spec: %s is in set %d of %d", s.Package, sym.Name, sym.Set, len(s.Sets))
+		}
+		if _, err := countParams(sym.Sig); err != nil {
+			return fmt.Errorf("%s: bad spec: %s: %w", s.Package, sym.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package dl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What went wrong, for errors.Is. Each is wrapped in an error with the particulars.
+var (
+	// ErrNotOpen: a function was called before Open succeeded.
+	ErrNotOpen = errors.New("library is not open")
+
+	// ErrNotFound: no candidate file exists. It is in an [*OpenError].
+	ErrNotFound = errors.New("library not found")
+
+	// ErrNotLoadable: a file exists, but the system loader refused it. It is in an
+	// [*OpenError].
+	ErrNotLoadable = errors.New("library not loadable")
+
+	// ErrStub: the file is a placeholder to link programs with, not the library. A
+	// Spec's Version function returns it; Open then counts the file as not loadable.
+	ErrStub = errors.New("stub library, only for linking")
+
+	// ErrTooOld: the library lacks functions of its required set. It is in a
+	// [*TooOldError].
+	ErrTooOld = errors.New("library too old")
+
+	// ErrSymbol: the function that was called is missing. It is in a [*SymbolError].
+	ErrSymbol = errors.New("function missing")
+
+	// ErrNUL: a string for C contains a NUL byte.
+	ErrNUL = errors.New("string contains a NUL byte")
+
+	// ErrUnsupported: this build cannot load libraries, because of its platform or of
+	// the build tag nogpu. It is an [errors.ErrUnsupported] too.
+	ErrUnsupported error = unsupported{}
+)
+
+type unsupported struct{}
+
+func (unsupported) Error() string {
+	return "this build cannot load GPU libraries (needs linux/amd64, linux/arm64 or windows/amd64, without the build tag nogpu)"
+}
+
+func (unsupported) Unwrap() error { return errors.ErrUnsupported }
+
+// An Attempt is one candidate that Open considered.
+type Attempt struct {
+	Path   string // file, or bare name for the system loader to find
+	Source string // why it was considered
+	Err    error  // what was wrong with it; nil if it was loaded
+}
+
+func (a Attempt) String() string {
+	if a.Err == nil {
+		return fmt.Sprintf("%s (%s): loaded", a.Path, a.Source)
+	}
+	return fmt.Sprintf("%s (%s): %v", a.Path, a.Source, a.Err)
+}
+
+// An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none of
+// them exists and [ErrNotLoadable] otherwise.
+type OpenError struct {
+	Package  string
+	Name     string    // Spec.Name
+	Attempts []Attempt // every candidate, in order
+	Hint     string
+}
+
+func (e *OpenError) Error() string {
+	var b strings.Builder
+	what := "found, but it cannot be loaded"
+	if e.kind() == ErrNotFound {
+		what = "not found"
+	}
+	fmt.Fprintf(&b, "%s: %s %s", e.Package, e.Name, what)
+	if len(e.Attempts) == 1 {
+		fmt.Fprintf(&b, ": %v", e.Attempts[0])
+	} else if len(e.Attempts) > 1 {
+		b.WriteString("; tried")
+		for _, a := range e.Attempts {
+			fmt.Fprintf(&b, "\n\t%v", a)
+		}
+	}
+	if e.Hint != "" {
+		sep := "; "
+		if len(e.Attempts) > 1 {
+			sep = "\n"
+		}
+		b.WriteString(sep + e.Hint)
+	}
+	return b.String()
+}
+
+func (e *OpenError) kind() error {
+	for _, a := range e.Attempts {
+		if a.Err != nil && !errors.Is(a.Err, ErrNotFound) {
+			return ErrNotLoadable
+		}
+	}
+	return ErrNotFound
+}
+
+// Is reports whether target is the kind of e.
+func (e *OpenError) Is(target error) bool { return target == e.kind() }
+
+// Unwrap returns the errors of the attempts that existed, so that errors.Is finds
+// ErrStub among them, say.
+func (e *OpenError) Unwrap() []error {
+	var errs []error
+	for _, a := range e.Attempts {
+		if a.Err != nil && !errors.Is(a.Err, ErrNotFound) {
+			errs = append(errs, a.Err)
+		}
+	}
+	return errs
+}
+
+// A loadError is what became of one candidate.
+type loadError struct {
+	kind   error  // ErrNotFound, ErrNotLoadable or ErrStub
+	plain  string // what is wrong in plain words, "" if only the loader knows
+	loader string // what the system loader said, "" if it was not asked
+}
+
+func (e *loadError) Error() string {
+	switch {
+	case e.plain == "":
+		return e.loader
+	case e.loader == "":
+		return e.plain
+	}
+	return e.plain + " (loader: " + e.loader + ")"
+}
+
+func (e *loadError) Unwrap() error { return e.kind }
+
+// A TooOldError says that the library was loaded but lacks functions of the required
+// set. It is an [ErrTooOld].
+type TooOldError struct {
+	Package  string
+	Name     string          // Spec.Name
+	Path     string          // file that was loaded
+	Found    Version         // 0 if the library did not tell
+	Floor    Version         // oldest version supported
+	Missing  []MissingSymbol // of the required set
+	Required int             // size of the required set
+	Hint     string
+
+	spec *Spec
+}
+
+func (e *TooOldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", e.Package, e.Name)
+	if e.Found != 0 {
+		fmt.Fprintf(&b, " %s", e.spec.format(e.Found))
+	}
+	fmt.Fprintf(&b, " (%s)", e.Path)
+	if len(e.Missing) == e.Required {
+		fmt.Fprintf(&b, " has none of the %d required functions: it is another library, or far too old", e.Required)
+	} else {
+		fmt.Fprintf(&b, " is too old: it lacks %d of the %d required functions: ", len(e.Missing), e.Required)
+		for i, m := range e.Missing {
+			if i == 4 {
+				fmt.Fprintf(&b, " and %d more", len(e.Missing)-i)
+				break
+			}
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(m.Name)
+			if m.Since != 0 {
+				fmt.Fprintf(&b, " (since %s)", e.spec.format(m.Since))
+			}
+		}
+	}
+	if e.Floor != 0 {
+		fmt.Fprintf(&b, "; the oldest version supported is %s", e.spec.format(e.Floor))
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Is reports whether target is [ErrTooOld].
+func (e *TooOldError) Is(target error) bool { return target == ErrTooOld }
+
+// A SymbolError says that a function that was called is missing from the library. It
+// is an [ErrSymbol].
+type SymbolError struct {
+	Package string
+	Symbol  string  // exported name
+	Set     string  // name of its set
+	Since   Version // version that brought it
+	Found   Version // version of the library, 0 if unknown
+	Why     string  // what the look-up said
+
+	spec *Spec
+}
+
+func (e *SymbolError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s is missing", e.Package, e.Symbol)
+	if e.spec != nil {
+		fmt.Fprintf(&b, " (set %s", e.Set)
+		if e.Since != 0 {
+			fmt.Fprintf(&b, ", since %s", e.spec.format(e.Since))
+		}
+		fmt.Fprintf(&b, "; found %s %s)", e.spec.Name, e.spec.format(e.Found))
+	}
+	if e.Why != "" {
+		b.WriteString(": " + e.Why)
+	}
+	return b.String()
+}
+
+// Is reports whether target is [ErrSymbol].
+func (e *SymbolError) Is(target error) bool { return target == ErrSymbol }

@@ -1,0 +1,92 @@
+package dl
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Explain returns a text for a bug report, of several lines: which file was loaded and
+// why that one, its version, which sets it has, and which functions are missing. After
+// an Open that failed it lists every candidate and what was wrong with it.
+func (l *Library) Explain() string {
+	var b strings.Builder
+	if lib := l.open.Load(); lib != nil {
+		lib.explain(&b, l.heap.Load())
+	} else if f := l.fail.Load(); f != nil {
+		f.explain(&b)
+	} else {
+		b.WriteString("library: not opened yet\n")
+	}
+	return b.String()
+}
+
+func (f *openFail) explain(b *strings.Builder) {
+	fmt.Fprintf(b, "library: %s, not open\n", f.spec.Name)
+	fmt.Fprintf(b, "error: %s\n", strings.ReplaceAll(f.err.Error(), "\n", "\n\t"))
+	if _, ok := f.err.(*OpenError); !ok {
+		explainAttempts(b, f.attempts)
+	}
+	if e, ok := f.err.(*TooOldError); ok {
+		explainMissing(b, f.spec, e.Missing)
+	}
+}
+
+func explainAttempts(b *strings.Builder, attempts []Attempt) {
+	if len(attempts) == 0 {
+		return
+	}
+	b.WriteString("tried before:\n")
+	for _, a := range attempts {
+		fmt.Fprintf(b, "\t%v\n", a)
+	}
+}
+
+func explainMissing(b *strings.Builder, spec *Spec, missing []MissingSymbol) {
+	if len(missing) == 0 {
+		return
+	}
+	b.WriteString("missing functions:\n")
+	for _, m := range missing {
+		fmt.Fprintf(b, "\t%s (set %s", m.Name, m.Set)
+		if m.Since != 0 {
+			fmt.Fprintf(b, ", since %s", spec.format(m.Since))
+		}
+		fmt.Fprintf(b, "): %s\n", m.Why)
+	}
+}
+
+func (lib *library) explain(b *strings.Builder, heap bool) {
+	spec := lib.spec
+	fmt.Fprintf(b, "library: %s\n", spec.Name)
+	fmt.Fprintf(b, "path: %s", lib.path)
+	if real, err := filepath.EvalSymlinks(lib.path); err == nil && real != filepath.Clean(lib.path) {
+		fmt.Fprintf(b, " -> %s", real)
+	}
+	fmt.Fprintf(b, "\nchosen: %s, as %s\n", lib.source, lib.asked)
+	explainAttempts(b, lib.attempts)
+	fmt.Fprintf(b, "version: %s", spec.format(lib.version))
+	if lib.verErr != nil {
+		fmt.Fprintf(b, " (%v)", lib.verErr)
+	}
+	if spec.Floor != 0 {
+		fmt.Fprintf(b, ", oldest supported %s", spec.format(spec.Floor))
+	}
+	calls := "fast"
+	switch {
+	case !Fast:
+		calls = "slow (this build has no fast path)"
+	case heap:
+		calls = "slow (heap frames, for callbacks)"
+	}
+	fmt.Fprintf(b, "\ncalls: %s\nsets:\n", calls)
+	for i, s := range spec.Sets {
+		st := SetStatus{Have: lib.have[i], Total: lib.total[i]}
+		fmt.Fprintf(b, "\t%s: %v, %d of %d", s.Name, st, st.Have, st.Total)
+		if s.Since != 0 {
+			fmt.Fprintf(b, ", since %s", spec.format(s.Since))
+		}
+		b.WriteString("\n")
+	}
+	explainMissing(b, spec, lib.missing(func(*Symbol) bool { return true }))
+}

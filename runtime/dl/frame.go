@@ -1,0 +1,21 @@
+package dl
+
+// A Frame is the head of the argument frame that [Call] takes. The words of the
+// arguments follow it, 8 bytes each:
+//
+//	var f struct {
+//		dl.Frame
+//		a0 *Stream // a pointer is a real one, so that it follows a moving stack
+//		a1 uintptr
+//	}
+//	f.Fn, f.Ret, f.a0, f.a1 = fn, 0, &stream, uintptr(flags)
+//
+// One assignment to every field, Ret included, is the form that the compiler makes the
+// least code of: it clears nothing beforehand and copies nothing.
+type Frame struct {
+	Fn  uintptr // address of the function, from [Load]
+	Ret uintptr // after the call: the full word that the function returned
+}
+
+// maxFastWords is the largest number of argument words that [Call] takes.
+const maxFastWords = 16

@@ -1,0 +1,419 @@
+package dl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Options say how Open goes about it. The zero value is the usual way.
+type Options struct {
+	// Path names the library's file. Nothing else is tried then, not even the
+	// environment variable. A name without a slash is searched for by the system
+	// loader.
+	Path string
+
+	// Logger gets a debug record for each candidate; nil for none.
+	Logger *slog.Logger
+}
+
+// A Library is a C library. The zero Library is not open, and every call through it
+// fails with [ErrNotOpen]; once open, it stays so. Apart from Open and HeapFrames its
+// methods only read, and all may be called concurrently. A Library must not be copied
+// after Open.
+type Library struct {
+	mu   sync.Mutex               // serializes Open and HeapFrames
+	open atomic.Pointer[library]  // nil until Open succeeds
+	fail atomic.Pointer[openFail] // what the last failing Open met
+	heap atomic.Bool              // HeapFrames was called
+}
+
+// openFail is what a failed Open leaves for Explain.
+type openFail struct {
+	spec     *Spec
+	attempts []Attempt
+	err      error
+}
+
+// library is an open library. It does not change once Open has published it, except
+// for the elements of fast.
+type library struct {
+	spec     *Spec
+	fast     []uintptr
+	addrs    []uintptr      // by symbol; 0 if missing
+	why      map[int]string // by missing symbol
+	have     []int          // by set: symbols found
+	total    []int          // by set: symbols
+	path     string         // file loaded
+	asked    string         // what the loader was asked for
+	source   string         // why it was asked for that
+	attempts []Attempt      // candidates before it
+	version  Version
+	verErr   error
+
+	// While it is being opened, look-ups go to the system loader.
+	ld     *loader
+	handle uintptr
+}
+
+// Open finds and loads the library that spec describes and resolves its functions.
+// Each fast[i] gets the address of function i where [Call] can be used for it, and
+// becomes or stays 0 otherwise; fast must be as long as spec.Symbols, or empty, and
+// belongs to the Library from then on: read it with [Load].
+//
+// If nothing can be loaded the error is an [*OpenError], if the library lacks required
+// functions it is a [*TooOldError], and in a build that cannot load libraries it is
+// [ErrUnsupported]. After an error Open may be called again. Opening a library twice,
+// in two Library values, is fine: both use the same copy of it, independently.
+//
+// Open blocks while the library's own start-up code runs, which may take long.
+func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if spec == nil {
+		return errors.New("cannot open a library without a spec")
+	}
+	if l.open.Load() != nil {
+		return fmt.Errorf("%s: %s is already open", spec.Package, spec.Name)
+	}
+	f := &openFail{spec: spec}
+	lib, err := openLibrary(spec, len(fast), &opt, &f.attempts)
+	if err != nil {
+		f.err = err
+		l.fail.Store(f)
+		return err
+	}
+	lib.fast = fast
+	l.fail.Store(nil)
+	l.open.Store(lib)
+	if Fast && !l.heap.Load() {
+		for i := range fast {
+			if sig := spec.Symbols[i].Sig; len(sig) <= maxFastWords && onlyWords(sig) {
+				atomic.StoreUintptr(&fast[i], lib.addrs[i])
+			}
+		}
+	}
+	return nil
+}
+
+// openLibrary goes through the candidates until one can be loaded. It appends to
+// attempts all that could not.
+func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
+	if err := spec.check(fast); err != nil {
+		return nil, err
+	}
+	// The loader keeps its last error per thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ld, err := newLoader()
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot open %s: %w", spec.Package, spec.Name, err)
+	}
+	for _, c := range spec.candidates(opt) {
+		handle, err := c.load(ld)
+		if err != nil && c.loaded {
+			continue // a mere probe
+		}
+		var lib *library
+		if err == nil {
+			lib, err = bind(spec, ld, handle, c)
+		}
+		a := Attempt{Path: c.path, Source: c.source, Err: err}
+		if opt.Logger != nil {
+			opt.Logger.LogAttrs(context.Background(), slog.LevelDebug, "open library", slog.String("library", spec.Name),
+				slog.String("path", a.Path), slog.String("source", a.Source), slog.Any("error", a.Err))
+		}
+		if err != nil {
+			*attempts = append(*attempts, a)
+			continue
+		}
+		lib.attempts = *attempts
+		if lib.have[0] < lib.total[0] {
+			return nil, lib.tooOld()
+		}
+		return lib, nil
+	}
+	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: spec.Hint}
+}
+
+// bind asks a loaded library for its version and its functions. It fails only if the
+// library is a stub.
+func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error) {
+	lib := &library{
+		spec:   spec,
+		addrs:  make([]uintptr, len(spec.Symbols)),
+		have:   make([]int, max(1, len(spec.Sets))),
+		total:  make([]int, max(1, len(spec.Sets))),
+		path:   ld.file(handle),
+		asked:  c.path,
+		source: c.source,
+		ld:     ld,
+		handle: handle,
+	}
+	if lib.path == "" {
+		lib.path = c.path
+	}
+	// Version and Resolve get a Library of their own, so that nobody sees l half open.
+	var l Library
+	l.open.Store(lib)
+	if spec.Version != nil {
+		lib.version, lib.verErr = spec.Version(&l)
+		if lib.verErr != nil {
+			lib.version = 0
+			if errors.Is(lib.verErr, ErrStub) {
+				return nil, &loadError{kind: ErrStub, plain: lib.verErr.Error()}
+			}
+		}
+	}
+	var resolve Resolver
+	if spec.Resolve != nil {
+		resolve = spec.Resolve(&l)
+	}
+	for i := range spec.Symbols {
+		sym := &spec.Symbols[i]
+		lib.total[sym.Set]++
+		addr, why := uintptr(0), ""
+		if resolve != nil && sym.API != "" {
+			addr, why = resolve(sym)
+		}
+		if addr == 0 {
+			var words string
+			if addr, words = ld.sym(handle, sym.Name); addr == 0 {
+				if why != "" {
+					words = why + "; " + words
+				}
+				if lib.why == nil {
+					lib.why = make(map[int]string)
+				}
+				lib.why[i] = words
+			}
+		}
+		lib.addrs[i] = addr
+		if addr != 0 {
+			lib.have[sym.Set]++
+		}
+	}
+	lib.ld, lib.handle = nil, 0
+	return lib, nil
+}
+
+// addr returns the address of symbol i, which is in range, or 0.
+func (lib *library) addr(i int) uintptr {
+	if lib.ld != nil {
+		a, _ := lib.ld.sym(lib.handle, lib.spec.Symbols[i].Name)
+		return a
+	}
+	return lib.addrs[i]
+}
+
+// missing returns the symbols that were not found and that keep accepts.
+func (lib *library) missing(keep func(*Symbol) bool) []MissingSymbol {
+	var ms []MissingSymbol
+	for i, a := range lib.addrs {
+		if sym := &lib.spec.Symbols[i]; a == 0 && keep(sym) {
+			ms = append(ms, MissingSymbol{Name: sym.Name, Set: lib.spec.set(i).Name, Since: sym.Since, Why: lib.why[i]})
+		}
+	}
+	return ms
+}
+
+func (lib *library) tooOld() *TooOldError {
+	return &TooOldError{
+		Package:  lib.spec.Package,
+		Name:     lib.spec.Name,
+		Path:     lib.path,
+		Found:    lib.version,
+		Floor:    lib.spec.Floor,
+		Missing:  lib.missing(func(s *Symbol) bool { return s.Set == 0 }),
+		Required: lib.total[0],
+		Hint:     lib.spec.Hint,
+		spec:     lib.spec,
+	}
+}
+
+// Slow calls function i with args, one for each of its parameters, and returns the
+// full word that it returned: of a 32-bit result only the low half counts. An integer
+// or pointer is passed as it is, a float as its bits ([math.Float32bits],
+// [math.Float64bits]), a struct by value as the address of a copy of it, which the
+// function may overwrite.
+//
+// A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]:
+// what it points to then moves to the heap and stays alive until the call returns. So
+// a function may call back into Go, whatever happens to the stack there.
+//
+// Slow blocks until the function returns. If the function is missing the error is a
+// [*SymbolError], if the library is not open it is [ErrNotOpen].
+//
+//go:uintptrescapes
+func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
+	lib := l.open.Load()
+	if lib == nil {
+		return 0, ErrNotOpen
+	}
+	spec := lib.spec
+	if i < 0 || i >= len(spec.Symbols) {
+		return 0, fmt.Errorf("%s: no function %d: the spec has %d", spec.Package, i, len(spec.Symbols))
+	}
+	fn := lib.addr(i)
+	sym := &spec.Symbols[i]
+	if fn == 0 {
+		return 0, &SymbolError{
+			Package: spec.Package,
+			Symbol:  sym.Name,
+			Set:     spec.set(i).Name,
+			Since:   sym.Since,
+			Found:   lib.version,
+			Why:     lib.why[i],
+			spec:    spec,
+		}
+	}
+	if err := checkArgs(sym.Sig, args); err != nil {
+		return 0, fmt.Errorf("%s: %s: %w", spec.Package, sym.Name, err)
+	}
+	r, err := callSlow(fn, sym.Sig, args)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %s: %w", spec.Package, sym.Name, err)
+	}
+	return r, nil
+}
+
+// checkArgs reports whether args fit sig.
+func checkArgs(sig string, args []uintptr) error {
+	if len(sig) == len(args) && onlyWords(sig) {
+		return nil
+	}
+	rest, n := sig, 0
+	for ; rest != ""; n++ {
+		p, r, err := nextParam(rest)
+		if err != nil {
+			return err
+		}
+		if p.kind == 's' && n < len(args) && args[n] == 0 {
+			return fmt.Errorf("argument %d, a struct by value, is a nil pointer", n)
+		}
+		rest = r
+	}
+	if n != len(args) {
+		return fmt.Errorf("%d arguments, want %d", len(args), n)
+	}
+	return nil
+}
+
+// HeapFrames makes every call from now on a slow one, by zeroing the fast slice that
+// Open was given. It is needed before a Go callback is registered that the library may
+// run on the thread of any later call: Go code can grow the stack, and so move a frame
+// that is on it. Calls that are under way are not affected. There is no way back.
+// HeapFrames may be called before Open.
+func (l *Library) HeapFrames() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heap.Store(true)
+	if lib := l.open.Load(); lib != nil {
+		for i := range lib.fast {
+			atomic.StoreUintptr(&lib.fast[i], 0)
+		}
+	}
+}
+
+// Path returns the file that was really loaded, or "" if the library is not open.
+func (l *Library) Path() string {
+	if lib := l.open.Load(); lib != nil {
+		return lib.path
+	}
+	return ""
+}
+
+// Version returns the version that the library told, or 0 if it is unknown or the
+// library is not open.
+func (l *Library) Version() Version {
+	if lib := l.open.Load(); lib != nil {
+		return lib.version
+	}
+	return 0
+}
+
+// Has reports whether the library is open and has every function of a set.
+func (l *Library) Has(set string) bool {
+	lib := l.open.Load()
+	if lib == nil {
+		return false
+	}
+	i := slices.IndexFunc(lib.spec.Sets, func(s Set) bool { return s.Name == set })
+	return i >= 0 && lib.have[i] == lib.total[i]
+}
+
+// HasSymbol reports whether the library is open and has the function with the exported
+// name cname. It searches the table: ask once and keep the answer.
+func (l *Library) HasSymbol(cname string) bool {
+	lib := l.open.Load()
+	if lib == nil {
+		return false
+	}
+	i := slices.IndexFunc(lib.spec.Symbols, func(s Symbol) bool { return s.Name == cname })
+	return i >= 0 && lib.addr(i) != 0
+}
+
+// Addr returns the address of function i, or 0 if it is missing, i is out of range, or
+// the library is not open.
+func (l *Library) Addr(i int) uintptr {
+	lib := l.open.Load()
+	if lib == nil || i < 0 || i >= len(lib.addrs) {
+		return 0
+	}
+	return lib.addr(i)
+}
+
+// A MissingSymbol is a function that the open library does not have.
+type MissingSymbol struct {
+	Name  string  // exported name
+	Set   string  // name of its set
+	Since Version // version that brought it
+	Why   string  // what the look-up said
+}
+
+// Missing returns the functions that the open library does not have, in the order of
+// the spec. It returns nil if the library is not open.
+func (l *Library) Missing() []MissingSymbol {
+	lib := l.open.Load()
+	if lib == nil {
+		return nil
+	}
+	return lib.missing(func(*Symbol) bool { return true })
+}
+
+// A SetStatus says how much of a set the open library has.
+type SetStatus struct {
+	Name  string
+	Since Version
+	Have  int // functions found
+	Total int // functions in the set
+}
+
+func (s SetStatus) String() string {
+	switch s.Have {
+	case s.Total:
+		return "present"
+	case 0:
+		return "missing"
+	}
+	return "partial"
+}
+
+// Sets returns the status of every set, in the order of the spec. It returns nil if
+// the library is not open.
+func (l *Library) Sets() []SetStatus {
+	lib := l.open.Load()
+	if lib == nil {
+		return nil
+	}
+	sets := make([]SetStatus, len(lib.spec.Sets))
+	for i, s := range lib.spec.Sets {
+		sets[i] = SetStatus{Name: s.Name, Since: s.Since, Have: lib.have[i], Total: lib.total[i]}
+	}
+	return sets
+}

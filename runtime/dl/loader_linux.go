@@ -1,0 +1,141 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package dl
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+const rtldNoload = 4 // RTLD_NOLOAD; purego lacks it
+
+const dlinfoLinkmap = 2 // RTLD_DI_LINKMAP
+
+// A loader is the dynamic linker of the process. The goroutine must stay on its
+// thread while it uses one: dlerror is per thread, and it is a call of its own.
+type loader struct {
+	dlopen, dlsym, dlerror, dlinfo uintptr
+
+	frame *[frameHead]uintptr // reused by every call
+	name  []byte              // reused by every symbol's name
+}
+
+// newLoader finds the dynamic linker's functions. Calling them directly, and not
+// through purego, saves allocations and gives access to dlinfo.
+func newLoader() (*loader, error) {
+	ld := &loader{frame: new([frameHead]uintptr)}
+	for _, f := range []struct {
+		addr *uintptr
+		name string
+	}{{&ld.dlopen, "dlopen"}, {&ld.dlsym, "dlsym"}, {&ld.dlerror, "dlerror"}, {&ld.dlinfo, "dlinfo"}} {
+		a, err := purego.Dlsym(purego.RTLD_DEFAULT, f.name)
+		if err != nil {
+			if f.addr == &ld.dlinfo {
+				continue // only tells the path
+			}
+			return nil, fmt.Errorf("the C library of this process has no %s: %w", f.name, err)
+		}
+		*f.addr = a
+	}
+	return ld, nil
+}
+
+// call calls fn with up to 6 words.
+//
+//go:uintptrescapes
+func (ld *loader) call(fn uintptr, args ...uintptr) uintptr {
+	f := ld.frame
+	f[frameFn] = fn
+	copy(f[frameInts:frameFloats], args)
+	callAny(unsafe.Pointer(f))
+	return f[frameRet]
+}
+
+// error returns what the loader has to say about the last failure.
+func (ld *loader) error() string {
+	p := ld.call(ld.dlerror)
+	return GoString(*(*unsafe.Pointer)(unsafe.Pointer(&p)))
+}
+
+// open opens a library, or with loaded only finds one that the process has already.
+func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
+	mode := purego.RTLD_NOW | purego.RTLD_LOCAL
+	if loaded {
+		mode |= rtldNoload
+	}
+	p, err := CString(path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	h := ld.call(ld.dlopen, uintptr(unsafe.Pointer(p)), uintptr(mode))
+	if h == 0 {
+		words = ld.error()
+	}
+	return h, words
+}
+
+// sym finds a function.
+func (ld *loader) sym(handle uintptr, name string) (addr uintptr, words string) {
+	ld.name = append(append(ld.name[:0], name...), 0)
+	a := ld.call(ld.dlsym, handle, uintptr(unsafe.Pointer(&ld.name[0])))
+	if a == 0 {
+		words = ld.error()
+		// "<path>: undefined symbol: <name>": both are known.
+		if strings.Contains(words, "undefined symbol") {
+			words = "undefined symbol"
+		}
+	}
+	return a, words
+}
+
+// file returns the file that a handle was loaded from, or "".
+func (ld *loader) file(handle uintptr) string {
+	if ld.dlinfo == 0 {
+		return ""
+	}
+	m := new(*linkMap)
+	if ld.call(ld.dlinfo, handle, dlinfoLinkmap, uintptr(unsafe.Pointer(m))) != 0 || *m == nil {
+		return ""
+	}
+	return GoString((*m).name)
+}
+
+// A linkMap is the head of C's struct link_map.
+type linkMap struct {
+	addr uintptr
+	name unsafe.Pointer
+}
+
+// explain puts what the loader said about path in plain words.
+func explain(path, words string) *loadError {
+	e := &loadError{kind: ErrNotLoadable, loader: words}
+	subject, rest, _ := strings.Cut(words, ": ")
+	switch {
+	case strings.HasPrefix(rest, "cannot open shared object file: No such file"):
+		if subject == path {
+			e.kind = ErrNotFound
+		} else {
+			e.plain = "needs " + subject + ", which was not found"
+		}
+	case strings.HasPrefix(rest, "cannot open shared object file: Permission denied"):
+		e.plain = "permission denied"
+	case strings.HasPrefix(rest, "wrong ELF class: ELFCLASS32"):
+		e.plain = "a 32-bit library, but this process is 64-bit"
+	case strings.HasPrefix(rest, "file too short"):
+		e.plain = "truncated"
+	case strings.HasPrefix(rest, "invalid ELF header"):
+		e.plain = "not an ELF library"
+	case strings.Contains(words, "undefined symbol: "):
+		_, name, _ := strings.Cut(words, "undefined symbol: ")
+		name, _, _ = strings.Cut(name, ",")
+		e.plain = "needs function " + name + ", which none of the libraries it depends on has"
+	case strings.Contains(words, "version `GLIBC_"):
+		e.plain = "needs a newer C library than this system has"
+	case words == "":
+		e.plain = "refused without a reason"
+	}
+	return e
+}

@@ -1,0 +1,73 @@
+package dl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxStruct bounds the size of a struct passed by value. It is far above what any
+// library uses and keeps a frame small.
+const maxStruct = 1 << 12
+
+// maxParams bounds the number of parameters.
+const maxParams = 64
+
+// A param is one parameter of a signature.
+type param struct {
+	kind byte // 'w', 'f', 'd' or 's'
+	size int  // of an 's', in bytes
+}
+
+// words returns how many 8-byte words p fills when it is passed by value.
+func (p param) words() int {
+	if p.kind == 's' {
+		return (p.size + 7) / 8
+	}
+	return 1
+}
+
+// nextParam returns the first parameter of sig, which is not empty, and the rest.
+func nextParam(sig string) (p param, rest string, err error) {
+	switch c := sig[0]; c {
+	case 'w', 'f', 'd':
+		return param{kind: c}, sig[1:], nil
+	case 's':
+		n, i := 0, 1
+		for ; i < len(sig) && '0' <= sig[i] && sig[i] <= '9'; i++ {
+			if n = n*10 + int(sig[i]-'0'); n > maxStruct {
+				return param{}, "", fmt.Errorf("signature %q: struct larger than %d bytes", sig, maxStruct)
+			}
+		}
+		if i == 1 || i == len(sig) || sig[i] != ';' {
+			return param{}, "", fmt.Errorf("signature %q: want s<size>;", sig)
+		}
+		switch n {
+		case 0, 1, 2, 4, 8:
+			return param{}, "", fmt.Errorf("signature %q: a struct of %d bytes is not an s", sig, n)
+		}
+		return param{kind: 's', size: n}, sig[i+1:], nil
+	}
+	return param{}, "", fmt.Errorf("signature %q: unknown code %q", sig, sig[0])
+}
+
+// countParams returns the number of parameters in sig.
+func countParams(sig string) (int, error) {
+	n := 0
+	for sig != "" {
+		_, rest, err := nextParam(sig)
+		if err != nil {
+			return 0, err
+		}
+		sig = rest
+		n++
+	}
+	if n > maxParams {
+		return 0, fmt.Errorf("signature of %d parameters, more than %d", n, maxParams)
+	}
+	return n, nil
+}
+
+// onlyWords reports whether every parameter of sig is a word.
+func onlyWords(sig string) bool {
+	return strings.Count(sig, "w") == len(sig)
+}

@@ -1,0 +1,73 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package dl
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// trampolines is filled by the assembler: element n calls a C function with n words
+// in a Frame, the last one takes a general frame.
+var trampolines [maxFastWords + 2]uintptr
+
+const anyTrampoline = maxFastWords + 1
+
+// A general frame is {fn, ret, stack words, address of stack words, ints, floats} and
+// the stack words behind it: what dlcallAny reads.
+const (
+	frameFn     = 0
+	frameRet    = 1
+	frameNStack = 2
+	frameStack  = 3
+	frameInts   = 4
+	frameFloats = 12
+	frameHead   = 20
+)
+
+// callSlow calls fn with args arranged for sig. The frame is on the heap, so it stays
+// where it is when C calls back into Go and the stack moves; the caller sees to the
+// same for what args point to.
+func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
+	a, ints := sysv64, 6
+	if runtime.GOARCH == "arm64" {
+		a, ints = aapcs64, 8
+	}
+	if onlyWords(sig) { // as almost all are
+		ints = min(ints, len(args))
+		f := newFrame(fn, len(args)-ints)
+		copy(f[frameInts:], args[:ints])
+		copy(f[frameHead:], args[ints:])
+		callAny(unsafe.Pointer(&f[0]))
+		return f[frameRet], nil
+	}
+	var buf [32]move
+	moves, err := arrange(a, sig, buf[:0])
+	if err != nil {
+		return 0, err
+	}
+	f := newFrame(fn, stackWords(moves))
+	for _, m := range moves {
+		at := frameHead
+		switch m.to {
+		case inInt:
+			at = frameInts
+		case inFloat:
+			at = frameFloats
+		}
+		f[at+int(m.index)] = m.value(args)
+	}
+	callAny(unsafe.Pointer(&f[0]))
+	return f[frameRet], nil
+}
+
+// newFrame returns a general frame for a call of fn with n stack words.
+func newFrame(fn uintptr, n int) []uintptr {
+	f := make([]uintptr, frameHead+n)
+	f[frameFn] = fn
+	if n > 0 {
+		f[frameNStack] = uintptr(n)
+		f[frameStack] = uintptr(unsafe.Pointer(&f[frameHead]))
+	}
+	return f
+}

@@ -1,0 +1,111 @@
+// Saxpy computes y = a*x + y for a million floats on the first CUDA device, and checks every one of them.
+//
+// Without a GPU it says what is missing and ends well; with -require-gpu it fails.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/examples/internal/example"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+func main() { os.Exit(example.Main("saxpy", os.Args[1:], os.Stdout, os.Stderr, run)) }
+
+// run makes the first device current, has it compute, and checks the result.
+func run(stdout io.Writer) (err error) {
+	lib, err := cuda.Open(cuda.Options{})
+	if err != nil {
+		return example.Missing(err)
+	}
+	if err := example.Init(lib); err != nil {
+		return err
+	}
+	dev, err := lib.DeviceGet(0)
+	if err != nil {
+		return fmt.Errorf("get device 0: %w", err)
+	}
+	name, err := lib.DeviceGetName(dev)
+	if err != nil {
+		return fmt.Errorf("get the device's name: %w", err)
+	}
+	ctx, err := lib.DevicePrimaryCtxRetain(dev)
+	if err != nil {
+		return fmt.Errorf("retain the primary context of %s: %w", name, err)
+	}
+	defer example.Release(&err, "release the primary context", lib.DevicePrimaryCtxRelease, dev)
+
+	// CUDA keeps the current context per thread: stay on this one.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := lib.CtxSetCurrent(ctx); err != nil {
+		return fmt.Errorf("make the context current: %w", err)
+	}
+	defer example.Release(&err, "leave the context", lib.CtxSetCurrent, 0)
+
+	// Small whole numbers make every step exact, so that the device's result equals the host's to the bit.
+	const a = 3
+	x, y := make([]float32, 1<<20), make([]float32, 1<<20)
+	for i := range x {
+		x[i], y[i] = float32(i%4096), float32(i%1000)
+	}
+	if err := saxpy(lib, a, x, y); err != nil {
+		return err
+	}
+	for i := range y {
+		if want := a*float32(i%4096) + float32(i%1000); y[i] != want {
+			return fmt.Errorf("element %d of %d is %v on %s, want %v", i, len(y), y[i], name, want)
+		}
+	}
+	fmt.Fprintf(stdout, "saxpy: %d elements on %s: ok\n", len(y), name)
+	return nil
+}
+
+// saxpy computes y = a*x + y on the current device. x and y have the same length, which is not 0.
+func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
+	module, err := lib.ModuleLoadData(unsafe.Pointer(&kernels.Saxpy[0]))
+	if err != nil {
+		return fmt.Errorf("load the module of the kernel: %w", err)
+	}
+	defer example.Release(&err, "unload the module", lib.ModuleUnload, module)
+	kernel, err := lib.ModuleGetFunction(module, "saxpy")
+	if err != nil {
+		return fmt.Errorf("find the kernel saxpy in the module: %w", err)
+	}
+
+	n, size := uint64(len(x)), uint64(len(x))*4
+	dx, err := lib.MemAlloc(size)
+	if err != nil {
+		return fmt.Errorf("allocate %d bytes for x: %w", size, err)
+	}
+	defer example.Release(&err, "free x", lib.MemFree, dx)
+	dy, err := lib.MemAlloc(size)
+	if err != nil {
+		return fmt.Errorf("allocate %d bytes for y: %w", size, err)
+	}
+	defer example.Release(&err, "free y", lib.MemFree, dy)
+	if err := lib.MemcpyHtoD(dx, unsafe.Pointer(&x[0]), size); err != nil {
+		return fmt.Errorf("copy x to the device: %w", err)
+	}
+	if err := lib.MemcpyHtoD(dy, unsafe.Pointer(&y[0]), size); err != nil {
+		return fmt.Errorf("copy y to the device: %w", err)
+	}
+
+	// Each argument is passed by its address; the driver copies them before LaunchKernel returns.
+	args := []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), unsafe.Pointer(&dx), unsafe.Pointer(&dy)}
+	const block = 256
+	grid := uint32((n + block - 1) / block)
+	if err := lib.LaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, 0, args, nil); err != nil {
+		return fmt.Errorf("launch saxpy: %w", err)
+	}
+	// The copy waits for the kernel, for both are on the default stream, and brings its errors.
+	if err := lib.MemcpyDtoH(unsafe.Pointer(&y[0]), dy, size); err != nil {
+		return fmt.Errorf("run saxpy and copy y back: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+// schema is the version of the JSON that -json prints. It grows when a field changes or goes; fields that are merely
+// added leave it as it is.
+const schema = 1
+
+// A Report is what gpuinfo finds out, and with -json what it prints.
+type Report struct {
+	Schema    int       `json:"schema"`
+	Program   Program   `json:"program"`
+	Libraries []Library `json:"libraries"` // CUDA driver, NCCL, HIP runtime, RCCL; those not found as well
+	Devices   []Device  `json:"devices"`   // of all libraries
+}
+
+// A Program says how gpuinfo itself was built.
+type Program struct {
+	Go        string `json:"go"`        // version of Go
+	OS        string `json:"os"`        // GOOS
+	Arch      string `json:"arch"`      // GOARCH
+	FastCalls bool   `json:"fastCalls"` // C calls go through trampolines, not through package purego
+}
+
+// A Library is one that gpuinfo looked for.
+type Library struct {
+	Name          string    `json:"name"`                    // "CUDA driver"
+	Package       string    `json:"package"`                 // of puregpu: cuda, nccl or hip
+	Found         bool      `json:"found"`                   // opened, with all required functions
+	Error         string    `json:"error,omitempty"`         // why it was not opened, or what is wrong with its devices
+	Path          string    `json:"path,omitempty"`          // file loaded
+	Asked         string    `json:"asked,omitempty"`         // what the system loader was asked for
+	Source        string    `json:"source,omitempty"`        // why it was asked for that
+	Version       string    `json:"version,omitempty"`       // as people write it; absent if unknown
+	VersionNumber int       `json:"versionNumber,omitempty"` // as the library tells it; absent if unknown
+	Attempts      []Attempt `json:"attempts,omitempty"`      // candidates before the one loaded, or all
+	Sets          []Set     `json:"sets,omitempty"`          // of functions; the first is required
+	Missing       []Missing `json:"missing,omitempty"`       // functions that the library lacks
+	Explain       string    `json:"explain,omitempty"`       // text for a bug report, with -explain
+}
+
+// An Attempt is a candidate that could not be loaded.
+type Attempt struct {
+	Path   string `json:"path"`
+	Source string `json:"source"`
+	Error  string `json:"error"`
+}
+
+// A Set is a group of functions that came together.
+type Set struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // present, partial or missing
+	Since  string `json:"since"`  // release that brought it
+	Have   int    `json:"have"`   // functions found
+	Total  int    `json:"total"`  // functions in the set
+}
+
+// A Missing is a function that a library lacks.
+type Missing struct {
+	Name  string `json:"name"` // exported name
+	Set   string `json:"set"`
+	Since string `json:"since"`
+}
+
+// A Device is a GPU as one library sees it.
+type Device struct {
+	Package           string           `json:"package"`                     // cuda or hip
+	Index             int              `json:"index"`                       // number that the library gives it
+	Name              string           `json:"name"`                        // "NVIDIA H100 80GB HBM3"
+	UUID              string           `json:"uuid,omitempty"`              // as the vendor's tools print it
+	PCIAddress        string           `json:"pciAddress,omitempty"`        // domain:bus:device.function, in hexadecimal
+	ComputeCapability string           `json:"computeCapability,omitempty"` // "9.0"
+	TotalMemory       uint64           `json:"totalMemory,omitempty"`       // bytes
+	Attributes        map[string]int64 `json:"attributes"`                  // by the names in attributes.go; one that the library does not know is absent
+	Errors            []string         `json:"errors,omitempty"`            // what could not be found out
+}
