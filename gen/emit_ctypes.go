@@ -156,7 +156,7 @@ func LayoutAsserts(library string) (string, error) {
 	fmt.Fprintf(&b, "/* Generated from symbols/tables/%s.json: sizes, offsets and enumerators against the library's headers. */\n", library)
 	b.WriteString("#include <stddef.h>\n" + map[string]string{
 		"cuda": "#define __CUDA_API_VERSION_INTERNAL 1 /* old ABIs too */\n#include <cuda.h>\n#include <cudaTypedefs.h>\n", "nccl": "#include <nccl.h>\n",
-		"hip": "#include <stdint.h>\n#include <stdbool.h>\n#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ 1\n#include <hip/hip_runtime_api.h>\n",
+		"hip": "#include <stdint.h>\n#include <stdbool.h>\n#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ 1\n#include <hip/hip_runtime_api.h>\n#include <hip/hip_gl_interop.h>\n",
 	}[library])
 	checks := 0
 	assert := func(cond, what string) {

@@ -1,0 +1,61 @@
+package gen
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// cudaStub is what nccl.h needs of the CUDA runtime's headers where there is no toolkit.
+const cudaStub = "#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\n"
+
+// TestLayoutAgainstHeaders compiles assertions of every size, offset and enumerator of a table against the library's own
+// headers. PUREGPU_CUDA_HEADERS, PUREGPU_NCCL_HEADERS and PUREGPU_HIP_HEADERS name their folders.
+func TestLayoutAgainstHeaders(t *testing.T) {
+	for _, library := range Libraries() {
+		t.Run(library, func(t *testing.T) {
+			env := "PUREGPU_" + strings.ToUpper(library) + "_HEADERS"
+			dir, _, _ := strings.Cut(os.Getenv(env), ",") // of several releases, the newest
+			if dir == "" {
+				t.Skipf("%s does not name a folder with the headers", env)
+			}
+			compiler := os.Getenv("PUREGPU_TEST_CC")
+			if compiler == "" {
+				compiler = "gcc"
+			}
+			if _, err := exec.LookPath(compiler); err != nil {
+				t.Skipf("no C compiler %s; install gcc or set PUREGPU_TEST_CC", compiler)
+			}
+			text, err := LayoutAsserts(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tmp := t.TempDir()
+			for _, stub := range []string{"cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"} {
+				if err := os.WriteFile(filepath.Join(tmp, stub), []byte(cudaStub), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			compile := func(source string) (string, error) {
+				file := filepath.Join(tmp, "layout.c")
+				if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				out, err := exec.Command(compiler, "-std=gnu11", "-fsyntax-only", "-I"+dir, "-idirafter", tmp, file).CombinedOutput()
+				return string(out), err
+			}
+			if out, err := compile(text); err != nil {
+				t.Fatalf("the table and the headers differ:\n%.4000s", out)
+			}
+			// The check must be able to fail: a size that is off by one does not compile.
+			size := regexp.MustCompile(`sizeof\(\w+\) == \d+`)
+			if _, err := compile(strings.Replace(text, size.FindString(text), size.FindString(text)+"1", 1)); err == nil {
+				t.Fatal("a wrong size compiles: nothing is being checked")
+			}
+			t.Logf("%s: %d assertions hold", library, strings.Count(text, "_Static_assert"))
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+)
+
+// emptyKernel takes one pointer and does nothing.
+const emptyKernel = `.version 6.4
+.target sm_50
+.address_size 64
+.visible .entry nothing(.param .u64 p) { ret; }
+` + "\x00"
+
+// A gpu is device 0 with what the cases need.
+type gpu struct {
+	l      *cuda.Library
+	dev    cuda.Device
+	stream cuda.Stream
+	event  cuda.Event
+	mod    cuda.Module
+	fn     cuda.Function
+	arg    *uint64
+	params []unsafe.Pointer
+}
+
+func newGPU(l *cuda.Library) (*gpu, error) {
+	g := &gpu{l: l, arg: new(uint64)}
+	g.params = []unsafe.Pointer{unsafe.Pointer(g.arg)}
+	if err := l.Init(0); err != nil {
+		return nil, err
+	}
+	var err error
+	if g.dev, err = l.DeviceGet(0); err != nil {
+		return nil, err
+	}
+	ctx, err := l.DevicePrimaryCtxRetain(g.dev)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.CtxSetCurrent(ctx); err != nil {
+		return nil, err
+	}
+	if g.stream, err = l.StreamCreate(cuda.StreamNonBlocking); err != nil {
+		return nil, err
+	}
+	if g.event, err = l.EventCreate(cuda.EventDisableTiming); err != nil {
+		return nil, err
+	}
+	image := []byte(emptyKernel)
+	if g.mod, err = l.ModuleLoadData(unsafe.Pointer(&image[0])); err != nil {
+		return nil, err
+	}
+	g.fn, err = l.ModuleGetFunction(g.mod, "nothing")
+	return g, err
+}
+
+func (g *gpu) close() error {
+	_, err := g.l.CtxGetCurrent()
+	return errors.Join(err, g.l.ModuleUnload(g.mod), g.l.EventDestroy(g.event), g.l.StreamDestroy(g.stream), g.l.DevicePrimaryCtxRelease(g.dev))
+}
+
+func (g *gpu) settle() error { return g.l.StreamSynchronize(g.stream) }
+
+// cases pairs each call with itself in C, through the address that the bindings call too.
+func (g *gpu) cases(c *loop) ([]pairing, error) {
+	addr := map[string]uintptr{}
+	for i, name := range []string{"cuLaunchKernel", "cuEventRecord", "cuEventQuery"} {
+		a, err := address(g.l, name)
+		if err != nil {
+			return nil, fmt.Errorf("case %d: %w", i, err)
+		}
+		addr[name] = a
+	}
+	if err := g.l.EventRecord(g.event, g.stream); err != nil {
+		return nil, err
+	}
+	return []pairing{
+		{
+			name: "cuLaunchKernel", goal: 1.02, n: 500, settle: g.settle,
+			c: func(n uint64) (time.Duration, error) {
+				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
+			},
+			g: g.launch,
+		},
+		{
+			name: "cuEventRecord", n: 5000, settle: g.settle,
+			c: func(n uint64) (time.Duration, error) {
+				return c.two(addr["cuEventRecord"], uintptr(g.event), uintptr(g.stream), n)
+			},
+			g: func(n uint64) (time.Duration, error) {
+				start := time.Now()
+				for range n {
+					if err := g.l.EventRecord(g.event, g.stream); err != nil {
+						return 0, err
+					}
+				}
+				return time.Since(start), nil
+			},
+		},
+		{
+			name: "cuEventQuery", n: 5000, settle: g.settle,
+			c: func(n uint64) (time.Duration, error) { return c.two(addr["cuEventQuery"], uintptr(g.event), 0, n) },
+			g: func(n uint64) (time.Duration, error) {
+				start := time.Now()
+				for range n {
+					if err := g.l.EventQuery(g.event); err != nil {
+						return 0, err
+					}
+				}
+				return time.Since(start), nil
+			},
+		},
+	}, nil
+}
+
+func (g *gpu) launch(n uint64) (time.Duration, error) {
+	start := time.Now()
+	for range n {
+		if err := g.l.LaunchKernel(g.fn, 1, 1, 1, 1, 1, 1, 0, g.stream, g.params, nil); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// address asks the driver for a function of the core, as the loader did.
+func address(l *cuda.Library, name string) (uintptr, error) {
+	p, _, err := l.GetProcAddress(name, 11020, uint64(cuda.GetProcAddressLegacyStream))
+	if err != nil {
+		return 0, err
+	}
+	if p == nil {
+		return 0, fmt.Errorf("the driver has no %s", name)
+	}
+	return uintptr(p), nil
+}
