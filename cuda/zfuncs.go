@@ -846,7 +846,7 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 
 // DeviceGetHostAtomicCapabilities tells which atomic operations a device can do on host memory.
 //
-// C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library fills capabilities.
+// C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, dev Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
@@ -2179,7 +2179,7 @@ func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
 
 // ModuleEnumerateFunctions lists the kernels of a module.
 //
-// C: cuModuleEnumerateFunctions, since CUDA 12.4, set modules-12.4. The library fills functions.
+// C: cuModuleEnumerateFunctions, since CUDA 12.4, set modules-12.4. The library writes to functions.
 func (l *Library) ModuleEnumerateFunctions(functions []Function, mod Module) (err error) {
 	addr := dl.Load(&l.fns[fnModuleEnumerateFunctions])
 	if addr == 0 {
@@ -2710,7 +2710,7 @@ func (l *Library) LibraryGetKernelCount(lib CodeLibrary) (count uint32, err erro
 
 // LibraryEnumerateKernels lists the kernels of a library.
 //
-// C: cuLibraryEnumerateKernels, since CUDA 12.4, set libraries-12.4. The library fills kernels.
+// C: cuLibraryEnumerateKernels, since CUDA 12.4, set libraries-12.4. The library writes to kernels.
 func (l *Library) LibraryEnumerateKernels(kernels []Kernel, lib CodeLibrary) (err error) {
 	addr := dl.Load(&l.fns[fnLibraryEnumerateKernels])
 	if addr == 0 {
@@ -9716,8 +9716,8 @@ func (l *Library) GraphNodeGetType(hNode GraphNode) (typ GraphNodeType, err erro
 
 // GraphGetNodes lists the nodes of a graph.
 //
-// C: cuGraphGetNodes, since CUDA 10.0, set graphs. The library fills nodes. The library reads the length of
-// nodes and returns numNodes.
+// C: cuGraphGetNodes, since CUDA 10.0, set graphs. The library reads the length of nodes and returns numNodes.
+// The library writes to nodes.
 func (l *Library) GraphGetNodes(hGraph Graph, nodes []GraphNode) (numNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphGetNodes])
 	if addr == 0 {
@@ -9744,8 +9744,8 @@ func (l *Library) GraphGetNodes(hGraph Graph, nodes []GraphNode) (numNodes uint6
 
 // GraphGetRootNodes lists the nodes of a graph that wait for no other.
 //
-// C: cuGraphGetRootNodes, since CUDA 10.0, set graphs. The library fills rootNodes. The library reads the length
-// of rootNodes and returns numRootNodes.
+// C: cuGraphGetRootNodes, since CUDA 10.0, set graphs. The library reads the length of rootNodes and returns
+// numRootNodes. The library writes to rootNodes.
 func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRootNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphGetRootNodes])
 	if addr == 0 {
@@ -9772,8 +9772,8 @@ func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRoo
 
 // GraphGetEdgesV1 lists the edges of a graph.
 //
-// C: cuGraphGetEdges, since CUDA 10.0, set graphs. The library fills from. The library fills to. The library
-// reads the length of from and returns numEdges.
+// C: cuGraphGetEdges, since CUDA 10.0, set graphs. The library reads the length of from and returns numEdges.
+// The library writes to from and to.
 func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
@@ -9804,8 +9804,8 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 
 // GraphGetEdges lists the edges of a graph with their data.
 //
-// C: cuGraphGetEdges_v2, since CUDA 12.3, set graph-edges. The library fills from. The library fills to. The
-// library fills edgeData. The library reads the length of from and returns numEdges.
+// C: cuGraphGetEdges_v2, since CUDA 12.3, set graph-edges. The library reads the length of from and returns
+// numEdges. The library writes to from, to and edgeData.
 func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, edgeData []GraphEdgeData) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "to", LenB: len(to)}
@@ -9840,8 +9840,8 @@ func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, 
 
 // GraphNodeGetDependenciesV1 lists the nodes that a node waits for.
 //
-// C: cuGraphNodeGetDependencies, since CUDA 10.0, set graphs. The library fills dependencies. The library reads
-// the length of dependencies and returns numDependencies.
+// C: cuGraphNodeGetDependencies, since CUDA 10.0, set graphs. The library reads the length of dependencies and
+// returns numDependencies. The library writes to dependencies.
 func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []GraphNode) (numDependencies uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependenciesV1])
 	if addr == 0 {
@@ -9868,8 +9868,8 @@ func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []Gra
 
 // GraphNodeGetDependencies lists the nodes that a node waits for, with the data of the edges.
 //
-// C: cuGraphNodeGetDependencies_v2, since CUDA 12.3, set graph-edges. The library fills dependencies. The
-// library fills edgeData. The library reads the length of dependencies and returns numDependencies.
+// C: cuGraphNodeGetDependencies_v2, since CUDA 12.3, set graph-edges. The library reads the length of
+// dependencies and returns numDependencies. The library writes to dependencies and edgeData.
 func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []GraphNode, edgeData []GraphEdgeData) (numDependencies uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependencies) {
 		return numDependencies, &dl.LengthError{Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
@@ -9900,8 +9900,8 @@ func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []Graph
 
 // GraphNodeGetDependentNodesV1 lists the nodes that wait for a node.
 //
-// C: cuGraphNodeGetDependentNodes, since CUDA 10.0, set graphs. The library fills dependentNodes. The library
-// reads the length of dependentNodes and returns numDependentNodes.
+// C: cuGraphNodeGetDependentNodes, since CUDA 10.0, set graphs. The library reads the length of dependentNodes
+// and returns numDependentNodes. The library writes to dependentNodes.
 func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes []GraphNode) (numDependentNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodesV1])
 	if addr == 0 {
@@ -9928,8 +9928,8 @@ func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes [
 
 // GraphNodeGetDependentNodes lists the nodes that wait for a node, with the data of the edges.
 //
-// C: cuGraphNodeGetDependentNodes_v2, since CUDA 12.3, set graph-edges. The library fills dependentNodes. The
-// library fills edgeData. The library reads the length of dependentNodes and returns numDependentNodes.
+// C: cuGraphNodeGetDependentNodes_v2, since CUDA 12.3, set graph-edges. The library reads the length of
+// dependentNodes and returns numDependentNodes. The library writes to dependentNodes and edgeData.
 func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []GraphNode, edgeData []GraphEdgeData) (numDependentNodes uint64, err error) {
 	if edgeData != nil && len(edgeData) != len(dependentNodes) {
 		return numDependentNodes, &dl.LengthError{Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
@@ -12199,7 +12199,7 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 
 // DeviceGetP2PAtomicCapabilities tells which atomic operations a device can do on another's memory.
 //
-// C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library fills capabilities.
+// C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library writes to capabilities.
 func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
@@ -12753,8 +12753,8 @@ func (l *Library) GreenCtxGetDevResource(hCtx GreenCtx, typ DevResourceType) (re
 
 // DevSmResourceSplitByCount splits multiprocessors into groups of at least a size.
 //
-// C: cuDevSmResourceSplitByCount, since CUDA 12.4, set green-contexts. The library fills result. The library
-// reads the length of result and returns nbGroups.
+// C: cuDevSmResourceSplitByCount, since CUDA 12.4, set green-contexts. The library reads the length of result
+// and returns nbGroups. The library writes to result.
 func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevResource, useFlags uint32, minCount uint32) (nbGroups uint32, remaining DevResource, err error) {
 	addr := dl.Load(&l.fns[fnDevSmResourceSplitByCount])
 	if addr == 0 {
@@ -13011,8 +13011,8 @@ func (l *Library) LogsDumpToFile(iterator *LogIterator, pathToFile string, flags
 
 // LogsDumpToMemory copies the log, from a place on, to memory.
 //
-// C: cuLogsDumpToMemory, since CUDA 12.9, set logs. iterator may be nil. The library fills buffer. The library
-// reads the length of buffer and returns size.
+// C: cuLogsDumpToMemory, since CUDA 12.9, set logs. iterator may be nil. The library reads the length of buffer
+// and returns size. The library writes to buffer.
 func (l *Library) LogsDumpToMemory(iterator *LogIterator, buffer []byte, flags uint32) (size uint64, err error) {
 	addr := dl.Load(&l.fns[fnLogsDumpToMemory])
 	if addr == 0 {
@@ -13172,7 +13172,7 @@ func (l *Library) CheckpointProcessUnlock(pid int32, args *CheckpointUnlockArgs)
 
 // GraphInstantiateV1 makes an executable graph of a graph, and explains a failure as text.
 //
-// C: cuGraphInstantiate, since CUDA 10.0, set legacy-abis. The library fills logBuffer.
+// C: cuGraphInstantiate, since CUDA 10.0, set legacy-abis. The library writes to logBuffer.
 func (l *Library) GraphInstantiateV1(hGraph Graph, logBuffer []byte) (phGraphExec GraphExec, phErrorNode GraphNode, err error) {
 	addr := dl.Load(&l.fns[fnGraphInstantiateV1])
 	if addr == 0 {
@@ -13200,7 +13200,7 @@ func (l *Library) GraphInstantiateV1(hGraph Graph, logBuffer []byte) (phGraphExe
 
 // GraphInstantiateV2 makes an executable graph of a graph, and explains a failure as text.
 //
-// C: cuGraphInstantiate_v2, since CUDA 11.0, set legacy-abis. The library fills logBuffer.
+// C: cuGraphInstantiate_v2, since CUDA 11.0, set legacy-abis. The library writes to logBuffer.
 func (l *Library) GraphInstantiateV2(hGraph Graph, logBuffer []byte) (phGraphExec GraphExec, phErrorNode GraphNode, err error) {
 	addr := dl.Load(&l.fns[fnGraphInstantiateV2])
 	if addr == 0 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	. "github.com/dave/jennifer/jen"
+
+	"github.com/puregpu/puregpu/symbols"
 )
 
 // emitFunctions writes a method of Library for every ABI of every function.
@@ -301,10 +303,17 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 		summary = "calls " + fn.sym.Symbol
 	}
 	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.conf.brand + " " + fn.since + ", set " + fn.set + "."
+	var filled []string
 	for _, a := range fn.params {
+		if a.role == roleSlice && (a.c.Dir == symbols.Out || a.c.Dir == symbols.InOut) {
+			filled = append(filled, a.name)
+		}
 		if s := p.paramDoc(fn, a); s != "" {
 			text += " " + s
 		}
+	}
+	if len(filled) > 0 {
+		text += " The library writes to " + list(filled) + "."
 	}
 	if fn.sym.Callback {
 		text += " It may call back into the program before it returns."
@@ -315,13 +324,19 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 	doc(g, text)
 }
 
+// list writes "a, b and c".
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
 // paramDoc says of a parameter what its Go type does not.
 func (p *pkg) paramDoc(fn function, a param) string {
 	switch {
 	case a.role == roleCountOut:
 		return fmt.Sprintf("The library reads the length of %s and returns %s.", fn.params[a.len].name, a.name)
-	case a.role == roleSlice && a.len >= 0 && a.c.Dir != "" && a.c.Dir != "in":
-		return fmt.Sprintf("The library fills %s.", a.name)
 	case a.role == rolePointer && a.c.Null && strings.HasPrefix(a.typ.expr, "*"):
 		return fmt.Sprintf("%s may be nil.", a.name)
 	case a.role == roleString && a.c.Null:

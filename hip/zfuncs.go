@@ -1683,7 +1683,7 @@ func (l *Library) ExtStreamCreateWithCUMask(cuMask []uint32) (stream Stream, err
 
 // ExtStreamGetCUMask reports which compute units a stream may run on.
 //
-// C: hipExtStreamGetCUMask, since HIP 4.2, set streams. The library fills cuMask.
+// C: hipExtStreamGetCUMask, since HIP 4.2, set streams. The library writes to cuMask.
 func (l *Library) ExtStreamGetCUMask(stream Stream, cuMask []uint32) (err error) {
 	addr := dl.Load(&l.fns[fnExtStreamGetCUMask])
 	if addr == 0 {
@@ -7648,8 +7648,8 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 
 // GraphGetEdges lists the edges of a graph.
 //
-// C: hipGraphGetEdges, since HIP 4.5, set graphs. The library fills from. The library fills to. The library
-// reads the length of from and returns numEdges.
+// C: hipGraphGetEdges, since HIP 4.5, set graphs. The library reads the length of from and returns numEdges. The
+// library writes to from and to.
 func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (numEdges uint64, err error) {
 	if to != nil && len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
@@ -7680,8 +7680,8 @@ func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (
 
 // GraphGetNodes lists the nodes of a graph.
 //
-// C: hipGraphGetNodes, since HIP 4.4, set graphs. The library fills nodes. The library reads the length of nodes
-// and returns numNodes.
+// C: hipGraphGetNodes, since HIP 4.4, set graphs. The library reads the length of nodes and returns numNodes.
+// The library writes to nodes.
 func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphGetNodes])
 	if addr == 0 {
@@ -7708,8 +7708,8 @@ func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64
 
 // GraphGetRootNodes lists the nodes of a graph that depend on none.
 //
-// C: hipGraphGetRootNodes, since HIP 4.4, set graphs. The library fills pRootNodes. The library reads the length
-// of pRootNodes and returns pNumRootNodes.
+// C: hipGraphGetRootNodes, since HIP 4.4, set graphs. The library reads the length of pRootNodes and returns
+// pNumRootNodes. The library writes to pRootNodes.
 func (l *Library) GraphGetRootNodes(graph Graph, pRootNodes []GraphNode) (pNumRootNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphGetRootNodes])
 	if addr == 0 {
@@ -7736,8 +7736,8 @@ func (l *Library) GraphGetRootNodes(graph Graph, pRootNodes []GraphNode) (pNumRo
 
 // GraphNodeGetDependencies lists the nodes that a node depends on.
 //
-// C: hipGraphNodeGetDependencies, since HIP 4.5, set graphs. The library fills pDependencies. The library reads
-// the length of pDependencies and returns pNumDependencies.
+// C: hipGraphNodeGetDependencies, since HIP 4.5, set graphs. The library reads the length of pDependencies and
+// returns pNumDependencies. The library writes to pDependencies.
 func (l *Library) GraphNodeGetDependencies(node GraphNode, pDependencies []GraphNode) (pNumDependencies uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependencies])
 	if addr == 0 {
@@ -7764,8 +7764,8 @@ func (l *Library) GraphNodeGetDependencies(node GraphNode, pDependencies []Graph
 
 // GraphNodeGetDependentNodes lists the nodes that depend on a node.
 //
-// C: hipGraphNodeGetDependentNodes, since HIP 4.5, set graphs. The library fills pDependentNodes. The library
-// reads the length of pDependentNodes and returns pNumDependentNodes.
+// C: hipGraphNodeGetDependentNodes, since HIP 4.5, set graphs. The library reads the length of pDependentNodes
+// and returns pNumDependentNodes. The library writes to pDependentNodes.
 func (l *Library) GraphNodeGetDependentNodes(node GraphNode, pDependentNodes []GraphNode) (pNumDependentNodes uint64, err error) {
 	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes])
 	if addr == 0 {
@@ -7873,7 +7873,7 @@ func (l *Library) GraphNodeFindInClone(originalNode GraphNode, clonedGraph Graph
 
 // GraphInstantiate makes a graph ready for launch, and says which node it failed on.
 //
-// C: hipGraphInstantiate, since HIP 4.3, set graphs. The library fills pLogBuffer.
+// C: hipGraphInstantiate, since HIP 4.3, set graphs. The library writes to pLogBuffer.
 func (l *Library) GraphInstantiate(graph Graph, pLogBuffer []byte) (pGraphExec GraphExec, pErrorNode GraphNode, err error) {
 	addr := dl.Load(&l.fns[fnGraphInstantiate])
 	if addr == 0 {
@@ -10273,7 +10273,7 @@ func (l *Library) DestroySurfaceObject(surfaceObject SurfaceObject) (err error) 
 
 // GLGetDevices lists the devices behind the calling thread's OpenGL context.
 //
-// C: hipGLGetDevices, since HIP 4.3, set graphics-interop. The library fills pHipDevices.
+// C: hipGLGetDevices, since HIP 4.3, set graphics-interop. The library writes to pHipDevices.
 func (l *Library) GLGetDevices(pHipDevices []int32, deviceList GLDeviceList) (pHipDeviceCount uint32, err error) {
 	addr := dl.Load(&l.fns[fnGLGetDevices])
 	if addr == 0 {

@@ -170,7 +170,7 @@ func (l *Library) CommInitRank(nranks int32, commId UniqueID, rank int32) (comm 
 
 // CommInitAll makes a communicator over several devices of this process.
 //
-// C: ncclCommInitAll, since NCCL 2.3.5, set core. The library fills comm.
+// C: ncclCommInitAll, since NCCL 2.3.5, set core. The library writes to comm.
 func (l *Library) CommInitAll(comm []Comm, devlist []int32) (err error) {
 	addr := dl.Load(&l.fns[fnCommInitAll])
 	if addr == 0 {
