@@ -78,6 +78,9 @@ func resolver(l *dl.Library) dl.Resolver {
 		return nil
 	}
 	return func(sym *dl.Symbol) (uintptr, string) {
+		if v := l.Version(); v != 0 && sym.Since > v {
+			return 0, "newer than the driver" // which would only call the version invalid
+		}
 		switch err := ask(sym); {
 		case err != nil:
 			return 0, "cuGetProcAddress: " + err.Error()

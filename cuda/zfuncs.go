@@ -847,7 +847,7 @@ func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int
 // DeviceGetHostAtomicCapabilities tells which atomic operations a device can do on host memory.
 //
 // C: cuDeviceGetHostAtomicCapabilities, since CUDA 13.0, set devices-13.0. The library writes to capabilities.
-func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, dev Device) (err error) {
+func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, dev Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
@@ -858,7 +858,7 @@ func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []uint32, operati
 	}
 	var frame struct {
 		dl.Frame
-		a0 *uint32
+		a0 *AtomicOperationCapability
 		a1 *AtomicOperation
 		a2 uintptr
 		a3 uintptr
@@ -1128,7 +1128,7 @@ func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
 // DevicePrimaryCtxSetFlagsV1 sets how a device's primary context waits and maps memory.
 //
 // C: cuDevicePrimaryCtxSetFlags, since CUDA 7.0, set legacy-abis.
-func (l *Library) DevicePrimaryCtxSetFlagsV1(dev Device, flags uint32) (err error) {
+func (l *Library) DevicePrimaryCtxSetFlagsV1(dev Device, flags CtxFlags) (err error) {
 	addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlagsV1])
 	if addr == 0 {
 		res, err := l.Slow(fnDevicePrimaryCtxSetFlagsV1, uintptr(dev), uintptr(flags))
@@ -1149,7 +1149,7 @@ func (l *Library) DevicePrimaryCtxSetFlagsV1(dev Device, flags uint32) (err erro
 // DevicePrimaryCtxSetFlags sets how a device's primary context waits and maps memory.
 //
 // C: cuDevicePrimaryCtxSetFlags_v2, since CUDA 11.0, set primary-context.
-func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error) {
+func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags CtxFlags) (err error) {
 	addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlags])
 	if addr == 0 {
 		res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
@@ -1170,11 +1170,11 @@ func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error)
 // DevicePrimaryCtxGetState tells the flags of a device's primary context and whether it is there.
 //
 // C: cuDevicePrimaryCtxGetState, since CUDA 7.0, set primary-context.
-func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int32, err error) {
+func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags CtxFlags, active int32, err error) {
 	addr := dl.Load(&l.fns[fnDevicePrimaryCtxGetState])
 	if addr == 0 {
 		out := new(struct {
-			flags  uint32
+			flags  CtxFlags
 			active int32
 		})
 		res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
@@ -1183,7 +1183,7 @@ func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int
 	var frame struct {
 		dl.Frame
 		a0 uintptr
-		a1 *uint32
+		a1 *CtxFlags
 		a2 *int32
 	}
 	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dev), &flags, &active
@@ -1236,7 +1236,7 @@ func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
 // CtxCreateV1 makes a context on a device and makes it current.
 //
 // C: cuCtxCreate, since CUDA 2.0, set legacy-abis.
-func (l *Library) CtxCreateV1(flags uint32, dev Device) (pctx Context, err error) {
+func (l *Library) CtxCreateV1(flags CtxFlags, dev Device) (pctx Context, err error) {
 	addr := dl.Load(&l.fns[fnCtxCreateV1])
 	if addr == 0 {
 		out := new(struct {
@@ -1261,7 +1261,7 @@ func (l *Library) CtxCreateV1(flags uint32, dev Device) (pctx Context, err error
 // CtxCreateV2 makes a context on a device and makes it current.
 //
 // C: cuCtxCreate_v2, since CUDA 3.2, set contexts.
-func (l *Library) CtxCreateV2(flags uint32, dev Device) (pctx Context, err error) {
+func (l *Library) CtxCreateV2(flags CtxFlags, dev Device) (pctx Context, err error) {
 	addr := dl.Load(&l.fns[fnCtxCreateV2])
 	if addr == 0 {
 		out := new(struct {
@@ -1286,7 +1286,7 @@ func (l *Library) CtxCreateV2(flags uint32, dev Device) (pctx Context, err error
 // CtxCreateV3 makes a context that may be held to part of a device, and makes it current.
 //
 // C: cuCtxCreate_v3, since CUDA 11.4, set exec-affinity.
-func (l *Library) CtxCreateV3(paramsArray []ExecAffinityParam, flags uint32, dev Device) (pctx Context, err error) {
+func (l *Library) CtxCreateV3(paramsArray []ExecAffinityParam, flags CtxFlags, dev Device) (pctx Context, err error) {
 	addr := dl.Load(&l.fns[fnCtxCreateV3])
 	if addr == 0 {
 		out := new(struct {
@@ -1313,7 +1313,7 @@ func (l *Library) CtxCreateV3(paramsArray []ExecAffinityParam, flags uint32, dev
 // CtxCreate makes a context with parameters for affinity or graphics, and makes it current.
 //
 // C: cuCtxCreate_v4, since CUDA 12.5, set contexts-12.5.
-func (l *Library) CtxCreate(ctxCreateParams *CtxCreateParams, flags uint32, dev Device) (pctx Context, err error) {
+func (l *Library) CtxCreate(ctxCreateParams *CtxCreateParams, flags CtxFlags, dev Device) (pctx Context, err error) {
 	addr := dl.Load(&l.fns[fnCtxCreate])
 	if addr == 0 {
 		out := new(struct {
@@ -1555,18 +1555,18 @@ func (l *Library) CtxGetDeviceV2(ctx Context) (device Device, err error) {
 // CtxGetFlags tells the flags of the current context.
 //
 // C: cuCtxGetFlags, since CUDA 7.0, set contexts.
-func (l *Library) CtxGetFlags() (flags uint32, err error) {
+func (l *Library) CtxGetFlags() (flags CtxFlags, err error) {
 	addr := dl.Load(&l.fns[fnCtxGetFlags])
 	if addr == 0 {
 		out := new(struct {
-			flags uint32
+			flags CtxFlags
 		})
 		res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
 	}
 	var frame struct {
 		dl.Frame
-		a0 *uint32
+		a0 *CtxFlags
 	}
 	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
 	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
@@ -1578,7 +1578,7 @@ func (l *Library) CtxGetFlags() (flags uint32, err error) {
 // CtxSetFlags changes the flags of the current context.
 //
 // C: cuCtxSetFlags, since CUDA 12.1, set contexts-12.1.
-func (l *Library) CtxSetFlags(flags uint32) (err error) {
+func (l *Library) CtxSetFlags(flags CtxFlags) (err error) {
 	addr := dl.Load(&l.fns[fnCtxSetFlags])
 	if addr == 0 {
 		res, err := l.Slow(fnCtxSetFlags, uintptr(flags))
@@ -3418,7 +3418,7 @@ func (l *Library) MemHostGetFlags(p unsafe.Pointer) (pFlags uint32, err error) {
 // MemAllocManaged allocates memory that moves between host and devices by itself.
 //
 // C: cuMemAllocManaged, since CUDA 6.0, set unified-memory.
-func (l *Library) MemAllocManaged(bytesize uint64, flags uint32) (dptr DevicePtr, err error) {
+func (l *Library) MemAllocManaged(bytesize uint64, flags MemAttachFlags) (dptr DevicePtr, err error) {
 	addr := dl.Load(&l.fns[fnMemAllocManaged])
 	if addr == 0 {
 		out := new(struct {
@@ -3578,7 +3578,7 @@ func (l *Library) IpcGetMemHandle(dptr DevicePtr) (pHandle IpcMemHandle, err err
 // IpcOpenMemHandleV1 maps device memory of another process.
 //
 // C: cuIpcOpenMemHandle, since CUDA 4.1, set legacy-abis.
-func (l *Library) IpcOpenMemHandleV1(handle IpcMemHandle, flags uint32) (pdptr DevicePtr, err error) {
+func (l *Library) IpcOpenMemHandleV1(handle IpcMemHandle, flags IpcMemFlags) (pdptr DevicePtr, err error) {
 	out := new(struct {
 		pdptr DevicePtr
 	})
@@ -3589,7 +3589,7 @@ func (l *Library) IpcOpenMemHandleV1(handle IpcMemHandle, flags uint32) (pdptr D
 // IpcOpenMemHandle maps device memory of another process.
 //
 // C: cuIpcOpenMemHandle_v2, since CUDA 11.0, set ipc.
-func (l *Library) IpcOpenMemHandle(handle IpcMemHandle, flags uint32) (pdptr DevicePtr, err error) {
+func (l *Library) IpcOpenMemHandle(handle IpcMemHandle, flags IpcMemFlags) (pdptr DevicePtr, err error) {
 	out := new(struct {
 		pdptr DevicePtr
 	})
@@ -5572,7 +5572,7 @@ func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err err
 // MemGetHandleForAddressRange makes a handle, such as a DMA-BUF, for a range of device memory.
 //
 // C: cuMemGetHandleForAddressRange, since CUDA 11.7, set gpudirect-rdma.
-func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr DevicePtr, size uint64, handleType MemRangeHandleType, flags uint64) (err error) {
+func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr DevicePtr, size uint64, handleType MemRangeHandleType, flags MemRangeFlags) (err error) {
 	addr := dl.Load(&l.fns[fnMemGetHandleForAddressRange])
 	if addr == 0 {
 		res, err := l.Slow(fnMemGetHandleForAddressRange, uintptr(handle), uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags))
@@ -6804,7 +6804,7 @@ func (l *Library) PointerGetAttributes(attributes []PointerAttribute, data []uns
 // StreamCreate makes a stream in the current context.
 //
 // C: cuStreamCreate, since CUDA 2.0, set core.
-func (l *Library) StreamCreate(flags uint32) (phStream Stream, err error) {
+func (l *Library) StreamCreate(flags StreamFlags) (phStream Stream, err error) {
 	addr := dl.Load(&l.fns[fnStreamCreate])
 	if addr == 0 {
 		out := new(struct {
@@ -6828,7 +6828,7 @@ func (l *Library) StreamCreate(flags uint32) (phStream Stream, err error) {
 // StreamCreateWithPriority makes a stream with a priority in the current context.
 //
 // C: cuStreamCreateWithPriority, since CUDA 5.5, set core.
-func (l *Library) StreamCreateWithPriority(flags uint32, priority int32) (phStream Stream, err error) {
+func (l *Library) StreamCreateWithPriority(flags StreamFlags, priority int32) (phStream Stream, err error) {
 	addr := dl.Load(&l.fns[fnStreamCreateWithPriority])
 	if addr == 0 {
 		out := new(struct {
@@ -6901,11 +6901,11 @@ func (l *Library) StreamGetDevice(hStream Stream) (device Device, err error) {
 // StreamGetFlags tells the flags of a stream.
 //
 // C: cuStreamGetFlags, since CUDA 5.5, set streams.
-func (l *Library) StreamGetFlags(hStream Stream) (flags uint32, err error) {
+func (l *Library) StreamGetFlags(hStream Stream) (flags StreamFlags, err error) {
 	addr := dl.Load(&l.fns[fnStreamGetFlags])
 	if addr == 0 {
 		out := new(struct {
-			flags uint32
+			flags StreamFlags
 		})
 		res, err := l.Slow(fnStreamGetFlags, uintptr(hStream), uintptr(unsafe.Pointer(&out.flags)))
 		return out.flags, check(res, err)
@@ -6913,7 +6913,7 @@ func (l *Library) StreamGetFlags(hStream Stream) (flags uint32, err error) {
 	var frame struct {
 		dl.Frame
 		a0 uintptr
-		a1 *uint32
+		a1 *StreamFlags
 	}
 	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &flags
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
@@ -6999,7 +6999,7 @@ func (l *Library) StreamGetCtxV2(hStream Stream) (pCtx Context, pGreenCtx GreenC
 // StreamWaitEvent makes the later work of a stream wait for an event.
 //
 // C: cuStreamWaitEvent, since CUDA 3.2, set core.
-func (l *Library) StreamWaitEvent(hStream Stream, hEvent Event, flags uint32) (err error) {
+func (l *Library) StreamWaitEvent(hStream Stream, hEvent Event, flags EventWaitFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWaitEvent])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWaitEvent, uintptr(hStream), uintptr(hEvent), uintptr(flags))
@@ -7189,7 +7189,8 @@ func (l *Library) StreamGetCaptureInfoV1(hStream Stream) (captureStatusOut Strea
 	return captureStatusOut, idOut, err
 }
 
-// StreamGetCaptureInfoV2 tells the state of a stream's recording, its graph and what the next node waits for.
+// StreamGetCaptureInfoV2 tells the state of a stream's recording, its graph and what the next node waits for;
+// dependenciesOut leads to the driver's own array, good until the stream's next call.
 //
 // C: cuStreamGetCaptureInfo_v2, since CUDA 11.3, set capture.
 func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, numDependenciesOut uint64, err error) {
@@ -7221,7 +7222,8 @@ func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut Strea
 	return captureStatusOut, idOut, graphOut, dependenciesOut, numDependenciesOut, err
 }
 
-// StreamGetCaptureInfo tells the state of a stream's recording, its graph, and the edges to the next node.
+// StreamGetCaptureInfo tells the state of a stream's recording, its graph, and the edges to the next node;
+// dependenciesOut and edgeDataOut lead to the driver's own arrays, good until the stream's next call.
 //
 // C: cuStreamGetCaptureInfo_v3, since CUDA 12.3, set capture-12.3.
 func (l *Library) StreamGetCaptureInfo(hStream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, edgeDataOut *GraphEdgeData, numDependenciesOut uint64, err error) {
@@ -7258,7 +7260,7 @@ func (l *Library) StreamGetCaptureInfo(hStream Stream) (captureStatusOut StreamC
 // StreamUpdateCaptureDependenciesV1 changes what the next node of a recording waits for.
 //
 // C: cuStreamUpdateCaptureDependencies, since CUDA 11.3, set capture.
-func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies []GraphNode, flags uint32) (err error) {
+func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies []GraphNode, flags StreamUpdateCaptureDependenciesFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependenciesV1])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamUpdateCaptureDependenciesV1, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
@@ -7281,7 +7283,7 @@ func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies
 // StreamUpdateCaptureDependencies changes what the next node of a recording waits for.
 //
 // C: cuStreamUpdateCaptureDependencies_v2, since CUDA 12.3, set capture-12.3.
-func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, dependencyData []GraphEdgeData, flags uint32) (err error) {
+func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, dependencyData []GraphEdgeData, flags StreamUpdateCaptureDependenciesFlags) (err error) {
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return &dl.LengthError{Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
@@ -7308,7 +7310,7 @@ func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies [
 // StreamAttachMemAsync ties managed memory to a stream, in stream order.
 //
 // C: cuStreamAttachMemAsync, since CUDA 6.0, set unified-memory.
-func (l *Library) StreamAttachMemAsync(hStream Stream, dptr DevicePtr, length uint64, flags uint32) (err error) {
+func (l *Library) StreamAttachMemAsync(hStream Stream, dptr DevicePtr, length uint64, flags MemAttachFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamAttachMemAsync])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamAttachMemAsync, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags))
@@ -7479,7 +7481,7 @@ func (l *Library) StreamSetAttribute(hStream Stream, attr LaunchAttributeID, par
 // EventCreate makes an event in the current context.
 //
 // C: cuEventCreate, since CUDA 2.0, set core.
-func (l *Library) EventCreate(flags uint32) (phEvent Event, err error) {
+func (l *Library) EventCreate(flags EventFlags) (phEvent Event, err error) {
 	addr := dl.Load(&l.fns[fnEventCreate])
 	if addr == 0 {
 		out := new(struct {
@@ -7524,7 +7526,7 @@ func (l *Library) EventRecord(hEvent Event, hStream Stream) (err error) {
 // EventRecordWithFlags makes an event stand for the work that is in a stream now, with flags.
 //
 // C: cuEventRecordWithFlags, since CUDA 11.1, set events.
-func (l *Library) EventRecordWithFlags(hEvent Event, hStream Stream, flags uint32) (err error) {
+func (l *Library) EventRecordWithFlags(hEvent Event, hStream Stream, flags EventRecordFlags) (err error) {
 	addr := dl.Load(&l.fns[fnEventRecordWithFlags])
 	if addr == 0 {
 		res, err := l.Slow(fnEventRecordWithFlags, uintptr(hEvent), uintptr(hStream), uintptr(flags))
@@ -7866,7 +7868,7 @@ func (l *Library) DestroyExternalSemaphore(extSem ExternalSemaphore) (err error)
 // StreamWaitValue32V1 makes a stream wait until a 32-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue32, since CUDA 8.0, set stream-memory-operations-v1.
-func (l *Library) StreamWaitValue32V1(stream Stream, address DevicePtr, value uint32, flags uint32) (err error) {
+func (l *Library) StreamWaitValue32V1(stream Stream, address DevicePtr, value uint32, flags StreamWaitValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWaitValue32V1])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWaitValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -7889,7 +7891,7 @@ func (l *Library) StreamWaitValue32V1(stream Stream, address DevicePtr, value ui
 // StreamWaitValue32 makes a stream wait until a 32-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue32_v2, since CUDA 11.7, set stream-memory-operations.
-func (l *Library) StreamWaitValue32(stream Stream, address DevicePtr, value uint32, flags uint32) (err error) {
+func (l *Library) StreamWaitValue32(stream Stream, address DevicePtr, value uint32, flags StreamWaitValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWaitValue32])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -7912,7 +7914,7 @@ func (l *Library) StreamWaitValue32(stream Stream, address DevicePtr, value uint
 // StreamWaitValue64V1 makes a stream wait until a 64-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue64, since CUDA 9.0, set stream-memory-operations-v1.
-func (l *Library) StreamWaitValue64V1(stream Stream, address DevicePtr, value uint64, flags uint32) (err error) {
+func (l *Library) StreamWaitValue64V1(stream Stream, address DevicePtr, value uint64, flags StreamWaitValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWaitValue64V1])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWaitValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -7935,7 +7937,7 @@ func (l *Library) StreamWaitValue64V1(stream Stream, address DevicePtr, value ui
 // StreamWaitValue64 makes a stream wait until a 64-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue64_v2, since CUDA 11.7, set stream-memory-operations.
-func (l *Library) StreamWaitValue64(stream Stream, address DevicePtr, value uint64, flags uint32) (err error) {
+func (l *Library) StreamWaitValue64(stream Stream, address DevicePtr, value uint64, flags StreamWaitValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWaitValue64])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -7958,7 +7960,7 @@ func (l *Library) StreamWaitValue64(stream Stream, address DevicePtr, value uint
 // StreamWriteValue32V1 writes a 32-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue32, since CUDA 8.0, set stream-memory-operations-v1.
-func (l *Library) StreamWriteValue32V1(stream Stream, address DevicePtr, value uint32, flags uint32) (err error) {
+func (l *Library) StreamWriteValue32V1(stream Stream, address DevicePtr, value uint32, flags StreamWriteValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWriteValue32V1])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWriteValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -7981,7 +7983,7 @@ func (l *Library) StreamWriteValue32V1(stream Stream, address DevicePtr, value u
 // StreamWriteValue32 writes a 32-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue32_v2, since CUDA 11.7, set stream-memory-operations.
-func (l *Library) StreamWriteValue32(stream Stream, address DevicePtr, value uint32, flags uint32) (err error) {
+func (l *Library) StreamWriteValue32(stream Stream, address DevicePtr, value uint32, flags StreamWriteValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWriteValue32])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -8004,7 +8006,7 @@ func (l *Library) StreamWriteValue32(stream Stream, address DevicePtr, value uin
 // StreamWriteValue64V1 writes a 64-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue64, since CUDA 9.0, set stream-memory-operations-v1.
-func (l *Library) StreamWriteValue64V1(stream Stream, address DevicePtr, value uint64, flags uint32) (err error) {
+func (l *Library) StreamWriteValue64V1(stream Stream, address DevicePtr, value uint64, flags StreamWriteValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWriteValue64V1])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWriteValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -8027,7 +8029,7 @@ func (l *Library) StreamWriteValue64V1(stream Stream, address DevicePtr, value u
 // StreamWriteValue64 writes a 64-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue64_v2, since CUDA 11.7, set stream-memory-operations.
-func (l *Library) StreamWriteValue64(stream Stream, address DevicePtr, value uint64, flags uint32) (err error) {
+func (l *Library) StreamWriteValue64(stream Stream, address DevicePtr, value uint64, flags StreamWriteValueFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamWriteValue64])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
@@ -8708,7 +8710,7 @@ func (l *Library) GraphAddKernelNode(hGraph Graph, dependencies []GraphNode, nod
 	return phGraphNode, err
 }
 
-// GraphKernelNodeGetParamsV1 tells the launch of a kernel node.
+// GraphKernelNodeGetParamsV1 tells the launch of a kernel node; the arguments belong to the node.
 //
 // C: cuGraphKernelNodeGetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphKernelNodeGetParamsV1(hNode GraphNode) (nodeParams KernelNodeParamsV1, err error) {
@@ -8732,7 +8734,7 @@ func (l *Library) GraphKernelNodeGetParamsV1(hNode GraphNode) (nodeParams Kernel
 	return nodeParams, err
 }
 
-// GraphKernelNodeGetParams tells the launch of a kernel node.
+// GraphKernelNodeGetParams tells the launch of a kernel node; the arguments belong to the node.
 //
 // C: cuGraphKernelNodeGetParams_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphKernelNodeGetParams(hNode GraphNode) (nodeParams KernelNodeParams, err error) {
@@ -9264,7 +9266,8 @@ func (l *Library) GraphAddExternalSemaphoresSignalNode(hGraph Graph, dependencie
 	return phGraphNode, err
 }
 
-// GraphExternalSemaphoresSignalNodeGetParams tells the semaphores that a node signals.
+// GraphExternalSemaphoresSignalNodeGetParams tells the semaphores that a node signals; the arrays belong to the
+// node.
 //
 // C: cuGraphExternalSemaphoresSignalNodeGetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (paramsOut ExtSemSignalNodeParams, err error) {
@@ -9336,7 +9339,8 @@ func (l *Library) GraphAddExternalSemaphoresWaitNode(hGraph Graph, dependencies 
 	return phGraphNode, err
 }
 
-// GraphExternalSemaphoresWaitNodeGetParams tells the semaphores that a node waits for.
+// GraphExternalSemaphoresWaitNodeGetParams tells the semaphores that a node waits for; the arrays belong to the
+// node.
 //
 // C: cuGraphExternalSemaphoresWaitNodeGetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (paramsOut ExtSemWaitNodeParams, err error) {
@@ -9408,7 +9412,7 @@ func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode,
 	return phGraphNode, err
 }
 
-// GraphBatchMemOpNodeGetParams tells the waits and writes of a node.
+// GraphBatchMemOpNodeGetParams tells the waits and writes of a node; the array belongs to the node.
 //
 // C: cuGraphBatchMemOpNodeGetParams, since CUDA 11.7, set graph-memory-operations.
 func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut BatchMemOpNodeParams, err error) {
@@ -9502,7 +9506,8 @@ func (l *Library) GraphAddMemAllocNode(hGraph Graph, dependencies []GraphNode, n
 	return phGraphNode, err
 }
 
-// GraphMemAllocNodeGetParams tells the allocation of an allocation node.
+// GraphMemAllocNodeGetParams tells the allocation of an allocation node; the array of access descriptors belongs
+// to the node.
 //
 // C: cuGraphMemAllocNodeGetParams, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) GraphMemAllocNodeGetParams(hNode GraphNode) (paramsOut MemAllocNodeParams, err error) {
@@ -10081,7 +10086,7 @@ func (l *Library) GraphDestroyNode(hNode GraphNode) (err error) {
 // GraphInstantiateWithFlags makes an executable graph of a graph, with flags.
 //
 // C: cuGraphInstantiateWithFlags, since CUDA 11.4, set graphs.
-func (l *Library) GraphInstantiateWithFlags(hGraph Graph, flags uint64) (phGraphExec GraphExec, err error) {
+func (l *Library) GraphInstantiateWithFlags(hGraph Graph, flags GraphInstantiateFlags) (phGraphExec GraphExec, err error) {
 	addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags])
 	if addr == 0 {
 		out := new(struct {
@@ -10604,7 +10609,7 @@ func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttrib
 // GraphDebugDotPrint writes a graph to a file in the DOT language.
 //
 // C: cuGraphDebugDotPrint, since CUDA 11.3, set graphs.
-func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags uint32) (err error) {
+func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags GraphDebugDotFlags) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
 		return err
@@ -10630,7 +10635,7 @@ func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags uint32) (e
 // UserObjectCreate makes an object that calls a destructor when its last reference goes.
 //
 // C: cuUserObjectCreate, since CUDA 11.3, set user-objects. It may call back into the program before it returns.
-func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount uint32, flags uint32) (objectOut UserObject, err error) {
+func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount uint32, flags UserObjectFlags) (objectOut UserObject, err error) {
 	out := new(struct {
 		objectOut UserObject
 	})
@@ -10671,7 +10676,7 @@ func (l *Library) UserObjectRelease(object UserObject, count uint32) (err error)
 // GraphRetainUserObject gives a graph references to a user object.
 //
 // C: cuGraphRetainUserObject, since CUDA 11.3, set user-objects.
-func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags uint32) (err error) {
+func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags UserObjectRetainFlags) (err error) {
 	addr := dl.Load(&l.fns[fnGraphRetainUserObject])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
@@ -10859,7 +10864,7 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function Function, b
 //
 // C: cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since CUDA 7.0, set occupancy. dynamicSMemSize counts
 // bytes.
-func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Function, blockSize int32, dynamicSMemSize uint64, flags uint32) (numBlocks int32, err error) {
+func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Function, blockSize int32, dynamicSMemSize uint64, flags OccupancyFlags) (numBlocks int32, err error) {
 	addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags])
 	if addr == 0 {
 		out := new(struct {
@@ -10901,7 +10906,7 @@ func (l *Library) OccupancyMaxPotentialBlockSize(function Function, blockSizeToD
 //
 // C: cuOccupancyMaxPotentialBlockSizeWithFlags, since CUDA 7.0, set occupancy. dynamicSMemSize counts bytes. It
 // may call back into the program before it returns.
-func (l *Library) OccupancyMaxPotentialBlockSizeWithFlags(function Function, blockSizeToDynamicSMemSize OccupancyB2DSize, dynamicSMemSize uint64, blockSizeLimit int32, flags uint32) (minGridSize int32, blockSize int32, err error) {
+func (l *Library) OccupancyMaxPotentialBlockSizeWithFlags(function Function, blockSizeToDynamicSMemSize OccupancyB2DSize, dynamicSMemSize uint64, blockSizeLimit int32, flags OccupancyFlags) (minGridSize int32, blockSize int32, err error) {
 	out := new(struct {
 		minGridSize int32
 		blockSize   int32
@@ -12200,7 +12205,7 @@ func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Dev
 // DeviceGetP2PAtomicCapabilities tells which atomic operations a device can do on another's memory.
 //
 // C: cuDeviceGetP2PAtomicCapabilities, since CUDA 13.0, set peer-13.0. The library writes to capabilities.
-func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []uint32, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
+func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []AtomicOperationCapability, operations []AtomicOperation, srcDevice Device, dstDevice Device) (err error) {
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
@@ -12211,7 +12216,7 @@ func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []uint32, operatio
 	}
 	var frame struct {
 		dl.Frame
-		a0 *uint32
+		a0 *AtomicOperationCapability
 		a1 *AtomicOperation
 		a2 uintptr
 		a3 uintptr
@@ -12349,7 +12354,7 @@ func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (p
 // GraphicsResourceSetMapFlagsV1 sets how kernels will use a graphics resource.
 //
 // C: cuGraphicsResourceSetMapFlags, since CUDA 3.0, set legacy-abis.
-func (l *Library) GraphicsResourceSetMapFlagsV1(resource GraphicsResource, flags uint32) (err error) {
+func (l *Library) GraphicsResourceSetMapFlagsV1(resource GraphicsResource, flags GraphicsMapResourceFlags) (err error) {
 	addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlagsV1])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphicsResourceSetMapFlagsV1, uintptr(resource), uintptr(flags))
@@ -12370,7 +12375,7 @@ func (l *Library) GraphicsResourceSetMapFlagsV1(resource GraphicsResource, flags
 // GraphicsResourceSetMapFlags sets how kernels will use a graphics resource.
 //
 // C: cuGraphicsResourceSetMapFlags_v2, since CUDA 6.5, set graphics-interop.
-func (l *Library) GraphicsResourceSetMapFlags(resource GraphicsResource, flags uint32) (err error) {
+func (l *Library) GraphicsResourceSetMapFlags(resource GraphicsResource, flags GraphicsMapResourceFlags) (err error) {
 	addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlags])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphicsResourceSetMapFlags, uintptr(resource), uintptr(flags))
@@ -12435,7 +12440,7 @@ func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, hStream S
 // GetProcAddressV1 finds a driver function by its name and the release of its ABI.
 //
 // C: cuGetProcAddress, since CUDA 11.3, set proc-address.
-func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags uint64) (pfn unsafe.Pointer, err error) {
+func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags DriverProcAddressFlags) (pfn unsafe.Pointer, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
 		return pfn, err
@@ -12465,7 +12470,7 @@ func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags uint6
 // GetProcAddress finds a driver function by its name and the release of its ABI, or tells why it cannot.
 //
 // C: cuGetProcAddress_v2, since CUDA 12.0, set proc-address-12.0.
-func (l *Library) GetProcAddress(symbol string, cudaVersion int32, flags uint64) (pfn unsafe.Pointer, symbolStatus DriverProcAddressQueryResult, err error) {
+func (l *Library) GetProcAddress(symbol string, cudaVersion int32, flags DriverProcAddressFlags) (pfn unsafe.Pointer, symbolStatus DriverProcAddressQueryResult, err error) {
 	symbolC, err := dl.CString(symbol)
 	if err != nil {
 		return pfn, symbolStatus, err
@@ -12582,7 +12587,7 @@ func (l *Library) CoredumpSetAttributeGlobal(attrib CoredumpSettings, value unsa
 	return err
 }
 
-// GetExportTable gives a table of internal functions by its UUID.
+// GetExportTable gives a table of internal functions by its UUID; the table is the driver's own.
 //
 // C: cuGetExportTable, since CUDA 3.0, set driver.
 func (l *Library) GetExportTable(pExportTableId *UUID) (ppExportTable unsafe.Pointer, err error) {
@@ -12609,7 +12614,7 @@ func (l *Library) GetExportTable(pExportTableId *UUID) (ppExportTable unsafe.Poi
 // GreenCtxCreate makes a green context on part of a device.
 //
 // C: cuGreenCtxCreate, since CUDA 12.4, set green-contexts.
-func (l *Library) GreenCtxCreate(desc DevResourceDesc, dev Device, flags uint32) (phCtx GreenCtx, err error) {
+func (l *Library) GreenCtxCreate(desc DevResourceDesc, dev Device, flags GreenCtxCreateFlags) (phCtx GreenCtx, err error) {
 	addr := dl.Load(&l.fns[fnGreenCtxCreate])
 	if addr == 0 {
 		out := new(struct {
@@ -12755,7 +12760,7 @@ func (l *Library) GreenCtxGetDevResource(hCtx GreenCtx, typ DevResourceType) (re
 //
 // C: cuDevSmResourceSplitByCount, since CUDA 12.4, set green-contexts. The library reads the length of result
 // and returns nbGroups. The library writes to result.
-func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevResource, useFlags uint32, minCount uint32) (nbGroups uint32, remaining DevResource, err error) {
+func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevResource, useFlags DevSmResourceSplitFlags, minCount uint32) (nbGroups uint32, remaining DevResource, err error) {
 	addr := dl.Load(&l.fns[fnDevSmResourceSplitByCount])
 	if addr == 0 {
 		out := new(struct {
@@ -12877,7 +12882,7 @@ func (l *Library) StreamGetGreenCtx(hStream Stream) (phCtx GreenCtx, err error) 
 // GreenCtxStreamCreate makes a stream in a green context.
 //
 // C: cuGreenCtxStreamCreate, since CUDA 12.5, set green-contexts.
-func (l *Library) GreenCtxStreamCreate(greenCtx GreenCtx, flags uint32, priority int32) (phStream Stream, err error) {
+func (l *Library) GreenCtxStreamCreate(greenCtx GreenCtx, flags StreamFlags, priority int32) (phStream Stream, err error) {
 	addr := dl.Load(&l.fns[fnGreenCtxStreamCreate])
 	if addr == 0 {
 		out := new(struct {

@@ -325,6 +325,18 @@ func compareWord(f function, a param, v reflect.Value, got []byte) error {
 	case rolePointer:
 		return sameAddress(got, uintptr(v.UnsafePointer()))
 	}
+	if a.c.GoType != "" && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the overlay's type, widened
+		var want uint64
+		if v.CanInt() {
+			want = uint64(v.Int())
+		} else {
+			want = v.Uint()
+		}
+		if word := binary.LittleEndian.AppendUint64(nil, want); !bytes.Equal(got, word[:len(got)]) {
+			return fmt.Errorf("C received % x, and Go had passed %v", got, v)
+		}
+		return nil
+	}
 	if len(got) != int(v.Type().Size()) {
 		return fmt.Errorf("C takes %d bytes and Go passes %d", len(got), v.Type().Size())
 	}

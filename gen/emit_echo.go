@@ -129,6 +129,10 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 		switch a.role {
 		case roleOut:
 			ptrs := p.pointers(f, a)
+			if ct, err := symbols.ParseType(a.c.Type); err == nil && isVoidPointer(ct) {
+				fmt.Fprintf(b, "\tfill(%s, %d, %s, 0, 0);\n", name, a.typ.size, seed)
+				continue
+			}
 			if len(ptrs) == 0 {
 				fmt.Fprintf(b, "\tfill(%s, sizeof *%s, %s, 0, 0);\n", name, name, seed)
 				continue

@@ -126,12 +126,19 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		switch {
 		case ct.Pointers >= 1 && (a.Dir == symbols.Out || array):
 			p.typ = gotype{expr: "*" + override.expr, size: 8, align: 8, kind: kindPointer}
+		case override.size > p.typ.size:
+			return p, fmt.Errorf("overlay: %s has %d bytes and %s only %d", a.GoType, override.size, a.Type, p.typ.size)
 		default:
 			p.typ = override
 			isPointer = false
 		}
 	}
-	elem := strings.TrimPrefix(p.typ.expr, "*")
+	elem, size := strings.TrimPrefix(p.typ.expr, "*"), 0
+	if isPointer {
+		if size, err = w.elemSize(ct, a); err != nil {
+			return p, err
+		}
+	}
 	switch {
 	case !isPointer:
 		p.role = roleValue
@@ -156,12 +163,12 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		case p.typ.expr == "unsafe.Pointer":
 			p.typ = gotype{expr: "byte", size: 1}
 		default:
-			p.typ = gotype{expr: elem, size: w.elemSize(ct, a)}
+			p.typ = gotype{expr: elem, size: size}
 		}
 	case a.Dir == symbols.Out && ct.Base == "char" && ct.Pointers == 2:
 		p.role, p.typ = roleOutStr, gotype{expr: "string"}
 	case a.Dir == symbols.Out && p.typ.expr != "unsafe.Pointer" && !(ct.Base == "char" && ct.Pointers == 1):
-		p.role, p.typ = roleOut, gotype{expr: elem, size: w.elemSize(ct, a)}
+		p.role, p.typ = roleOut, gotype{expr: elem, size: size}
 	case ct.Base == "char" && ct.Const && ct.Pointers == 1:
 		p.role, p.typ = roleString, gotype{expr: "string"}
 	default:
@@ -170,16 +177,31 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	return p, nil
 }
 
-func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) int {
-	if a.GoType != "" || ct.Pointers > 1 {
-		return 8
+// elemSize is the size of what a pointer leads to. A Go type from the overlay must have C's size: the library writes that
+// many bytes. Only behind void * does C give none, and the overlay's word has to do for an output.
+func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) (int, error) {
+	size := 8
+	if ct.Pointers == 1 {
+		size = 1
+		if t, err := w.base(ct.Base, false); err == nil {
+			size = t.size
+		}
 	}
-	t, err := w.base(ct.Base, false)
-	if err != nil {
-		return 1
+	if a.GoType == "" {
+		return size, nil
 	}
-	return t.size
+	override, ok := w.override(a.GoType)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("overlay: unknown Go type %s", a.GoType)
+	case isVoidPointer(ct) && a.Dir == symbols.Out && a.Len == "" && !a.Slice && a.Fixed == 0:
+	case override.size != size:
+		return 0, fmt.Errorf("overlay: %s has %d bytes and what %s leads to has %d", a.GoType, override.size, a.Type, size)
+	}
+	return override.size, nil
 }
+
+func isVoidPointer(ct symbols.CType) bool { return ct.Base == "void" && ct.Pointers == 1 }
 
 func (w *lowering) override(name string) (gotype, bool) {
 	switch name {
@@ -190,12 +212,12 @@ func (w *lowering) override(name string) (gotype, bool) {
 	}
 	for _, t := range slices.Concat(w.handles, w.scalars) {
 		if t.name == name {
-			return gotype{expr: name, size: 8, align: 8}, true
+			return w.types[t.cname], true
 		}
 	}
 	for _, e := range w.enums {
-		if e.name == name {
-			return gotype{expr: name, size: 4, align: 4}, true
+		if e.name != "" && e.name == name {
+			return w.types[e.cname], true
 		}
 	}
 	if name == "DevicePtr" { // a package without an address type of its own gets one
@@ -230,7 +252,11 @@ func (w *lowering) counts(f *function) error {
 			if err != nil {
 				return err
 			}
-			n.typ = gotype{expr: strings.TrimPrefix(n.typ.expr, "*"), size: w.elemSize(ct, n.c)}
+			size, err := w.elemSize(ct, n.c)
+			if err != nil {
+				return fmt.Errorf("parameter %s: %w", name, err)
+			}
+			n.typ = gotype{expr: strings.TrimPrefix(n.typ.expr, "*"), size: size}
 		default:
 			if n.role != roleValue || n.typ.kind != kindInt {
 				return fmt.Errorf("parameter %s counts %s but is %s", name, a.Name, n.c.Type)

@@ -1870,7 +1870,7 @@ func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode,
 	return phGraphNode, err
 }
 
-// GraphBatchMemOpNodeGetParams reports the operations of a memory-operation node.
+// GraphBatchMemOpNodeGetParams reports the operations of a memory-operation node; the array belongs to the node.
 //
 // C: hipGraphBatchMemOpNodeGetParams, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut BatchMemOpNodeParams, err error) {
@@ -5473,7 +5473,7 @@ func (l *Library) GetFuncBySymbol(symbolPtr uintptr) (functionPtr Function, err 
 	return functionPtr, err
 }
 
-// ModuleGetTexRef finds a texture reference of a module by name.
+// ModuleGetTexRef finds a texture reference of a module by name; it belongs to the module.
 //
 // C: hipModuleGetTexRef, since HIP 4.2, set textures.
 func (l *Library) ModuleGetTexRef(hmod Module, name string) (texRef *TextureReference, err error) {
@@ -6591,7 +6591,7 @@ func (l *Library) BindTextureToMipmappedArray(tex *TextureReference, mipmappedAr
 	return err
 }
 
-// GetTextureReference finds the texture reference behind a host address.
+// GetTextureReference finds the texture reference behind a host address; it belongs to the library.
 //
 // C: hipGetTextureReference, since HIP 4.2, set textures.
 //
@@ -7463,7 +7463,8 @@ func (l *Library) StreamGetCaptureInfo(stream Stream) (pCaptureStatus StreamCapt
 	return pCaptureStatus, pId, err
 }
 
-// StreamGetCaptureInfoV2 reports the state, number, graph and dependencies of a recording.
+// StreamGetCaptureInfoV2 reports the state, number, graph and dependencies of a recording; dependenciesOut leads
+// to the library's own array, good until the stream's next call.
 //
 // C: hipStreamGetCaptureInfo_v2, since HIP 4.5, set capture.
 func (l *Library) StreamGetCaptureInfoV2(stream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, numDependenciesOut uint64, err error) {
@@ -7522,7 +7523,7 @@ func (l *Library) StreamIsCapturing(stream Stream) (pCaptureStatus StreamCapture
 // StreamUpdateCaptureDependencies changes what the next recorded node depends on.
 //
 // C: hipStreamUpdateCaptureDependencies, since HIP 4.5, set capture.
-func (l *Library) StreamUpdateCaptureDependencies(stream Stream, dependencies []GraphNode, flags uint32) (err error) {
+func (l *Library) StreamUpdateCaptureDependencies(stream Stream, dependencies []GraphNode, flags StreamUpdateCaptureDependenciesFlags) (err error) {
 	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies])
 	if addr == 0 {
 		res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
@@ -7902,7 +7903,7 @@ func (l *Library) GraphInstantiate(graph Graph, pLogBuffer []byte) (pGraphExec G
 // GraphInstantiateWithFlags makes a graph ready for launch, with flags.
 //
 // C: hipGraphInstantiateWithFlags, since HIP 4.5, set graphs.
-func (l *Library) GraphInstantiateWithFlags(graph Graph, flags uint64) (pGraphExec GraphExec, err error) {
+func (l *Library) GraphInstantiateWithFlags(graph Graph, flags GraphInstantiateFlags) (pGraphExec GraphExec, err error) {
 	addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags])
 	if addr == 0 {
 		out := new(struct {
@@ -8148,7 +8149,7 @@ func (l *Library) GraphAddKernelNode(graph Graph, pDependencies []GraphNode, pNo
 	return pGraphNode, err
 }
 
-// GraphKernelNodeGetParams reports the launch parameters of a kernel node.
+// GraphKernelNodeGetParams reports the launch parameters of a kernel node; the arguments belong to the node.
 //
 // C: hipGraphKernelNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphKernelNodeGetParams(node GraphNode) (pNodeParams KernelNodeParams, err error) {
@@ -9129,7 +9130,8 @@ func (l *Library) GraphAddMemAllocNode(graph Graph, pDependencies []GraphNode, p
 	return pGraphNode, err
 }
 
-// GraphMemAllocNodeGetParams reports what an allocation node allocates.
+// GraphMemAllocNodeGetParams reports what an allocation node allocates; the array of access descriptors belongs
+// to the node.
 //
 // C: hipGraphMemAllocNodeGetParams, since HIP 5.5, set graph-memory-nodes.
 func (l *Library) GraphMemAllocNodeGetParams(node GraphNode) (pNodeParams MemAllocNodeParams, err error) {
@@ -9183,22 +9185,25 @@ func (l *Library) GraphAddMemFreeNode(graph Graph, pDependencies []GraphNode, de
 // GraphMemFreeNodeGetParams reports which address a free node frees.
 //
 // C: hipGraphMemFreeNodeGetParams, since HIP 5.5, set graph-memory-nodes.
-func (l *Library) GraphMemFreeNodeGetParams(node GraphNode, devPtr unsafe.Pointer) (err error) {
+func (l *Library) GraphMemFreeNodeGetParams(node GraphNode) (devPtr DevicePtr, err error) {
 	addr := dl.Load(&l.fns[fnGraphMemFreeNodeGetParams])
 	if addr == 0 {
-		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(node), uintptr(devPtr))
-		return check(res, err)
+		out := new(struct {
+			devPtr DevicePtr
+		})
+		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.devPtr)))
+		return out.devPtr, check(res, err)
 	}
 	var frame struct {
 		dl.Frame
 		a0 uintptr
-		a1 unsafe.Pointer
+		a1 *DevicePtr
 	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), devPtr
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &devPtr
 	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
 		err = res.asError()
 	}
-	return err
+	return devPtr, err
 }
 
 // DeviceGetGraphMemAttribute reports one attribute of the memory that graphs hold on a device.
@@ -9268,7 +9273,7 @@ func (l *Library) DeviceGraphMemTrim(device int32) (err error) {
 // UserObjectCreate makes a counted object that graphs keep alive, with a destructor.
 //
 // C: hipUserObjectCreate, since HIP 5.3, set graphs-5.3.
-func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount uint32, flags uint32) (objectOut UserObject, err error) {
+func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount uint32, flags UserObjectFlags) (objectOut UserObject, err error) {
 	addr := dl.Load(&l.fns[fnUserObjectCreate])
 	if addr == 0 {
 		out := new(struct {
@@ -9324,7 +9329,7 @@ func (l *Library) UserObjectRetain(object UserObject, count uint32) (err error) 
 // GraphRetainUserObject makes a graph hold references to a user object.
 //
 // C: hipGraphRetainUserObject, since HIP 5.3, set graphs-5.3.
-func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags uint32) (err error) {
+func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags UserObjectRetainFlags) (err error) {
 	addr := dl.Load(&l.fns[fnGraphRetainUserObject])
 	if addr == 0 {
 		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
@@ -9356,7 +9361,7 @@ func (l *Library) GraphReleaseUserObject(graph Graph, object UserObject, count u
 // GraphDebugDotPrint writes a graph to a file in the DOT language.
 //
 // C: hipGraphDebugDotPrint, since HIP 5.3, set graphs-5.3.
-func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags uint32) (err error) {
+func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags GraphDebugDotFlags) (err error) {
 	pathC, err := dl.CString(path)
 	if err != nil {
 		return err
@@ -9543,7 +9548,8 @@ func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, node
 	return err
 }
 
-// GraphExternalSemaphoresSignalNodeGetParams reports which external semaphores a node signals.
+// GraphExternalSemaphoresSignalNodeGetParams reports which external semaphores a node signals; the arrays belong
+// to the node.
 //
 // C: hipGraphExternalSemaphoresSignalNodeGetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (paramsOut ExternalSemaphoreSignalNodeParams, err error) {
@@ -9567,7 +9573,8 @@ func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (p
 	return paramsOut, err
 }
 
-// GraphExternalSemaphoresWaitNodeGetParams reports which external semaphores a node waits for.
+// GraphExternalSemaphoresWaitNodeGetParams reports which external semaphores a node waits for; the arrays belong
+// to the node.
 //
 // C: hipGraphExternalSemaphoresWaitNodeGetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (paramsOut ExternalSemaphoreWaitNodeParams, err error) {
@@ -10300,7 +10307,7 @@ func (l *Library) GLGetDevices(pHipDevices []int32, deviceList GLDeviceList) (pH
 // GraphicsGLRegisterBuffer opens an OpenGL buffer for use by the device.
 //
 // C: hipGraphicsGLRegisterBuffer, since HIP 4.3, set graphics-interop.
-func (l *Library) GraphicsGLRegisterBuffer(buffer GLuint, flags uint32) (resource GraphicsResource, err error) {
+func (l *Library) GraphicsGLRegisterBuffer(buffer GLuint, flags GraphicsRegisterFlags) (resource GraphicsResource, err error) {
 	addr := dl.Load(&l.fns[fnGraphicsGLRegisterBuffer])
 	if addr == 0 {
 		out := new(struct {
@@ -10325,7 +10332,7 @@ func (l *Library) GraphicsGLRegisterBuffer(buffer GLuint, flags uint32) (resourc
 // GraphicsGLRegisterImage opens an OpenGL texture or render buffer for use by the device.
 //
 // C: hipGraphicsGLRegisterImage, since HIP 4.5, set graphics-interop.
-func (l *Library) GraphicsGLRegisterImage(image GLuint, target GLenum, flags uint32) (resource GraphicsResource, err error) {
+func (l *Library) GraphicsGLRegisterImage(image GLuint, target GLenum, flags GraphicsRegisterFlags) (resource GraphicsResource, err error) {
 	addr := dl.Load(&l.fns[fnGraphicsGLRegisterImage])
 	if addr == 0 {
 		out := new(struct {

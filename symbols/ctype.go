@@ -60,7 +60,7 @@ func ParseType(s string) (CType, error) {
 			return t, fmt.Errorf("type %q: cannot read %q", s, rest)
 		}
 	}
-	if rest == "" {
+	if rest == "" || rest == "const" {
 		return t, fmt.Errorf("type %q has no base", s)
 	}
 	t.Base = rest

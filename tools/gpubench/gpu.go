@@ -130,7 +130,7 @@ func (g *gpu) launch(n uint64) (time.Duration, error) {
 
 // address asks the driver for a function of the core, as the loader did.
 func address(l *cuda.Library, name string) (uintptr, error) {
-	p, _, err := l.GetProcAddress(name, 11020, uint64(cuda.GetProcAddressLegacyStream))
+	p, _, err := l.GetProcAddress(name, 11020, cuda.GetProcAddressLegacyStream)
 	if err != nil {
 		return 0, err
 	}
