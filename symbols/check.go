@@ -157,7 +157,7 @@ func (c *checker) types(t *Table) map[string]bool {
 // layout checks that fields lie inside their struct, on their alignment, in order and without overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
-	if s.Size <= 0 || s.Size > maxElements || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
+	if s.Size <= 0 || s.Size > maxStruct || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
 		c.add(record, "size", "%d bytes aligned to %d cannot be", s.Size, s.Align)
 		return
 	}

@@ -19,6 +19,7 @@ const (
 	maxPointers = 8
 	maxDims     = 8
 	maxElements = 1 << 30 // of an array, all dimensions together
+	maxStruct   = 1 << 27 // bytes; as bits they still fit into an int of 32
 )
 
 // ParseType reads a type as a table spells it.

@@ -179,7 +179,7 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 			used[symbol] = true
 		}
 	}
-	for symbol := range declared {
+	for _, symbol := range slices.Sorted(maps.Keys(declared)) {
 		if !used[symbol] {
 			return nil, fmt.Errorf("%s: declared in cuda.h, but cudaTypedefs.h does not know it", symbol)
 		}

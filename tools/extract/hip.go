@@ -77,7 +77,10 @@ func hipTable(releases []fs.FS, library io.ReaderAt, report func(string)) (*symb
 	if library != nil {
 		nodes, err := versionNodes(library)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the library's version nodes: %w", err)
+		}
+		if len(nodes) == 0 {
+			return nil, fmt.Errorf("the library has no symbol with a version node hip_N.N")
 		}
 		for symbol, v := range nodes {
 			if _, ok := since[symbol]; ok {

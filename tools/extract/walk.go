@@ -233,15 +233,20 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 	}
 	w.seen[name] = true
 	s := symbols.Struct{Name: name, Tag: otherTag(t, name), TagOnly: tagOf(t) == name && w.named[name] == "", Union: union, Size: int(t.Size()), Align: t.Align(), Fields: []symbols.Field{}}
-	anonymous := 0
+	anonymous, end := 0, 0
 	for i := range n {
 		f := field(i)
 		out := symbols.Field{Name: f.Name(), Offset: int(f.Offset()), Size: int(f.Type().Size())}
 		if f.IsBitfield() {
 			out.Bits, out.BitOffset = int(f.ValueBits()), f.OffsetBits()
+			if !union && end%out.Size != 0 {
+				return fmt.Errorf("%s.%s: the bit-field may share its unit with what stands before it, which the C front end does not see", name, out.Name)
+			}
 			if out.Name == "" {
 				continue // unnamed padding
 			}
+		} else {
+			end = out.Offset + out.Size
 		}
 		if out.Name == "" {
 			anonymous++

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
+
+// An archive holds headers and what they give. Which of these headers it has says how they are read:
+//
+//	x.h                    as they stand
+//	cuda.h                 as CUDA's, with cudaTypedefs.h
+//	nccl/nccl.h            as NCCL's, with rccl/nccl.h where there is one
+//	hip1/hip/hip_version.h as releases of HIP: hip1, hip2 and so on, newest first
+//
+// The golden parts are want, the records as lines of JSON, notes, what was reported on the way, and error.
+func TestExtraction(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("%d archives, %v", len(archives), err)
+	}
+	for _, name := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := map[string]string{}
+			headers := &txtar.Archive{Comment: a.Comment}
+			files := fstest.MapFS{}
+			for _, f := range a.Files {
+				switch f.Name {
+				case "want", "notes", "error":
+					golden[f.Name] = string(f.Data)
+				default:
+					headers.Files = append(headers.Files, f)
+					files[f.Name] = &fstest.MapFile{Data: f.Data}
+				}
+			}
+			got := map[string]string{}
+			table, err := extractArchive(files, func(s string) { got["notes"] += s + "\n" })
+			if err != nil {
+				got["error"] = err.Error() + "\n"
+			} else {
+				got["want"] = lines(t, table)
+			}
+			if *update {
+				for _, part := range []string{"want", "notes", "error"} {
+					if got[part] != "" {
+						headers.Files = append(headers.Files, txtar.File{Name: part, Data: []byte(got[part])})
+					}
+				}
+				if err := os.WriteFile(name, txtar.Format(headers), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			for _, part := range []string{"want", "notes", "error"} {
+				if got[part] != golden[part] {
+					t.Errorf("%s is\n%s\nwant\n%s", part, got[part], golden[part])
+				}
+			}
+		})
+	}
+}
+
+func extractArchive(files fstest.MapFS, report func(string)) (*symbols.Table, error) {
+	sub := func(dir string) fs.FS {
+		f, err := fs.Sub(files, dir)
+		if err != nil {
+			panic(err) // only for names that are no paths
+		}
+		return f
+	}
+	switch {
+	case files["x.h"] != nil:
+		h, err := parse(source{main: "x.h", files: files, keep: func(f string) bool { return f == "x.h" }})
+		if err != nil {
+			return nil, err
+		}
+		h.table.Functions = ncclFunctions(h)
+		typeConstants(&h.table, h.alias)
+		return &h.table, nil
+	case files["cuda.h"] != nil:
+		return cudaTable(files)
+	case files["nccl/nccl.h"] != nil:
+		if files["rccl/nccl.h"] != nil {
+			return ncclTable(sub("nccl"), sub("rccl"))
+		}
+		return ncclTable(sub("nccl"), nil)
+	case files["hip1/hip/hip_version.h"] != nil:
+		var releases []fs.FS
+		for _, dir := range []string{"hip1", "hip2", "hip3"} {
+			if files[dir+"/hip/hip_version.h"] != nil {
+				releases = append(releases, sub(dir))
+			}
+		}
+		return hipTable(releases, nil, report)
+	}
+	return nil, errors.New("the archive has no header that says how to read it")
+}
+
+// lines writes a table as one line of JSON a record, sums left out.
+func lines(t *testing.T, table *symbols.Table) string {
+	t.Helper()
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	put := func(kind string, v any) {
+		if err := e.Encode(map[string]any{kind: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range table.Headers {
+		h.SHA256 = ""
+		put("header", h)
+	}
+	each(put, "handle", table.Handles)
+	each(put, "scalar", table.Scalars)
+	each(put, "alias", table.Aliases)
+	each(put, "enum", table.Enums)
+	each(put, "struct", table.Structs)
+	each(put, "callback", table.Callbacks)
+	each(put, "constant", table.Constants)
+	each(put, "function", table.Functions)
+	return b.String()
+}
+
+func each[T any](put func(string, any), kind string, records []T) {
+	for _, r := range records {
+		put(kind, r)
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"cuda"}, {"opencl", "-headers", "x"}, {"diff"}, {"diff", "a"}, {"diff", "a", "b", "c"}, {"cuda", "-headers", "x", "y"}, {"-headers", "x"},
+	} {
+		if err := run(args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+			t.Errorf("extract %q: %v, want the usage", args, err)
+		}
+	}
+	if err := run([]string{"cuda", "-color"}, io.Discard, io.Discard); err == nil {
+		t.Error("an unknown flag was taken")
+	}
+}
+
+func TestMissingFilesAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"cuda", "-headers", dir}, "cudaTypedefs.h"},
+		{[]string{"nccl", "-headers", dir}, "nccl.h"},
+		{[]string{"hip", "-headers", dir}, "hip_runtime_api.h"},
+		{[]string{"hip", "-headers", dir, "-library", filepath.Join(dir, "libgone.so")}, "libgone.so"},
+		{[]string{"diff", filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")}, "old.json"},
+	} {
+		err := run(tt.args, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("extract %q: %v, want %s in it", tt.args, err, tt.want)
+		}
+	}
+}
+
+func TestOutputFileHoldsTheTable(t *testing.T) {
+	dir := t.TempDir()
+	a, err := txtar.ParseFile("testdata/nccl.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range a.Files {
+		if f.Name == "nccl/nccl.h" {
+			if err := os.WriteFile(filepath.Join(dir, "nccl.h"), f.Data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var stdout bytes.Buffer
+	if err := run([]string{"nccl", "-headers", dir}, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.json")
+	if err := run([]string{"nccl", "-headers", dir, "-o", out}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil || !bytes.Equal(text, stdout.Bytes()) {
+		t.Errorf("-o and standard output differ (%v)", err)
+	}
+	table, err := symbols.DecodeTable(out, text)
+	if err != nil || table.Library != "nccl" || len(table.Functions) != 2 {
+		t.Errorf("table is %+v, %v", table, err)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/diff/diff.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	want := ""
+	for i, f := range a.Files {
+		if f.Name == "want" {
+			want, a.Files = string(f.Data), a.Files[:i]
+			break
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got bytes.Buffer
+	if err := run([]string{"diff", filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")}, &got, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		a.Files = append(a.Files, txtar.File{Name: "want", Data: got.Bytes()})
+		if err := os.WriteFile("testdata/diff/diff.txtar", txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got.String() != want {
+		t.Errorf("diff prints\n%s\nwant\n%s", &got, want)
+	}
+}
+
+func TestDiffPassesWriteErrorsOn(t *testing.T) {
+	if err := diff(brokenWriter{}, &symbols.Table{}, &symbols.Table{}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("diff to a closed pipe: %v", err)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
+	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)))
+	if _, ok := errors.AsType[*elf.FormatError](err); !ok {
+		t.Errorf("a script gives %v, want a format error", err)
+	}
+}
+
+// The embedded tables are what the headers give. Where the headers are is told by the environment.
+func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
+	tests := []struct {
+		library string
+		vars    []string // the first is required by all
+		args    func(v []string) []string
+	}{
+		{"cuda", []string{"PUREGPU_CUDA_HEADERS"}, func(v []string) []string { return []string{"cuda", "-headers", v[0]} }},
+		{"nccl", []string{"PUREGPU_NCCL_HEADERS", "PUREGPU_RCCL_HEADERS"}, func(v []string) []string {
+			return []string{"nccl", "-headers", v[0], "-rccl", v[1]}
+		}},
+		{"hip", []string{"PUREGPU_HIP_HEADERS", "PUREGPU_HIP_LIBRARY_FILE"}, func(v []string) []string {
+			return []string{"hip", "-headers", v[0], "-library", v[1]}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.library, func(t *testing.T) {
+			values := make([]string, len(tt.vars))
+			for i, name := range tt.vars {
+				if values[i] = os.Getenv(name); values[i] == "" {
+					t.Skipf("%s is not set: no headers to compare the table with", name)
+				}
+			}
+			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", "tables", tt.library+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if err := run(tt.args(values), &got, io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("the headers give another table; extract it anew, and read the difference with extract diff")
+			}
+		})
+	}
+}
+
+func FuzzComment(f *testing.F) {
+	f.Add("/** \\param out - Returned handle */")
+	f.Add("/*! @param[in,out] n the count (in bytes)\n */\n")
+	f.Add("/** one */ /** \\deprecated")
+	f.Add("/**/")
+	f.Add("/*!*/ int a; /* \\param x */")
+	f.Add("/**\n * \\param\n * \\param [] x\n */")
+	f.Fuzz(func(t *testing.T, sep string) {
+		c := parseComment(sep)
+		for name, p := range c.params {
+			if name == "" {
+				t.Errorf("%q: a parameter without a name", sep)
+			}
+			switch p.dir {
+			case "", symbols.In, symbols.Out, symbols.InOut:
+			default:
+				t.Errorf("%q: %s has the direction %q", sep, name, p.dir)
+			}
+			if p.unit != "" && p.unit != "bytes" {
+				t.Errorf("%q: %s has the unit %q", sep, name, p.unit)
+			}
+		}
+		params := []symbols.Param{{Name: "x", Type: "int *"}, {Name: "n", Type: "size_t"}}
+		applyFacts(params, c)
+	})
+}

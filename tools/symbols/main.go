@@ -1,0 +1,98 @@
+// Command symbols prints what is known of a name in the C API of a GPU library.
+//
+//	symbols [-lib cuda|hip|nccl] [-json] NAME...
+//	symbols [-lib cuda|hip|nccl] [-json] -sets
+//
+// NAME is a C name: a function by its API name or exported symbol, a type by its name or tag, an enumerator, or a
+// constant. Of a function every ABI is printed, with its Go method. With -sets it lists the symbol sets of a library and
+// how many functions each has. The exit status is 1 if a name is not known.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "symbols:", err)
+		}
+		if errors.Is(err, errUsage) || errors.Is(err, flag.ErrHelp) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: symbols [-lib LIBRARY] [-json] NAME..., or symbols [-lib LIBRARY] [-json] -sets")
+
+func run(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("symbols", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	lib := flags.String("lib", "", "look in this `library` only: "+strings.Join(symbols.Names(), ", "))
+	sets := flags.Bool("sets", false, "list the symbol sets")
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *sets != (flags.NArg() == 0) {
+		return errUsage
+	}
+	names := symbols.Names()
+	if *lib != "" {
+		names = []string{*lib}
+	}
+	b := &browser{goName: gen.GoName}
+	for _, name := range names {
+		l, err := symbols.Load(name)
+		if err != nil {
+			return err
+		}
+		b.libs = append(b.libs, l)
+	}
+	if *sets {
+		return output(stdout, *asJSON, b.sets(), writeSets)
+	}
+	return b.names(stdout, *asJSON, flags.Args())
+}
+
+// names prints what is known of each name; a name that nobody knows is an error, told after the others were printed.
+func (b *browser) names(w io.Writer, asJSON bool, names []string) error {
+	var all []record
+	var unknown []error
+	for _, name := range names {
+		found, err := b.find(name)
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			unknown = append(unknown, b.unknown(name))
+		}
+		all = append(all, found...)
+	}
+	if len(all) > 0 {
+		if err := output(w, asJSON, all, writeRecords); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unknown...)
+}
+
+func output[T any](w io.Writer, asJSON bool, v T, write func(io.Writer, T) error) error {
+	if !asJSON {
+		return write(w, v)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
