@@ -81,7 +81,27 @@ func (g *gpu) cases(c *loop) ([]pairing, error) {
 	}
 	return []pairing{
 		{
-			name: "cuLaunchKernel", goal: 1.02, n: 500, settle: g.settle,
+			name: "a C function", n: 20000, settle: g.settle,
+			c: func(n uint64) (time.Duration, error) { return c.two(c.Addr(loopNothing), 0, 0, n) },
+			g: func(n uint64) (time.Duration, error) {
+				start := time.Now()
+				for range n {
+					if err := c.nothing(0, 0); err != nil {
+						return 0, err
+					}
+				}
+				return time.Since(start), nil
+			},
+		},
+		{ // all fit into the device's queue: what the host alone spends on a launch
+			name: "cuLaunchKernel, burst", n: 500, settle: g.settle,
+			c: func(n uint64) (time.Duration, error) {
+				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
+			},
+			g: g.launch,
+		},
+		{ // as many as a program makes in a row
+			name: "cuLaunchKernel", goal: 1.02, n: 20000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
 			},
