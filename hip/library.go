@@ -22,8 +22,8 @@ type Options = dl.Options
 
 // Open loads the HIP runtime's library and resolves its functions. It tries opt.Path, else the file that
 // PUREGPU_HIP_LIBRARY names, else libamdhip64 by its versioned names, newest first, by the system's own rules and in the
-// folders of ROCm. An absent device is no error of Open's: [Library.Init] and [Library.GetDeviceCount] return
-// [ErrorNoDevice].
+// folders of ROCm. An absent device is no error of Open's: [Library.GetDeviceCount] returns [ErrorNoDevice], and so does
+// [Library.Init], but for older releases, which call the device invalid ([ErrorInvalidDevice]).
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

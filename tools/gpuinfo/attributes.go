@@ -9,15 +9,13 @@ import (
 type kind int
 
 const (
-	count  kind = iota
-	bytes       // JSON has bytes too
-	kibi        // bytes, printed in KiB
+	number kind = iota
+	size        // printed in KiB
 	clock       // kHz
 	answer      // 1 for yes, 0 for no
 )
 
-// An attribute is a property of a device. Zero stands for an attribute that the library does not have: it is warp size,
-// or ECC in HIP, for no library that knows it under that number.
+// An attribute is a property of a device, under the number that each library has for it.
 type attribute struct {
 	name  string // in JSON
 	label string // in print
@@ -28,28 +26,28 @@ type attribute struct {
 
 // attributes are printed in this order.
 var attributes = []attribute{
-	{"multiprocessors", "multiprocessors", count, cuda.DeviceAttributeMultiprocessorCount, hip.DeviceAttributeMultiprocessorCount},
-	{"warpSize", "warp size", count, cuda.DeviceAttributeWarpSize, hip.DeviceAttributeWarpSize},
-	{"maxThreadsPerBlock", "threads per block, most", count, cuda.DeviceAttributeMaxThreadsPerBlock, hip.DeviceAttributeMaxThreadsPerBlock},
-	{"maxThreadsPerMultiprocessor", "threads per multiprocessor, most", count, cuda.DeviceAttributeMaxThreadsPerMultiprocessor, hip.DeviceAttributeMaxThreadsPerMultiProcessor},
-	{"maxBlockDimX", "block size x, most", count, cuda.DeviceAttributeMaxBlockDimX, hip.DeviceAttributeMaxBlockDimX},
-	{"maxBlockDimY", "block size y, most", count, cuda.DeviceAttributeMaxBlockDimY, hip.DeviceAttributeMaxBlockDimY},
-	{"maxBlockDimZ", "block size z, most", count, cuda.DeviceAttributeMaxBlockDimZ, hip.DeviceAttributeMaxBlockDimZ},
-	{"maxGridDimX", "grid size x, most", count, cuda.DeviceAttributeMaxGridDimX, hip.DeviceAttributeMaxGridDimX},
-	{"maxGridDimY", "grid size y, most", count, cuda.DeviceAttributeMaxGridDimY, hip.DeviceAttributeMaxGridDimY},
-	{"maxGridDimZ", "grid size z, most", count, cuda.DeviceAttributeMaxGridDimZ, hip.DeviceAttributeMaxGridDimZ},
-	{"registersPerBlock", "registers per block", count, cuda.DeviceAttributeMaxRegistersPerBlock, hip.DeviceAttributeMaxRegistersPerBlock},
-	{"sharedMemoryPerBlock", "shared memory per block", kibi, cuda.DeviceAttributeMaxSharedMemoryPerBlock, hip.DeviceAttributeMaxSharedMemoryPerBlock},
-	{"sharedMemoryPerBlockOptin", "shared memory per block, on request", kibi, cuda.DeviceAttributeMaxSharedMemoryPerBlockOptin, hip.DeviceAttributeSharedMemPerBlockOptin},
-	{"sharedMemoryPerMultiprocessor", "shared memory per multiprocessor", kibi, cuda.DeviceAttributeMaxSharedMemoryPerMultiprocessor, hip.DeviceAttributeMaxSharedMemoryPerMultiprocessor},
-	{"l2Cache", "L2 cache", kibi, cuda.DeviceAttributeL2CacheSize, hip.DeviceAttributeL2CacheSize},
+	{"multiprocessors", "multiprocessors", number, cuda.DeviceAttributeMultiprocessorCount, hip.DeviceAttributeMultiprocessorCount},
+	{"warpSize", "warp size", number, cuda.DeviceAttributeWarpSize, hip.DeviceAttributeWarpSize},
+	{"maxThreadsPerBlock", "threads per block, most", number, cuda.DeviceAttributeMaxThreadsPerBlock, hip.DeviceAttributeMaxThreadsPerBlock},
+	{"maxThreadsPerMultiprocessor", "threads per multiprocessor, most", number, cuda.DeviceAttributeMaxThreadsPerMultiprocessor, hip.DeviceAttributeMaxThreadsPerMultiProcessor},
+	{"maxBlockDimX", "block size x, most", number, cuda.DeviceAttributeMaxBlockDimX, hip.DeviceAttributeMaxBlockDimX},
+	{"maxBlockDimY", "block size y, most", number, cuda.DeviceAttributeMaxBlockDimY, hip.DeviceAttributeMaxBlockDimY},
+	{"maxBlockDimZ", "block size z, most", number, cuda.DeviceAttributeMaxBlockDimZ, hip.DeviceAttributeMaxBlockDimZ},
+	{"maxGridDimX", "grid size x, most", number, cuda.DeviceAttributeMaxGridDimX, hip.DeviceAttributeMaxGridDimX},
+	{"maxGridDimY", "grid size y, most", number, cuda.DeviceAttributeMaxGridDimY, hip.DeviceAttributeMaxGridDimY},
+	{"maxGridDimZ", "grid size z, most", number, cuda.DeviceAttributeMaxGridDimZ, hip.DeviceAttributeMaxGridDimZ},
+	{"registersPerBlock", "registers per block", number, cuda.DeviceAttributeMaxRegistersPerBlock, hip.DeviceAttributeMaxRegistersPerBlock},
+	{"sharedMemoryPerBlock", "shared memory per block", size, cuda.DeviceAttributeMaxSharedMemoryPerBlock, hip.DeviceAttributeMaxSharedMemoryPerBlock},
+	{"sharedMemoryPerBlockOptin", "shared memory per block, on request", size, cuda.DeviceAttributeMaxSharedMemoryPerBlockOptin, hip.DeviceAttributeSharedMemPerBlockOptin},
+	{"sharedMemoryPerMultiprocessor", "shared memory per multiprocessor", size, cuda.DeviceAttributeMaxSharedMemoryPerMultiprocessor, hip.DeviceAttributeMaxSharedMemoryPerMultiprocessor},
+	{"l2Cache", "L2 cache", size, cuda.DeviceAttributeL2CacheSize, hip.DeviceAttributeL2CacheSize},
 	{"clock", "clock", clock, cuda.DeviceAttributeClockRate, hip.DeviceAttributeClockRate},
 	{"memoryClock", "memory clock", clock, cuda.DeviceAttributeMemoryClockRate, hip.DeviceAttributeMemoryClockRate},
-	{"memoryBusWidth", "memory bus width, bits", count, cuda.DeviceAttributeGlobalMemoryBusWidth, hip.DeviceAttributeMemoryBusWidth},
-	{"asyncEngines", "copy engines", count, cuda.DeviceAttributeAsyncEngineCount, hip.DeviceAttributeAsyncEngineCount},
-	{"computeMode", "compute mode", count, cuda.DeviceAttributeComputeMode, hip.DeviceAttributeComputeMode},
+	{"memoryBusWidth", "memory bus width, bits", number, cuda.DeviceAttributeGlobalMemoryBusWidth, hip.DeviceAttributeMemoryBusWidth},
+	{"asyncEngines", "copy engines", number, cuda.DeviceAttributeAsyncEngineCount, hip.DeviceAttributeAsyncEngineCount},
+	{"computeMode", "compute mode", number, cuda.DeviceAttributeComputeMode, hip.DeviceAttributeComputeMode},
 	{"integrated", "shares the host's memory", answer, cuda.DeviceAttributeIntegrated, hip.DeviceAttributeIntegrated},
-	{"ecc", "error correction on", answer, cuda.DeviceAttributeECCEnabled, none},
+	{"ecc", "error correction on", answer, cuda.DeviceAttributeECCEnabled, hip.DeviceAttributeEccEnabled},
 	{"concurrentKernels", "concurrent kernels", answer, cuda.DeviceAttributeConcurrentKernels, hip.DeviceAttributeConcurrentKernels},
 	{"streamPriorities", "stream priorities", answer, cuda.DeviceAttributeStreamPrioritiesSupported, hip.DeviceAttributeStreamPrioritiesSupported},
 	{"unifiedAddressing", "one address space with the host", answer, cuda.DeviceAttributeUnifiedAddressing, hip.DeviceAttributeUnifiedAddressing},
@@ -68,8 +66,8 @@ var attributes = []attribute{
 	{"fabricHandles", "memory handles across nodes", answer, cuda.DeviceAttributeHandleTypeFabricSupported, none},
 	{"multicast", "multicast", answer, cuda.DeviceAttributeMulticastSupported, none},
 	{"mps", "under MPS", answer, cuda.DeviceAttributeMPSEnabled, none},
-	{"hostNUMANode", "host NUMA node", count, cuda.DeviceAttributeHostNUMAID, none},
+	{"hostNUMANode", "host NUMA node", number, cuda.DeviceAttributeHostNUMAID, none},
 }
 
 // none stands for an attribute that HIP does not have.
-const none hip.DeviceAttribute = -1 & 0x7fffffff
+const none = ^hip.DeviceAttribute(0)

@@ -41,6 +41,7 @@ type Library struct {
 type Attempt struct {
 	Path   string `json:"path"`
 	Source string `json:"source"`
+	Found  bool   `json:"found"` // the file is there, and was refused
 	Error  string `json:"error"`
 }
 

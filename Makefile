@@ -1,0 +1,105 @@
+# Targets for people and for CI. `make` alone lists them. Needs Go and, where a target says so, gcc.
+
+GO      ?= go
+BUILD   := build
+CROSS   := aarch64-linux-gnu-gcc
+QEMU    := qemu-aarch64 -L /usr/aarch64-linux-gnu
+SUDO    := $(shell test "$$(id -u)" = 0 || echo sudo)
+APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
+
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
+TAGS      := puregpu_syscalln nogpu
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
+	@$(GO) run ./tools/gpuinfo
+	@$(GO) run ./runtime/examples/saxpy
+	@$(GO) run ./runtime/examples/allreduce
+
+.PHONY: test
+test: ## vet and test everything: without cgo, with the race detector (needs gcc), and under each build tag
+	$(GO) vet ./...
+	cd testdata/callbench && $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) test ./...
+	CGO_ENABLED=1 $(GO) test -race ./...
+	@set -e; for tag in $(TAGS); do \
+		set -x; \
+		CGO_ENABLED=0 $(GO) vet -tags $$tag ./...; \
+		CGO_ENABLED=0 $(GO) test -tags $$tag ./...; \
+		{ set +x; } 2>/dev/null; \
+	done
+
+.PHONY: test-abi
+test-abi: setup-abi ## prove every function's ABI against a C library, here and for arm64 under qemu
+	CGO_ENABLED=0 $(GO) test -count=1 -run Echo -v ./gen
+	CGO_ENABLED=0 $(GO) test -count=1 ./runtime/dl
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/abi-arm64.test ./gen
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
+	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v
+	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
+
+.PHONY: setup-abi
+setup-abi: ## install what test-abi needs: qemu and a cross compiler
+	@if ! command -v qemu-aarch64 >/dev/null || ! command -v $(CROSS) >/dev/null || ! test -e /usr/aarch64-linux-gnu/lib/libc.so.6; then \
+		$(APT_GET) update && $(APT_GET) install -y --no-install-recommends qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross; \
+	fi
+
+.PHONY: bench-call
+bench-call: ## compare C calls with cgo's (needs gcc)
+	cd testdata/callbench && $(GO) run .
+
+.PHONY: build-matrix
+build-matrix: ## build and vet for every platform and tag; check that nogpu makes static programs
+	@set -e; for platform in $(PLATFORMS); do \
+		echo "build and vet for $$platform"; \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		$(GO) build ./...; \
+		$(GO) vet ./...; \
+	done
+	@set -e; export CGO_ENABLED=0 GOOS=linux; for arch in amd64 arm64; do for tag in $(TAGS); do \
+		echo "build and vet for linux/$$arch with -tags $$tag"; \
+		GOARCH=$$arch $(GO) build -tags $$tag ./...; \
+		GOARCH=$$arch $(GO) vet -tags $$tag ./...; \
+	done; done
+	CGO_ENABLED=0 GOOS=linux $(GO) build -tags nogpu -o $(BUILD)/gpuinfo-nogpu ./tools/gpuinfo
+	@if readelf -lW $(BUILD)/gpuinfo-nogpu | grep -E '^ *(INTERP|DYNAMIC) '; then \
+		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu nothing may be linked in that loads libraries" >&2; exit 1; \
+	fi
+	@echo "$(BUILD)/gpuinfo-nogpu is static"
+
+.PHONY: real-hip
+real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD GPU to be opened
+	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
+
+.PHONY: generate
+generate: ## write the bindings anew from the symbol tables
+	$(GO) generate ./...
+
+.PHONY: check-generated
+check-generated: ## fail if generate changes a file
+	GO="$(GO)" tools/bundle/drift.sh
+
+.PHONY: fmt
+fmt: ## format the Go files
+	$(GO) fmt ./...
+
+.PHONY: size
+size: ## compare a program that is linked with the bindings with one that is not: bytes and start-up time
+	$(GO) run ./tools/size
+
+.PHONY: gpu-bundle
+gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine with a GPU and no Go: build/gpu/run.sh
+	GO="$(GO)" tools/bundle/gpu.sh $(BUILD)/gpu
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

@@ -1,0 +1,15 @@
+package cuda
+
+import "unsafe"
+
+// tensorMapAlign is the alignment that CUDA 13 asks of a tensor map; CUDA 12 asked 64.
+const tensorMapAlign = 128
+
+// NewTensorMap returns a tensor map whose address is a multiple of 128 bytes, as the functions that encode one demand. A
+// TensorMap from new or in a Go variable lies on 8 bytes. Copies of it do not keep the alignment.
+func NewTensorMap() *TensorMap {
+	const size = unsafe.Sizeof(TensorMap{})
+	b := make([]byte, size+tensorMapAlign-1)
+	skip := -uintptr(unsafe.Pointer(&b[0])) % tensorMapAlign
+	return (*TensorMap)(unsafe.Pointer(&b[skip]))
+}

@@ -1,0 +1,147 @@
+// Package apitest holds the exported API of the binding packages against its record.
+package apitest
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"go/types"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/testlib"
+)
+
+var update = flag.Bool("update", false, "add to the record what the API has gained")
+
+// TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
+func TestAPI(t *testing.T) {
+	for dir, pkg := range testlib.Packages(t, "cuda", "nccl", "hip", "runtime/dl") {
+		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")
+		compare(t, file, describe(pkg))
+	}
+}
+
+func compare(t *testing.T, file string, have []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil && !(*update && errors.Is(err, fs.ErrNotExist)) {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if len(text) == 0 {
+		want = nil
+	}
+	if !slices.IsSorted(want) {
+		t.Errorf("%s is not sorted", file)
+	}
+	gone, added := diff(want, have), diff(have, want)
+	if len(gone) > 0 {
+		t.Errorf("%s: the API has lost or changed what programs may use:\n\t%s\nA name that has landed stays with its meaning: bring it back, give what came "+
+			"instead a new name (in the overlay's names, say), or keep the old one as a deprecated alias. "+
+			"If it has to go, delete these lines from the record, and say so in the release notes.", file, shorten(gone))
+	}
+	if len(added) == 0 {
+		return
+	}
+	if !*update {
+		t.Errorf("%s: the API has gained:\n\t%s\nIf these names shall stay, record them: go test ./internal/apitest -update", file, shorten(added))
+		return
+	}
+	all := slices.Concat(want, added)
+	slices.Sort(all)
+	if err := os.WriteFile(file, []byte(strings.Join(all, "\n")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d lines added", file, len(added))
+}
+
+// diff returns the lines of a that b lacks.
+func diff(a, b []string) []string {
+	in := map[string]bool{}
+	for _, s := range b {
+		in[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+}
+
+func shorten(lines []string) string {
+	const most = 40
+	if n := len(lines) - most; n > 0 {
+		lines = append(slices.Clone(lines[:most]), fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(lines, "\n\t")
+}
+
+// describe returns a line for every exported declaration of pkg, sorted. Names of parameters are left out: they are no
+// promise.
+func describe(pkg *types.Package) []string {
+	qualify := func(p *types.Package) string {
+		if p == pkg {
+			return ""
+		}
+		return p.Name()
+	}
+	text := func(t types.Type) string { return types.TypeString(t, qualify) }
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	scope := pkg.Scope()
+	for _, name := range scope.Names() {
+		obj := scope.Lookup(name)
+		if !obj.Exported() {
+			continue
+		}
+		switch obj := obj.(type) {
+		case *types.Const:
+			add("const %s %s = %s", name, text(obj.Type()), obj.Val().ExactString())
+		case *types.Var:
+			add("var %s %s", name, text(obj.Type()))
+		case *types.Func:
+			add("func %s%s", name, strings.TrimPrefix(text(unnamed(obj.Signature())), "func"))
+		case *types.TypeName:
+			if obj.IsAlias() {
+				add("type %s = %s", name, text(types.Unalias(obj.Type())))
+				continue
+			}
+			named := obj.Type().(*types.Named)
+			switch u := named.Underlying().(type) {
+			case *types.Struct:
+				add("type %s struct", name)
+				for i := range u.NumFields() {
+					if f := u.Field(i); f.Exported() {
+						add("type %s struct, %s %s", name, f.Name(), text(f.Type()))
+					}
+				}
+			case *types.Signature:
+				add("type %s %s", name, text(unnamed(u)))
+			default:
+				add("type %s %s", name, text(u))
+			}
+			for m := range named.Methods() {
+				if m.Exported() {
+					recv := text(m.Signature().Recv().Type())
+					add("method (%s) %s%s", recv, m.Name(), strings.TrimPrefix(text(unnamed(m.Signature())), "func"))
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// unnamed returns s without receiver and without the names of parameters and results.
+func unnamed(s *types.Signature) *types.Signature {
+	strip := func(t *types.Tuple) *types.Tuple {
+		var vars []*types.Var
+		for v := range t.Variables() {
+			vars = append(vars, types.NewParam(0, nil, "", v.Type()))
+		}
+		return types.NewTuple(vars...)
+	}
+	return types.NewSignatureType(nil, nil, nil, strip(s.Params()), strip(s.Results()), s.Variadic())
+}

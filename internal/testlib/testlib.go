@@ -1,0 +1,125 @@
+// Package testlib builds the C libraries that tests open in place of real GPU libraries.
+package testlib
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A Fake describes a library that stands for a GPU library.
+type Fake struct {
+	File    string   // name of the library's file
+	Source  string   // C file in testdata/fakes, or "" for none
+	Defines []string // macros for Source, as in -D
+	Symbols []string // functions to export: those that Source does not define do nothing and return 0
+}
+
+// Build compiles f and returns the library's path. It skips the test where there is no C compiler.
+func (f Fake) Build(t testing.TB) string {
+	t.Helper()
+	cc := compiler(t)
+	// A library that was opened stays in the process, and the loader knows it by its name: each gets a directory of its own.
+	dir := t.TempDir()
+	out, stubs := filepath.Join(dir, f.File), filepath.Join(dir, "stubs.c")
+	var b strings.Builder
+	for _, name := range f.Symbols {
+		fmt.Fprintf(&b, "__attribute__((weak)) int %s(void) { return 0; }\n", name)
+	}
+	if err := os.WriteFile(stubs, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", out, stubs}
+	if f.Source != "" {
+		for _, d := range f.Defines {
+			args = append(args, "-D"+d)
+		}
+		args = append(args, filepath.Join(root(t), "testdata", "fakes", f.Source))
+	}
+	if msg, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, msg)
+	}
+	return out
+}
+
+func compiler(t testing.TB) string {
+	t.Helper()
+	cc := os.Getenv("PUREGPU_TEST_CC")
+	if cc == "" {
+		cc = "gcc"
+	}
+	path, err := exec.LookPath(cc)
+	if err != nil {
+		t.Skipf("no C compiler %s, which the fake library needs: install gcc or set PUREGPU_TEST_CC", cc)
+	}
+	return path
+}
+
+// root returns the directory of go.mod. Tests run in their package's directory, compiled ones wherever they are.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Skip("the C sources of the fakes are not here: run the test inside the module")
+		}
+		dir = up
+	}
+}
+
+// ForeignELF writes the head of a shared library that this process cannot load: one of a 32-bit platform, or of another
+// machine.
+func ForeignELF(t testing.TB, file string, class elf.Class) string {
+	t.Helper()
+	machine := elf.EM_RISCV
+	if class == elf.ELFCLASS32 {
+		machine = elf.EM_386
+	}
+	h := elf.Header64{
+		Ident:     [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:      uint16(elf.ET_DYN),
+		Machine:   uint16(machine),
+		Version:   uint32(elf.EV_CURRENT),
+		Ehsize:    64,
+		Phentsize: 56,
+		Shentsize: 64,
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), file)
+	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Deep uses n levels of stack, about a hundred bytes each, so that the goroutine's stack has to grow and move.
+//
+//go:noinline
+func Deep(n int) int {
+	var pad [8]int
+	pad[n%8] = n
+	if n > 0 {
+		pad[(n+1)%8] = Deep(n - 1)
+	}
+	return pad[n%8] + pad[(n+1)%8]
+}
+
+// Shrink lets the stack of the calling goroutine shrink, where it can.
+func Shrink() { runtime.GC() }

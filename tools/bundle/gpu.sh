@@ -1,0 +1,70 @@
+#!/bin/sh
+# Builds programs and tests to be run on a machine that has a GPU and need not have Go, gcc or this source.
+#
+# usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder
+
+set -eu
+dir=$1
+go=${GO:-go}
+limit=50 # MB in all
+
+here=$(dirname "$0")
+rm -rf "$dir"
+mkdir -p "$dir/bin" "$dir/fixtures" "$dir/src"
+out=$(cd "$dir" && pwd)
+
+export CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$($go env GOARCH)}"
+for p in ./tools/gpuinfo ./runtime/examples/saxpy ./runtime/examples/allreduce; do
+	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
+done
+
+# Calls timed against C.
+if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
+	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" ./tools/gpubench
+	gcc -O2 -fPIC -shared -o "$out/bin/libcloop.so" tools/gpubench/testdata/cloop.c
+fi
+
+# A package's tests run in its folder, with its testdata; go.mod marks the root, where the sources of fakes are.
+cp go.mod "$out/src/"
+mkdir -p "$out/src/testdata"
+cp -R testdata/fakes "$out/src/testdata/"
+for p in cuda nccl hip gen runtime/dl; do
+	name=$(basename $p)
+	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
+	if [ -e "$out/bin/$name.test" ]; then
+		mkdir -p "$out/src/$p"
+		if [ -d "$p/testdata" ]; then
+			cp -R "$p/testdata" "$out/src/$p/"
+		fi
+	fi
+done
+
+# The C libraries that tests compile: made here by a compiler that leaves copies, for a machine without one.
+if [ "$GOARCH" = "$($go env GOHOSTARCH)" ] && command -v gcc >/dev/null; then
+	cat >"$out/cc" <<'END'
+#!/bin/sh
+gcc "$@" || exit
+while [ $# -gt 1 ]; do
+	if [ "$1" = -o ]; then cp "$2" "$KEEP/"; fi
+	shift
+done
+END
+	chmod +x "$out/cc"
+	for p in gen runtime/dl; do
+		if [ -x "$out/bin/$(basename $p).test" ]; then
+			(cd $p && KEEP="$out/fixtures" PUREGPU_TEST_CC="$out/cc" "$out/bin/$(basename $p).test" -test.short -test.run 'Echo|CallWords' >/dev/null)
+		fi
+	done
+	rm "$out/cc"
+fi
+
+cp "$here/run.sh" "$out/run.sh"
+chmod +x "$out/run.sh"
+
+size=$(du -sm "$out" | cut -f 1)
+ls "$out/bin"
+echo "$dir: $size MB; run $dir/run.sh on a machine with a GPU"
+if [ "$size" -ge $limit ]; then
+	echo "gpu-bundle: $size MB is more than the $limit that are allowed" >&2
+	exit 1
+fi

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Runs the programs and tests of this bundle on the GPU of this machine. What each prints comes first, a table of them
+# last. The exit status is 1 if one failed. A GPU is required; with -optional what is missing is no failure.
+#
+# usage: run.sh [-optional]
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+require=-require-gpu
+[ "${1:-}" = -optional ] && require=
+limit=300 # seconds each
+
+table=$(mktemp)
+log=$(mktemp)
+trap 'rm -f "$table" "$log"' EXIT
+failed=0
+
+# Without a compiler the tests take the libraries that were compiled beforehand.
+command -v gcc >/dev/null 2>&1 || export PUREGPU_TEST_FIXTURES="$here/fixtures"
+
+# item NAME FOLDER COMMAND... runs a command and adds a line to the table.
+item() {
+	name=$1 folder=$2
+	shift 2
+	echo "== $name"
+	start=$(date +%s)
+	if (cd "$folder" && timeout $limit "$@") >"$log" 2>&1; then
+		result=ok
+		if grep -q ': not run: ' "$log"; then result=missing; fi
+	else
+		result="FAILED ($?)"
+		failed=1
+	fi
+	cat "$log"
+	skipped=$(grep -c '^ *--- SKIP' "$log")
+	passed=$(grep -c '^ *--- PASS' "$log")
+	case $result in
+	missing) note=$(grep ': not run: ' "$log" | head -n 1) ;;
+	*) note=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) ;;
+	esac
+	[ "$passed$skipped" = 00 ] || note="$passed passed, $skipped skipped"
+	printf '%-11s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
+}
+
+item gpuinfo "$here" "$here/bin/gpuinfo"
+item saxpy "$here" "$here/bin/saxpy" $require
+item allreduce "$here" "$here/bin/allreduce" $require
+if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
+	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so"
+fi
+for p in cuda nccl hip gen runtime/dl; do
+	test="$here/bin/$(basename $p).test"
+	[ -x "$test" ] || continue
+	case $p in
+	gen) item $p "$here/src/$p" "$test" -test.v -test.run Echo ;;
+	runtime/dl) item $p "$here/src/$p" "$test" -test.v -test.skip NoGPUStatic ;; # which builds a program from source
+	*) item $p "$here/src/$p" "$test" -test.v ;;
+	esac
+done
+
+echo "== table"
+cat "$table"
+exit $failed

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// cudaDriver is what gpuinfo asks of an open CUDA driver.
+type cudaDriver interface {
+	Init(flags uint32) error
+	DeviceGetCount() (int32, error)
+	DeviceGet(ordinal int32) (cuda.Device, error)
+	DeviceGetName(dev cuda.Device) (string, error)
+	DeviceGetUuid(dev cuda.Device) (cuda.UUID, error)
+	DeviceGetUuidV1(dev cuda.Device) (cuda.UUID, error)
+	DeviceTotalMem(dev cuda.Device) (uint64, error)
+	DeviceGetAttribute(attrib cuda.DeviceAttribute, dev cuda.Device) (int32, error)
+}
+
+// cudaDevices returns what the driver says of each device. What it does not say of one stands in that device's Errors.
+func cudaDevices(lib cudaDriver) ([]Device, error) {
+	if err := lib.Init(0); err != nil {
+		return nil, fmt.Errorf("cuInit: %w", err)
+	}
+	n, err := lib.DeviceGetCount()
+	if err != nil {
+		return nil, fmt.Errorf("cuDeviceGetCount: %w", err)
+	}
+	if n == 0 {
+		return nil, cuda.ErrorNoDevice
+	}
+	devices := make([]Device, n)
+	for i := range devices {
+		d := &devices[i]
+		*d = Device{Package: "cuda", Index: i}
+		dev, err := lib.DeviceGet(int32(i))
+		if d.failed("cuDeviceGet", err) {
+			continue
+		}
+		d.Name, err = lib.DeviceGetName(dev)
+		d.failed("cuDeviceGetName", err)
+		id, err := lib.DeviceGetUuid(dev)
+		if errors.Is(err, dl.ErrSymbol) { // before 11.4, and a part of a device has the whole one's
+			id, err = lib.DeviceGetUuidV1(dev)
+		}
+		if !d.failed("cuDeviceGetUuid", err) {
+			d.UUID = formatUUID(id.Bytes)
+		}
+		d.TotalMemory, err = lib.DeviceTotalMem(dev)
+		d.failed("cuDeviceTotalMem", err)
+		get := func(a cuda.DeviceAttribute) (int64, error) {
+			v, err := lib.DeviceGetAttribute(a, dev)
+			return int64(v), err
+		}
+		d.Attributes = map[string]int64{}
+		for _, a := range attributes {
+			v, err := get(a.cuda)
+			if errors.Is(err, cuda.ErrorInvalidValue) || errors.Is(err, cuda.ErrorNotSupported) {
+				continue // newer than the driver
+			}
+			if !d.failed("cuDeviceGetAttribute("+a.cuda.String()+")", err) {
+				d.Attributes[a.name] = v
+			}
+		}
+		d.PCIAddress = pciAddress(get, cuda.DeviceAttributePCIDomainID, cuda.DeviceAttributePCIBusID, cuda.DeviceAttributePCIDeviceID)
+		d.ComputeCapability = capability(get, cuda.DeviceAttributeComputeCapabilityMajor, cuda.DeviceAttributeComputeCapabilityMinor)
+	}
+	return devices, nil
+}
+
+// hipRuntime is what gpuinfo asks of an open HIP runtime.
+type hipRuntime interface {
+	GetDeviceCount() (int32, error)
+	DeviceGet(ordinal int32) (hip.Device, error)
+	DeviceGetName(device hip.Device) (string, error)
+	DeviceGetUuid(device hip.Device) (hip.UUID, error)
+	DeviceTotalMem(device hip.Device) (uint64, error)
+	DeviceGetAttribute(attr hip.DeviceAttribute, deviceId int32) (int32, error)
+}
+
+// hipDevices does the same for HIP, which starts by itself: hipInit of 5.2 has no clear answer where there is no device.
+func hipDevices(lib hipRuntime) ([]Device, error) {
+	n, err := lib.GetDeviceCount()
+	if err != nil {
+		return nil, fmt.Errorf("hipGetDeviceCount: %w", err)
+	}
+	if n == 0 {
+		return nil, hip.ErrorNoDevice
+	}
+	devices := make([]Device, n)
+	for i := range devices {
+		d := &devices[i]
+		*d = Device{Package: "hip", Index: i}
+		dev, err := lib.DeviceGet(int32(i))
+		if d.failed("hipDeviceGet", err) {
+			continue
+		}
+		d.Name, err = lib.DeviceGetName(dev)
+		d.failed("hipDeviceGetName", err)
+		if id, err := lib.DeviceGetUuid(dev); !errors.Is(err, dl.ErrSymbol) && !d.failed("hipDeviceGetUuid", err) {
+			d.UUID = formatUUID(id.Bytes)
+		}
+		d.TotalMemory, err = lib.DeviceTotalMem(dev)
+		d.failed("hipDeviceTotalMem", err)
+		get := func(a hip.DeviceAttribute) (int64, error) {
+			v, err := lib.DeviceGetAttribute(a, int32(i))
+			return int64(v), err
+		}
+		d.Attributes = map[string]int64{}
+		for _, a := range attributes {
+			if a.hip == none {
+				continue
+			}
+			v, err := get(a.hip)
+			if errors.Is(err, hip.ErrorInvalidValue) || errors.Is(err, hip.ErrorNotSupported) {
+				continue
+			}
+			if !d.failed("hipDeviceGetAttribute("+a.hip.String()+")", err) {
+				d.Attributes[a.name] = v
+			}
+		}
+		d.PCIAddress = pciAddress(get, hip.DeviceAttributePciDomainID, hip.DeviceAttributePciBusId, hip.DeviceAttributePciDeviceId)
+		d.ComputeCapability = capability(get, hip.DeviceAttributeComputeCapabilityMajor, hip.DeviceAttributeComputeCapabilityMinor)
+	}
+	return devices, nil
+}
+
+// failed notes err, if there is one.
+func (d *Device) failed(what string, err error) bool {
+	if err != nil {
+		d.Errors = append(d.Errors, fmt.Sprintf("%s: %v", what, err))
+	}
+	return err != nil
+}
+
+func pciAddress[A any](get func(A) (int64, error), domain, bus, device A) string {
+	var v [3]int64
+	for i, a := range []A{domain, bus, device} {
+		var err error
+		if v[i], err = get(a); err != nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.0", v[0], v[1], v[2])
+}
+
+func capability[A any](get func(A) (int64, error), major, minor A) string {
+	x, err := get(major)
+	if err != nil {
+		return ""
+	}
+	y, err := get(minor)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", x, y)
+}
+
+// formatUUID writes an identity as nvidia-smi does; HIP's are text already.
+func formatUUID(id [16]byte) string {
+	if !slices.ContainsFunc(id[:], func(c byte) bool { return c <= ' ' || c > '~' }) {
+		return "GPU-" + string(id[:])
+	}
+	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}

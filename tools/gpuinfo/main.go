@@ -1,0 +1,93 @@
+// Command gpuinfo prints which GPU libraries and devices puregpu finds on this machine.
+//
+//	gpuinfo [-json | -explain]
+//
+// Of each library it says which file was loaded and why that one, its version, and which sets of functions are present,
+// partial or missing, each with the release that brought it; of each device its name and what it can do. -json prints a
+// Report instead, whose fields are described in report.go; -explain prints, for a bug report, every file that was tried
+// and every function that is missing, and may be combined with -json.
+//
+// A machine without a GPU is no error. The exit status is 1 if a library or device is there and cannot be used, and 2 if
+// the command line is wrong.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes)) }
+
+// run is the program: it returns the exit status.
+func run(args []string, stdout, stderr io.Writer, probes []probe) int {
+	flags := flag.NewFlagSet("gpuinfo", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	asJSON := flags.Bool("json", false, "print JSON")
+	explain := flags.Bool("explain", false, "print what a bug report needs: every file tried, every function missing")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "gpuinfo: takes no arguments, got %q\n", flags.Args())
+		return 2
+	}
+
+	report := Report{
+		Schema:    schema,
+		Program:   Program{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, FastCalls: dl.Fast},
+		Libraries: []Library{},
+		Devices:   []Device{},
+	}
+	status := 0
+	for i := range probes {
+		p := &probes[i]
+		lib, devices, err := p.look(*explain)
+		report.Libraries = append(report.Libraries, lib)
+		report.Devices = append(report.Devices, devices...)
+		if err != nil && !p.absence(err) {
+			status = 1
+		}
+		switch {
+		case *asJSON:
+			continue
+		case *explain:
+			fmt.Fprint(stdout, lib.Explain)
+			if lib.Found && err != nil {
+				fmt.Fprintf(stdout, "devices: %v\n", err)
+			}
+			fmt.Fprintln(stdout)
+			continue
+		case lib.Found:
+			lib.print(stdout)
+		}
+		if err != nil {
+			fmt.Fprintln(stdout, p.sentence(&lib, err))
+		}
+		for i := range devices {
+			devices[i].print(stdout)
+		}
+	}
+	for _, d := range report.Devices {
+		if d.Errors != nil {
+			status = 1
+		}
+	}
+	if *asJSON {
+		out, err := json.MarshalIndent(report, "", "\t")
+		if err != nil {
+			fmt.Fprintln(stderr, "gpuinfo: write JSON:", err)
+			return 1
+		}
+		fmt.Fprintf(stdout, "%s\n", out)
+	}
+	return status
+}

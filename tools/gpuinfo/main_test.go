@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// fakeLibrary is an open library without C.
+type fakeLibrary struct {
+	path    string
+	version dl.Version
+	sets    []dl.SetStatus
+	missing []dl.MissingSymbol
+}
+
+func (l *fakeLibrary) Path() string                { return l.path }
+func (l *fakeLibrary) Version() dl.Version         { return l.version }
+func (l *fakeLibrary) Sets() []dl.SetStatus        { return l.sets }
+func (l *fakeLibrary) Missing() []dl.MissingSymbol { return l.missing }
+func (l *fakeLibrary) Explain() string             { return "library: fake\n" }
+
+// machine is what the golden files describe: a driver with two devices, an NCCL that is too old, no HIP, no RCCL.
+func machine() []probe {
+	fake := &fakeLibrary{
+		path: "/usr/lib/libcuda.so.580.1", version: 12040,
+		sets: []dl.SetStatus{
+			{Name: "core", Since: 11020, Have: 60, Total: 60},
+			{Name: "graphs", Since: 11040, Have: 7, Total: 8},
+			{Name: "logs", Since: 12090, Have: 0, Total: 1},
+		},
+		missing: []dl.MissingSymbol{
+			{Name: "cuGraphFake", Set: "graphs", Since: 12050, Why: "the driver does not know it"},
+			{Name: "cuLogsFake", Set: "logs", Since: 12090, Why: "the driver does not know it"},
+		},
+	}
+	return []probe{
+		{
+			name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice},
+			open: func(opt dl.Options) (opened, error) {
+				tell(opt, "/fake/libcuda.so", "environment variable PUREGPU_CUDA_LIBRARY", dl.ErrStub)
+				tell(opt, "libcuda.so.2", "system loader", dl.ErrNotFound)
+				tell(opt, "libcuda.so.1", "system loader", nil)
+				return fake, nil
+			},
+			devices: func(opened) ([]Device, error) { return cudaDevices(&fakeDriver{count: 2}) },
+		},
+		{
+			name: "NCCL", pkg: "nccl", format: nccl.FormatVersion,
+			open: func(opt dl.Options) (opened, error) {
+				tell(opt, "libnccl.so.2", "system loader", nil)
+				return nil, &dl.TooOldError{Package: "nccl", Name: "NCCL", Path: "/usr/lib/libnccl.so.2", Required: 2, Missing: make([]dl.MissingSymbol, 2)}
+			},
+		},
+		absent("HIP runtime", "hip"),
+		absent("RCCL", "nccl"),
+	}
+}
+
+func absent(name, pkg string) probe {
+	return probe{name: name, pkg: pkg, open: func(opt dl.Options) (opened, error) {
+		a := dl.Attempt{Path: "libfake.so", Source: "system loader", Err: dl.ErrNotFound}
+		tell(opt, a.Path, a.Source, a.Err)
+		return nil, &dl.OpenError{Package: pkg, Name: name, Attempts: []dl.Attempt{a}, Hint: "install it"}
+	}}
+}
+
+// tell logs a candidate as dl does.
+func tell(opt dl.Options, path, source string, err error) {
+	opt.Logger.Debug("open library", "path", path, "source", source, "error", err)
+}
+
+func TestGolden(t *testing.T) {
+	for _, test := range []struct{ file, flag string }{{"report.json", "-json"}, {"report.txt", ""}, {"explain.txt", "-explain"}} {
+		t.Run(test.file, func(t *testing.T) {
+			var args []string
+			if test.flag != "" {
+				args = []string{test.flag}
+			}
+			var stdout, stderr bytes.Buffer
+			if code := run(args, &stdout, &stderr, machine()); code != 1 {
+				t.Errorf("exit status %d, want 1 for an NCCL that is too old", code)
+			}
+			if stderr.Len() > 0 {
+				t.Errorf("wrote %q", &stderr)
+			}
+			got := stdout.String()
+			for _, s := range []string{runtime.Version(), runtime.GOOS, runtime.GOARCH} { // in this order: the fast-calls line differs, too
+				got = strings.Replace(got, `": "`+s+`"`, `": "*"`, 1)
+			}
+			got = strings.Replace(got, `"fastCalls": false`, `"fastCalls": true`, 1)
+			file := filepath.Join("testdata", test.file)
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got\n%s\nwant\n%s\nIf the change is meant, run go test with -update; schema grows when a field of the JSON changes or goes.", got, want)
+			}
+		})
+	}
+}
+
+// TestJSON reads the report back: nothing is in it that a Report does not describe.
+func TestJSON(t *testing.T) {
+	var stdout bytes.Buffer
+	run([]string{"-json", "-explain"}, &stdout, io.Discard, machine())
+	d := json.NewDecoder(&stdout)
+	d.DisallowUnknownFields()
+	var r Report
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Schema != schema || len(r.Libraries) != 4 || len(r.Devices) != 2 || r.Libraries[0].Explain != "library: fake\n" {
+		t.Errorf("read back %+v", r)
+	}
+}
+
+// TestNothingInstalled runs on the real probes, none of which finds its library.
+func TestNothingInstalled(t *testing.T) {
+	for _, pkg := range []string{"CUDA", "NCCL", "HIP", "RCCL"} {
+		t.Setenv("PUREGPU_"+pkg+"_LIBRARY", filepath.Join(t.TempDir(), "absent.so"))
+	}
+	for _, args := range [][]string{nil, {"-explain"}, {"-json"}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(args, &stdout, &stderr, probes); code != 0 || stderr.Len() > 0 {
+			t.Errorf("%q: exit status %d, %q", args, code, &stderr)
+		}
+		got := stdout.String()
+		switch {
+		case args != nil && args[0] == "-json":
+			var r Report
+			if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Libraries) != len(probes) || r.Devices == nil {
+				t.Errorf("-json: %s", got)
+			}
+			for _, lib := range r.Libraries {
+				if lib.Found || lib.Error == "" {
+					t.Errorf("%s: found %v, error %q", lib.Name, lib.Found, lib.Error)
+				}
+			}
+		case args == nil:
+			lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+			if len(lines) != len(probes) {
+				t.Fatalf("want a line for each library, got\n%s", got)
+			}
+			for i, p := range probes {
+				if !strings.HasPrefix(lines[i], "No "+p.name+": ") {
+					t.Errorf("got %q", lines[i])
+				}
+			}
+			if !supported(t) {
+				return
+			}
+			if want := "absent.so (environment variable PUREGPU_CUDA_LIBRARY): no such file. Install NVIDIA's driver"; !strings.Contains(lines[0], want) {
+				t.Errorf("got %q, want %q in it", lines[0], want)
+			}
+		}
+	}
+}
+
+// supported reports whether this build can load libraries at all.
+func supported(t *testing.T) bool {
+	_, err := cuda.Open(cuda.Options{Path: filepath.Join(t.TempDir(), "absent.so")})
+	return !errors.Is(err, dl.ErrUnsupported)
+}
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]int{"-h": 0, "-nonsense": 2, "argument": 2} {
+		var stdout bytes.Buffer
+		if code := run([]string{args}, &stdout, io.Discard, nil); code != want || stdout.Len() > 0 {
+			t.Errorf("%s: exit status %d, want %d; %q", args, code, want, &stdout)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// An opened is what gpuinfo asks of a library that it opened.
+type opened interface {
+	Path() string
+	Version() dl.Version
+	Sets() []dl.SetStatus
+	Missing() []dl.MissingSymbol
+	Explain() string
+}
+
+// A probe knows how to open a library and what to ask it.
+type probe struct {
+	name    string // "CUDA driver"
+	pkg     string
+	vendor  string // who makes the devices, "" if the library has none
+	format  func(dl.Version) string
+	open    func(dl.Options) (opened, error)
+	devices func(opened) ([]Device, error) // nil if the library has none
+	absent  []error                        // what devices returns where there are none
+}
+
+// probes are the libraries there are.
+var probes = []probe{
+	{
+		name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice},
+		open:    opener(cuda.Open),
+		devices: func(lib opened) ([]Device, error) { return cudaDevices(lib.(*cuda.Library)) },
+	},
+	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{
+		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
+		open:    opener(hip.Open),
+		devices: func(lib opened) ([]Device, error) { return hipDevices(lib.(*hip.Library)) },
+	},
+	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+}
+
+func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened, error) {
+	return func(opt dl.Options) (opened, error) {
+		lib, err := open(opt)
+		if err != nil {
+			return nil, err // not a nil L
+		}
+		return lib, nil
+	}
+}
+
+// look opens p's library and reports on it and its devices. err is what kept either from being used.
+func (p *probe) look(explain bool) (r Library, devices []Device, err error) {
+	r = Library{Name: p.name, Package: p.pkg}
+	var seen attempts
+	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
+	for _, a := range seen.list {
+		if a.err != nil {
+			r.Attempts = append(r.Attempts, Attempt{Path: a.path, Source: a.source, Found: !errors.Is(a.err, dl.ErrNotFound), Error: a.err.Error()})
+		} else {
+			r.Asked, r.Source = a.path, a.source
+		}
+	}
+	if err != nil {
+		r.Error = err.Error()
+		if explain {
+			r.Explain = fmt.Sprintf("library: %s, not open\nerror: %v\n", p.name, err)
+		}
+		return r, nil, err
+	}
+	r.Found = true
+	r.Path = lib.Path()
+	if v := lib.Version(); v != 0 {
+		r.Version, r.VersionNumber = p.format(v), int(v)
+	}
+	for _, s := range lib.Sets() {
+		r.Sets = append(r.Sets, Set{Name: s.Name, Status: s.String(), Since: p.format(s.Since), Have: s.Have, Total: s.Total})
+	}
+	for _, m := range lib.Missing() {
+		r.Missing = append(r.Missing, Missing{Name: m.Name, Set: m.Set, Since: p.format(m.Since)})
+	}
+	if p.devices != nil {
+		if devices, err = p.devices(lib); err != nil {
+			r.Error = err.Error()
+		}
+	}
+	if explain {
+		r.Explain = lib.Explain()
+	}
+	return r, devices, err
+}
+
+// absence reports whether err says no more than that a library or a device is not there.
+func (p *probe) absence(err error) bool {
+	targets := append([]error{dl.ErrNotFound, dl.ErrUnsupported}, p.absent...)
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+// attempts is a log handler that keeps which files a library was looked for in.
+type attempts struct {
+	list []attempt
+}
+
+type attempt struct {
+	path, source string
+	err          error
+}
+
+func (a *attempts) Enabled(context.Context, slog.Level) bool { return true }
+func (a *attempts) WithAttrs([]slog.Attr) slog.Handler       { return a }
+func (a *attempts) WithGroup(string) slog.Handler            { return a }
+
+func (a *attempts) Handle(_ context.Context, r slog.Record) error {
+	var x attempt
+	r.Attrs(func(at slog.Attr) bool {
+		switch at.Key {
+		case "path":
+			x.path = at.Value.String()
+		case "source":
+			x.source = at.Value.String()
+		case "error":
+			x.err, _ = at.Value.Any().(error)
+		}
+		return true
+	})
+	if x.path != "" {
+		a.list = append(a.list, x)
+	}
+	return nil
+}
