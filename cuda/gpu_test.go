@@ -299,8 +299,7 @@ func TestGPUContexts(t *testing.T) {
 		{"cuCtxCreate", func() (Context, error) { return l.CtxCreateV1(0, dev) }},
 		{"cuCtxCreate_v2", func() (Context, error) { return l.CtxCreateV2(0, dev) }},
 		{"cuCtxCreate_v3", func() (Context, error) { return l.CtxCreateV3(nil, 0, dev) }},
-		{"cuCtxCreate_v4", func() (Context, error) { return l.CtxCreate(nil, 0, dev) }},
-		{"cuCtxCreate_v4 with parameters", func() (Context, error) { return l.CtxCreate(new(CtxCreateParams), 0, dev) }},
+		{"cuCtxCreate_v4", func() (Context, error) { return l.CtxCreate(new(CtxCreateParams), 0, dev) }},
 	} {
 		ctx, err := c.create()
 		if errors.Is(err, dl.ErrSymbol) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/dl"
+
+	table "github.com/puregpu/puregpu/symbols"
 )
 
 // These tests hold the table against a real library, which needs no AMD GPU. They run if PUREGPU_TEST_REAL_HIP is set,
@@ -35,37 +37,34 @@ func openReal(t *testing.T) *Library {
 	return l
 }
 
-// exceptions are functions that a header declares and a library does not export, from some release on. Nothing breaks by it:
-// they are reported as missing, like any other.
-var exceptions = map[string]struct {
-	from   dl.Version
-	reason string
-}{
-	"hipRegisterApiCallback":      {50700000, "replaced by the tracing library's own registration"},
-	"hipRemoveApiCallback":        {50700000, "replaced by the tracing library's own registration"},
-	"hipRegisterActivityCallback": {50700000, "replaced by the tracing library's own registration"},
-	"hipRemoveActivityCallback":   {50700000, "replaced by the tracing library's own registration"},
-
-	"hipExternalMemoryGetMappedMipmappedArray": {60400000, undefined},
-
-	"hipGraphAddExternalSemaphoresSignalNode":           {60100000, undefined},
-	"hipGraphAddExternalSemaphoresWaitNode":             {60100000, undefined},
-	"hipGraphExternalSemaphoresSignalNodeGetParams":     {60100000, undefined},
-	"hipGraphExternalSemaphoresSignalNodeSetParams":     {60100000, undefined},
-	"hipGraphExternalSemaphoresWaitNodeGetParams":       {60100000, undefined},
-	"hipGraphExternalSemaphoresWaitNodeSetParams":       {60100000, undefined},
-	"hipGraphExecExternalSemaphoresSignalNodeSetParams": {60100000, undefined},
-	"hipGraphExecExternalSemaphoresWaitNodeSetParams":   {60100000, undefined},
+// undefined are functions that the headers declare and the libraries for Linux do not export. Nothing breaks by it: they are
+// reported as missing, like any other.
+var undefined = map[string]bool{
+	"hipExternalMemoryGetMappedMipmappedArray":          true,
+	"hipGraphAddExternalSemaphoresSignalNode":           true,
+	"hipGraphAddExternalSemaphoresWaitNode":             true,
+	"hipGraphExternalSemaphoresSignalNodeGetParams":     true,
+	"hipGraphExternalSemaphoresSignalNodeSetParams":     true,
+	"hipGraphExternalSemaphoresWaitNodeGetParams":       true,
+	"hipGraphExternalSemaphoresWaitNodeSetParams":       true,
+	"hipGraphExecExternalSemaphoresSignalNodeSetParams": true,
+	"hipGraphExecExternalSemaphoresWaitNodeSetParams":   true,
 }
 
-const undefined = "declared, but the library for Linux does not export it"
-
-// exception returns why a release need not export a function, or "".
-func exception(name string, release dl.Version) string {
-	if e, ok := exceptions[name]; ok && release >= e.from {
-		return e.reason
+// withdrawn returns the functions that the headers of a release no longer declare; its library may lack them.
+func withdrawn(t *testing.T, release dl.Version) map[string]bool {
+	t.Helper()
+	lib, err := table.Load("hip")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ""
+	names := map[string]bool{}
+	for _, f := range lib.Funcs {
+		if u := f.Until; !u.IsZero() && dl.Version(u.Major*10_000_000+u.Minor*100_000) < release {
+			names[f.Symbol] = true
+		}
+	}
+	return names
 }
 
 // TestRealSymbols looks up the table's functions in the library's file, whether or not this system can load it.
@@ -95,20 +94,19 @@ func TestRealSymbols(t *testing.T) {
 			exported[s.Name] = true
 		}
 	}
-	have, early := 0, 0
+	have, early, gone := 0, 0, withdrawn(t, release)
 	for _, s := range symbols {
-		reason := exception(s.Name, release)
 		switch {
 		case exported[s.Name] && s.Since <= release:
 			have++
-			if reason != "" {
-				t.Errorf("exported after all: %s: %s", s.Name, reason)
+			if undefined[s.Name] {
+				t.Errorf("exported after all: %s", s.Name)
 			}
 		case exported[s.Name]:
 			early++
 			t.Logf("exported early: %s, since %s", s.Name, FormatVersion(s.Since))
-		case s.Since <= release && reason != "":
-			t.Logf("not exported: %s, since %s: %s", s.Name, FormatVersion(s.Since), reason)
+		case s.Since <= release && (undefined[s.Name] || gone[s.Name]):
+			t.Logf("not exported: %s, since %s; withdrawn: %v", s.Name, FormatVersion(s.Since), gone[s.Name])
 		case s.Since <= release:
 			t.Errorf("not exported: %s, since %s", s.Name, FormatVersion(s.Since))
 		}
@@ -139,8 +137,9 @@ func TestRealOpen(t *testing.T) {
 			t.Errorf("Explain lacks %q:\n%s", want, explain)
 		}
 	}
+	gone := withdrawn(t, release)
 	for _, m := range l.Missing() {
-		if m.Since <= release && exception(m.Name, release) == "" {
+		if m.Since <= release && !undefined[m.Name] && !gone[m.Name] {
 			t.Errorf("%s, since %s, is missing: %s", m.Name, FormatVersion(m.Since), m.Why)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -120,6 +119,3 @@ func Deep(n int) int {
 	}
 	return pad[n%8] + pad[(n+1)%8]
 }
-
-// Shrink lets the stack of the calling goroutine shrink, where it can.
-func Shrink() { runtime.GC() }

@@ -36,7 +36,28 @@ int cuInit(unsigned flags) { return flags == 0 ? INIT_RESULT : 1; }
 int cuStreamQuery(uintptr_t stream) { return (int)stream; }
 int cuEventQuery(uintptr_t event) { return (int)event; }
 
+// A program may have a function called in every call that fails, before its outputs are written.
+typedef void logger(void *data, int level, char *message, size_t length);
+static logger *log_function;
+static void *log_data;
+
+#if VERSION >= 12090
+int cuLogsRegisterCallback(logger *fn, void *data, uintptr_t *handle) {
+	log_function = fn;
+	log_data = data;
+	*handle = 1;
+	return 0;
+}
+
+int cuLogsUnregisterCallback(uintptr_t handle) {
+	log_function = NULL;
+	return handle != 1;
+}
+#endif
+
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
+	if (device != 0 && log_function)
+		log_function(log_data, 1, "no such device", 14);
 	*value = attribute * 10;
 	return device;
 }
@@ -48,6 +69,15 @@ int cuDeviceGetHostAtomicCapabilities(unsigned *capabilities, const unsigned *op
 	return device;
 }
 #endif
+
+int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, uintptr_t f, size_t (*shared)(int), size_t size, int limit) {
+	size_t sum = size;
+	for (int n = 32; shared && n <= 1024; n *= 2)
+		sum += shared(n);
+	*grid = (int)sum;
+	*block = limit;
+	return (int)f;
+}
 
 // The first parameter of a launch is a counter; the result is the code that the stream stands for.
 int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
