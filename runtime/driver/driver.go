@@ -1,0 +1,198 @@
+// Package driver is the narrow interface that the runtime needs from a GPU API: devices, streams, events, memory, kernels
+// and copies, and nothing that can be built from these. Package runtime/gpu knows GPUs only through it.
+//
+// The methods are thin: one native call each, no queues, no retries, no state that the caller could not see. What an API
+// cannot do it says in [Caps] rather than in errors on the way.
+//
+// # Threads
+//
+// A method is of one of two kinds. Submitting methods (those of [Stream] work, [Device.Record], [Device.Query],
+// [Device.StreamWait]) may be called from any thread if [Caps.SubmitAnywhere] is set, else only from a thread that is bound
+// to the device. Creating methods always need a bound thread: one on which [Device.Bind] was called last, with the
+// goroutine locked to it. The runtime keeps such a thread for each device.
+//
+// No method may be called after Close.
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// A Driver is a GPU API with its devices. Its methods may be called concurrently.
+type Driver interface {
+	// Name is the name that programs open the driver by: "cuda", "hip", "sim".
+	Name() string
+
+	// Devices describes the devices, in the API's own order. It is not an error if there are none.
+	Devices() ([]Info, error)
+
+	// Open prepares the device with the given index in Devices. It leaves the calling thread's current device as it is.
+	Open(index int) (Device, error)
+}
+
+// Info describes a device. It is read once, and asking costs nothing afterwards.
+type Info struct {
+	Index       int
+	Name        string
+	UUID        [16]byte
+	PCI         string // "0000:3b:00.0", or "" where there is no such address
+	Arch        string // "sm_90", "gfx942", "sim"
+	Memory      uint64 // bytes
+	Processors  int
+	WarpSize    int
+	MaxThreads  int    // in a block
+	MaxBlock    [3]int // threads
+	MaxGrid     [3]int // blocks
+	SharedMem   int    // bytes a block without asking
+	SharedOptIn int    // bytes a block at most, when asked for
+	Integrated  bool   // shares the host's memory
+}
+
+// Caps says what a device's API can do.
+type Caps struct {
+	SubmitAnywhere bool // submitting needs no bound thread
+	RerecordEvents bool // an event may be recorded anew while waits for its last record are pending
+	Managed        bool // memory that both sides use
+	HostRegister   bool // host memory of the program's own can be pinned
+	KernelParams   bool // sizes of a kernel's parameters can be asked for
+}
+
+// Handles of a device's objects. Zero is none.
+type (
+	Stream   uintptr
+	Event    uintptr
+	Module   uintptr
+	Function uintptr
+
+	// Ptr is an address that the device can use.
+	Ptr uint64
+)
+
+// A MemKind is a kind of memory.
+type MemKind int
+
+// The kinds of memory.
+const (
+	DeviceMem  MemKind = iota // the device's own; the host has no address for it
+	HostMem                   // the host's, pinned and visible to all devices of the driver
+	ManagedMem                // one address for both, moved as needed
+)
+
+// Mem is an allocation. Host is nil where the host cannot use it.
+type Mem struct {
+	Kind MemKind
+	Ptr  Ptr
+	Host unsafe.Pointer
+	Size uint64
+}
+
+// A Device is an open device. Close it on a bound thread.
+type Device interface {
+	Info() Info
+	Caps() Caps
+
+	// Bind makes the device current on the calling thread, whatever was current before.
+	Bind() error
+
+	// Close gives the device back. Streams, events, modules and memory must have been destroyed.
+	Close() error
+
+	// NewStream makes a stream that waits for no other. Creating.
+	NewStream() (Stream, error)
+	// DestroyStream destroys a stream that has no work left. Creating.
+	DestroyStream(Stream) error
+
+	// NewEvent makes an event without timing. Creating.
+	NewEvent() (Event, error)
+	// DestroyEvent destroys an event that nothing waits for. Creating.
+	DestroyEvent(Event) error
+
+	// Record puts a mark behind all work of the stream so far. Submitting.
+	Record(Event, Stream) error
+	// Query reports whether the work in front of the event's last record is done; an event that was never recorded is.
+	// An error is the device's, not the event's: see [Error.Lost]. Submitting.
+	Query(Event) (done bool, err error)
+	// StreamWait makes later work of the stream wait for the event's last record, of this device or of another one of the
+	// same driver. Submitting.
+	StreamWait(Stream, Event) error
+
+	// Alloc makes memory; size is not zero. Creating.
+	Alloc(kind MemKind, size uint64) (Mem, error)
+	// Free frees what Alloc made, and may wait for the device. Creating.
+	Free(Mem) error
+	// Register pins host memory for the device; the memory stays the caller's. Creating.
+	Register(p unsafe.Pointer, size uint64) (Ptr, error)
+	// Unregister undoes Register. Creating.
+	Unregister(p unsafe.Pointer) error
+
+	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width. Submitting.
+	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
+	// Copy copies within and between what devices can address. Submitting.
+	Copy(s Stream, dst, src Ptr, n uint64) error
+	// Upload copies from host memory, which must stay and be pinned until the stream has passed it. Submitting.
+	Upload(s Stream, dst Ptr, src unsafe.Pointer, n uint64) error
+	// Download copies to host memory, likewise. Submitting.
+	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
+
+	// Load makes a module of device code, in a form that the API knows. A compiler's log is in the error. Creating.
+	Load(image []byte) (Module, error)
+	// Unload destroys a module. Creating.
+	Unload(Module) error
+	// Function finds a kernel by name. Creating.
+	Function(Module, string) (Function, FuncInfo, error)
+	// Global finds a variable by name. Creating.
+	Global(Module, string) (Ptr, uint64, error)
+	// Launch launches a kernel. It keeps nothing of l. Submitting.
+	Launch(s Stream, l *Launch) error
+}
+
+// FuncInfo describes a kernel.
+type FuncInfo struct {
+	MaxThreads int   // in a block, for this kernel
+	SharedMem  int   // bytes of its own
+	Registers  int   // a thread
+	LocalMem   int   // bytes a thread
+	Params     []int // sizes of its parameters in bytes; nil where Caps.KernelParams is not set
+}
+
+// A Launch is one launch of a kernel.
+type Launch struct {
+	Function  Function
+	Grid      [3]uint32 // blocks
+	Block     [3]uint32 // threads
+	SharedMem uint32    // dynamic, bytes
+	Args      []unsafe.Pointer
+}
+
+// An Error is what a driver's call failed with.
+type Error struct {
+	Driver string
+	Op     string // what was tried: "launch"
+	Err    error  // the API's own error
+	Lost   bool   // the device is lost: nothing on it works any more
+	OOM    bool   // out of memory
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s: %v", e.Driver, e.Op, e.Err)
+	if e.Lost {
+		s += " (the device is lost)"
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes [ErrLost] and [ErrOutOfMemory] match.
+func (e *Error) Is(target error) bool {
+	return target == ErrLost && e.Lost || target == ErrOutOfMemory && e.OOM
+}
+
+// Kinds of failure that are the same in every driver.
+var (
+	ErrLost        = errors.New("device lost")
+	ErrOutOfMemory = errors.New("out of device memory")
+	ErrUnsupported = fmt.Errorf("not supported by this device: %w", errors.ErrUnsupported)
+)

@@ -1,0 +1,192 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Kinds of memory.
+const (
+	DeviceMem  = driver.DeviceMem  // the device's own
+	HostMem    = driver.HostMem    // pinned memory of the host, which all devices of the driver see
+	ManagedMem = driver.ManagedMem // one address for host and devices
+)
+
+// A Buffer is memory. It is freed when it has been closed and no submission uses it any more.
+type Buffer struct {
+	dev    *Device
+	mem    driver.Mem
+	size   uint64
+	refs   atomic.Int64 // one of the caller's, and one a submission
+	closed atomic.Bool
+	own    bool // to be freed by us
+
+	before, after *Buffer // in the device's list
+}
+
+// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
+func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	b := &Buffer{dev: d, size: size, own: size > 0}
+	if size > 0 {
+		err := d.do(func() (err error) {
+			b.mem, err = d.drv.Alloc(kind, size)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
+		}
+	}
+	b.refs.Store(1)
+	d.buffers.add(b)
+	return b, nil
+}
+
+// Import makes a buffer of device memory that somebody else owns and keeps for as long as the buffer is used.
+func (d *Device) Import(ptr driver.Ptr, size uint64) *Buffer {
+	b := &Buffer{dev: d, size: size, mem: driver.Mem{Kind: driver.DeviceMem, Ptr: ptr, Size: size}}
+	b.refs.Store(1)
+	d.buffers.add(b)
+	return b
+}
+
+// Size returns the size in bytes.
+func (b *Buffer) Size() uint64 { return b.size }
+
+// Ptr returns the address on the device, valid until the buffer is freed.
+func (b *Buffer) Ptr() driver.Ptr { return b.mem.Ptr }
+
+// Bytes returns the memory as the host sees it, or nil if it does not. It is valid until the buffer is freed, and what is
+// in it at a time is for semaphores to say.
+func (b *Buffer) Bytes() []byte {
+	if b.mem.Host == nil {
+		return nil
+	}
+	return unsafe.Slice((*byte)(b.mem.Host), b.size)
+}
+
+// All is the whole buffer.
+func (b *Buffer) All() Range { return Range{b, 0, b.size} }
+
+// Range is a part of the buffer.
+func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
+
+// Close lets go of the buffer. Submissions that use it still may. Closing again does nothing.
+func (b *Buffer) Close() error {
+	if b.closed.CompareAndSwap(false, true) {
+		b.release()
+	}
+	return nil
+}
+
+// hold keeps the buffer for a submission.
+func (b *Buffer) hold() error {
+	if b.closed.Load() {
+		return fmt.Errorf("buffer: %w", ErrClosed)
+	}
+	b.refs.Add(1)
+	return nil
+}
+
+func (b *Buffer) release() {
+	if b.refs.Add(-1) > 0 {
+		return
+	}
+	if !b.dev.buffers.remove(b) || !b.own {
+		return // the device has freed it, or it is not ours
+	}
+	b.dev.post(func() { b.dev.drv.Free(b.mem) })
+}
+
+// A Range is a part of a buffer, in bytes.
+type Range struct {
+	Buffer       *Buffer
+	Offset, Size uint64
+}
+
+// check returns the address of a range that a queue can use.
+func (r Range) check(op string, q *Queue) (driver.Ptr, error) {
+	switch {
+	case r.Buffer == nil:
+		return 0, argument(op, "no buffer")
+	case r.Buffer.dev.name != q.dev.name:
+		return 0, argument(op, "the buffer is of driver %s, the queue of %s", r.Buffer.dev.name, q.dev.name)
+	case r.Offset > r.Buffer.size || r.Size > r.Buffer.size-r.Offset:
+		return 0, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, r.Buffer.size, ErrRange)
+	}
+	return r.Buffer.mem.Ptr + driver.Ptr(r.Offset), nil
+}
+
+// bufferStats lists a device's buffers.
+type bufferStats struct {
+	mu    sync.Mutex
+	list  *Buffer
+	n     int
+	bytes uint64
+	peak  uint64
+}
+
+func (s *bufferStats) add(b *Buffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.after = s.list
+	if s.list != nil {
+		s.list.before = b
+	}
+	s.list = b
+	s.n++
+	s.bytes += b.size
+	s.peak = max(s.peak, s.bytes)
+}
+
+// remove reports false if the list has been closed meanwhile.
+func (s *bufferStats) remove(b *Buffer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.before == nil && s.list != b {
+		return false
+	}
+	if b.before != nil {
+		b.before.after = b.after
+	} else {
+		s.list = b.after
+	}
+	if b.after != nil {
+		b.after.before = b.before
+	}
+	b.before, b.after = nil, nil
+	s.n--
+	s.bytes -= b.size
+	return true
+}
+
+func (s *bufferStats) snapshot() (n int, bytes, peak uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n, s.bytes, s.peak
+}
+
+// close frees what is left. It runs on the device's thread.
+func (s *bufferStats) close() error {
+	var errs []error
+	for {
+		s.mu.Lock()
+		b := s.list
+		s.mu.Unlock()
+		if b == nil {
+			return errors.Join(errs...)
+		}
+		if s.remove(b) && b.own {
+			if err := b.dev.drv.Free(b.mem); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+}

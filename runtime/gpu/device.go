@@ -1,0 +1,488 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Options set up a device. The zero value is the usual way.
+type Options struct {
+	// Queues is how many queues the device has, each a stream of its own; 0 means 1.
+	Queues int
+
+	// Events is how many events the pool makes at a time; 0 means 32.
+	Events int
+
+	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all.
+	Spin time.Duration
+
+	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
+	StageSize int
+}
+
+func (o Options) check() (Options, error) {
+	switch {
+	case o.Queues < 0 || o.Queues > 64:
+		return o, argument("open", "%d queues; there can be 1 to 64", o.Queues)
+	case o.Events < 0 || o.Events > 1<<20:
+		return o, argument("open", "an event pool of %d", o.Events)
+	case o.StageSize < 0 || o.StageSize > 1<<30:
+		return o, argument("open", "staging blocks of %d bytes", o.StageSize)
+	}
+	if o.Queues == 0 {
+		o.Queues = 1
+	}
+	if o.Events == 0 {
+		o.Events = 32
+	}
+	if o.Spin == 0 {
+		o.Spin = 50 * time.Microsecond
+	}
+	if o.StageSize == 0 {
+		o.StageSize = 1 << 20
+	}
+	return o, nil
+}
+
+// A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
+type Device struct {
+	drv  driver.Device
+	name string // of the driver: events cross devices of one driver only
+	info driver.Info
+	caps driver.Caps
+	opt  Options
+
+	queues     []*Queue
+	events     eventPool
+	timepoints timepointPool
+	stage      stage
+	buffers    bufferStats
+
+	lost    atomic.Pointer[failure]
+	closing atomic.Bool
+	closed  chan struct{} // the thread has ended
+	closeMu sync.Mutex    // one Close at a time
+	once    bool
+	closeEr error
+
+	wake chan struct{}
+
+	mu      sync.Mutex // a leaf
+	todo    []func()
+	spare   []func()
+	runnow  *submission // ready to be issued, in order
+	runend  **submission
+	parked  submission // head of a list, linked both ways
+	nparked int
+	ended   bool
+}
+
+// Open opens a device of a driver, by its index in driver.Devices.
+func Open(d driver.Driver, index int, opt Options) (*Device, error) {
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	drv, err := d.Open(index)
+	if err != nil {
+		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
+	}
+	dev := &Device{drv: drv, name: d.Name(), info: drv.Info(), caps: drv.Caps(), opt: opt,
+		closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
+	dev.runend = &dev.runnow
+	dev.events.dev, dev.events.batch = dev, opt.Events
+	dev.stage.dev = dev
+	started := make(chan error, 1)
+	go dev.run(started)
+	if err := <-started; err != nil {
+		<-dev.closed
+		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
+	}
+	return dev, nil
+}
+
+// Info describes the device, from what was read at open.
+func (d *Device) Info() driver.Info { return d.info }
+
+// Queue returns a queue by number, modulo the number of queues.
+func (d *Device) Queue(i int) *Queue {
+	n := len(d.queues)
+	return d.queues[(i%n+n)%n]
+}
+
+// Queues returns how many queues there are.
+func (d *Device) Queues() int { return len(d.queues) }
+
+// Stats counts what a device holds.
+type Stats struct {
+	Events     PoolStats
+	Timepoints PoolStats
+	Parked     int    // submissions that wait for something nobody has issued
+	InFlight   int    // submissions issued and not known to be done
+	Buffers    int    // live
+	Bytes      uint64 // in live buffers
+	PeakBytes  uint64
+}
+
+// Stats returns a snapshot.
+func (d *Device) Stats() Stats {
+	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics()}
+	s.Buffers, s.Bytes, s.PeakBytes = d.buffers.snapshot()
+	d.mu.Lock()
+	s.Parked = d.nparked
+	d.mu.Unlock()
+	for _, q := range d.queues {
+		q.tl.ringMu.Lock()
+		s.InFlight += q.tl.ring.n
+		q.tl.ringMu.Unlock()
+	}
+	return s
+}
+
+// run is the device's thread.
+func (d *Device) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer close(d.closed)
+	defer runtime.UnlockOSThread()
+	if err := d.start(); err != nil {
+		started <- errors.Join(err, d.destroy())
+		return
+	}
+	started <- nil
+	idle := 0
+	for {
+		worked, ended := d.work()
+		if ended {
+			return
+		}
+		if d.wanted() {
+			if d.pollAll() || worked {
+				idle = 0
+				runtime.Gosched() // whoever was woken sits in this thread's queue
+				continue
+			}
+			idle++
+			d.pause(idle)
+			continue
+		}
+		idle = 0
+		if !worked {
+			<-d.wake
+		}
+	}
+}
+
+// pause waits between two rounds of polling, the longer the longer nothing has happened; what wakes the thread ends it.
+func (d *Device) pause(idle int) {
+	switch {
+	case idle < 200:
+		runtime.Gosched()
+	default:
+		t := time.NewTimer(min(time.Duration(idle-199)*10*time.Microsecond, 500*time.Microsecond))
+		select {
+		case <-d.wake:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+func (d *Device) start() error {
+	if err := d.drv.Bind(); err != nil {
+		return err
+	}
+	for i := range d.opt.Queues {
+		h, err := d.drv.NewStream()
+		if err != nil {
+			return err
+		}
+		tl := &timeline{dev: d, h: h}
+		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i})
+	}
+	return d.events.grow()
+}
+
+// work does what was posted and issues what is ready. It reports whether there was something, and whether the thread is
+// to end.
+func (d *Device) work() (worked, ended bool) {
+	d.mu.Lock()
+	todo, list := d.todo, d.runnow
+	d.todo, d.spare = d.spare[:0], nil
+	d.runnow, d.runend = nil, &d.runnow
+	ended = d.ended
+	d.mu.Unlock()
+	for _, fn := range todo {
+		fn()
+	}
+	for s := list; s != nil; {
+		next := s.next
+		s.next = nil
+		s.q.run(s, true)
+		s = next
+	}
+	worked = len(todo) > 0 || list != nil
+	clear(todo)
+	d.mu.Lock()
+	d.spare = todo[:0]
+	d.mu.Unlock()
+	return worked, ended && !worked
+}
+
+func (d *Device) signalThread() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// post has a function run on the device's thread, some time.
+func (d *Device) post(fn func()) {
+	d.mu.Lock()
+	d.todo = append(d.todo, fn)
+	d.mu.Unlock()
+	d.signalThread()
+}
+
+// do runs a function on the device's thread and waits for it.
+func (d *Device) do(fn func() error) error {
+	done := make(chan error, 1)
+	d.mu.Lock()
+	if d.ended {
+		d.mu.Unlock()
+		return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+	}
+	d.todo = append(d.todo, func() { done <- fn() })
+	d.mu.Unlock()
+	d.signalThread()
+	return <-done
+}
+
+// ready hands over a parked submission whose last wait has been issued.
+func (d *Device) ready(s *submission) {
+	d.mu.Lock()
+	if s.after != nil {
+		d.unlink(s)
+	}
+	*d.runend, d.runend = s, &s.next
+	d.mu.Unlock()
+	d.signalThread()
+}
+
+// park notes a submission that waits for something nobody has issued, unless it has become ready already.
+func (d *Device) park(s *submission) {
+	d.mu.Lock()
+	s.before, s.after = d.parked.before, &d.parked
+	s.before.after, s.after.before = s, s
+	d.nparked++
+	d.mu.Unlock()
+}
+
+// unlink takes a submission off the list of parked ones. The caller holds mu.
+func (d *Device) unlink(s *submission) {
+	s.before.after, s.after.before = s.after, s.before
+	s.before, s.after = nil, nil
+	d.nparked--
+}
+
+// unpark undoes park.
+func (d *Device) unpark(s *submission) {
+	d.mu.Lock()
+	d.unlink(s)
+	d.mu.Unlock()
+}
+
+func (d *Device) busy() bool {
+	for _, q := range d.queues {
+		if q.tl.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted reports whether somebody is parked until a timeline comes further than it is known to be.
+func (d *Device) wanted() bool {
+	for _, q := range d.queues {
+		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// pollAll runs on the device's thread, or anywhere if the driver lets it.
+func (d *Device) pollAll() (worked bool) {
+	for _, q := range d.queues {
+		if q.tl.busy() {
+			worked = q.tl.poll(q.tl.done.Load()+1) || worked
+		}
+	}
+	return worked
+}
+
+// failed returns why the device takes no more work.
+func (d *Device) failed() error {
+	if f := d.lost.Load(); f != nil {
+		return f.err
+	}
+	if d.closing.Load() {
+		return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+	}
+	return nil
+}
+
+// lose marks the device as lost: everything that is in flight fails, and everything that comes.
+func (d *Device) lose(err error) {
+	if !d.lost.CompareAndSwap(nil, &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, err)}) {
+		return
+	}
+	err = d.lost.Load().err
+	for _, q := range d.queues {
+		for s := q.tl.drain(); s != nil; {
+			next := s.next
+			s.next = nil
+			d.failSubmission(s, err)
+			s = next
+		}
+	}
+}
+
+// complete does the signals of a finished submission, returns what that releases, and recycles the record.
+func (d *Device) complete(s *submission) *timepoint {
+	if s.op == opDownload && s.event != nil {
+		copy(s.host, s.stage.bytes())
+	}
+	var first *timepoint
+	end := &first
+	var err error
+	for _, p := range s.signals {
+		var list *timepoint
+		if err == nil {
+			list, err = p.Semaphore.advance(p.Value)
+		}
+		if err != nil { // this submission fails, and nothing else does
+			list = p.Semaphore.fail(&SubmitError{opNames[s.op], d.info.Name, err})
+		}
+		*end = list
+		for *end != nil {
+			end = &(*end).next
+		}
+	}
+	d.recycle(s)
+	return first
+}
+
+// failSubmission fails what a submission would have signalled.
+func (d *Device) failSubmission(s *submission, err error) {
+	var e *driver.Error
+	if errors.As(err, &e) && e.Lost {
+		d.lose(e)
+		err = d.lost.Load().err
+	}
+	for _, p := range s.signals {
+		release(p.Semaphore.fail(&SubmitError{opNames[s.op], d.info.Name, err}), d)
+	}
+	d.recycle(s)
+}
+
+// recycle lets go of all that a submission held.
+func (d *Device) recycle(s *submission) {
+	if s.event != nil {
+		s.event.drop()
+	}
+	for _, e := range s.held {
+		e.drop()
+	}
+	for _, b := range s.keep {
+		if b != nil {
+			b.release()
+		}
+	}
+	if s.kernel != nil {
+		s.kernel.exe.release()
+	}
+	if s.stage != nil {
+		s.stage.free()
+	}
+	q := s.q
+	s.reset()
+	q.put(s)
+}
+
+// Close ends the device: work that is parked fails with [ErrClosed], work in flight is waited for, up to ten seconds, and
+// everything native is given back. Buffers and executables of the device are freed with it. Semaphores live on. Closing
+// again returns the same error.
+func (d *Device) Close() error {
+	d.closeMu.Lock()
+	defer d.closeMu.Unlock()
+	if d.once {
+		return d.closeEr
+	}
+	d.once = true
+	d.closing.Store(true)
+	for _, q := range d.queues { // whoever is issuing gets through
+		q.tl.mu.Lock()
+		q.tl.mu.Unlock()
+	}
+	err := fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+	d.cancelParked(err)
+	for _, q := range d.queues {
+		q.tl.want(q.tl.issued.Load())
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for d.busy() && d.lost.Load() == nil && time.Now().Before(deadline) {
+		if !d.caps.SubmitAnywhere || !d.pollAll() {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	if d.busy() && d.lost.Load() == nil {
+		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
+	}
+	d.cancelParked(err)
+	d.closeEr = d.do(d.destroy)
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	d.signalThread()
+	<-d.closed
+	return d.closeEr
+}
+
+// cancelParked makes the submissions that still wait ready, as failed ones.
+func (d *Device) cancelParked(err error) {
+	d.mu.Lock()
+	var list []*submission
+	for s := d.parked.after; s != &d.parked; s = s.after {
+		list = append(list, s)
+	}
+	d.mu.Unlock()
+	for _, s := range list {
+		s.cancel(err)
+	}
+}
+
+// destroy gives back what the device holds. It runs on the device's thread.
+func (d *Device) destroy() error {
+	var errs []error
+	lost := d.lost.Load() != nil
+	add := func(err error) {
+		if err != nil && !lost { // nothing works on a lost device, and nobody can help it
+			errs = append(errs, err)
+		}
+	}
+	add(d.stage.close())
+	add(d.buffers.close())
+	add(d.events.close())
+	for _, q := range d.queues {
+		add(d.drv.DestroyStream(q.tl.h))
+	}
+	add(d.drv.Close())
+	return errors.Join(errs...)
+}

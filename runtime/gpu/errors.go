@@ -1,0 +1,35 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed is the failure of what was closed, or destroyed, with work or waiters left.
+	ErrClosed = errors.New("closed")
+
+	// ErrValue is a signal that does not raise its semaphore: every value is signalled once at the most.
+	ErrValue = errors.New("semaphore value does not grow")
+
+	// ErrRange is an access outside a buffer.
+	ErrRange = errors.New("out of the buffer's range")
+
+	// ErrArgument is an argument that can never be right.
+	ErrArgument = errors.New("invalid argument")
+)
+
+// A SubmitError is what a submission failed with after it was accepted.
+type SubmitError struct {
+	Op     string // what was submitted: "fill"
+	Device string
+	Err    error
+}
+
+func (e *SubmitError) Error() string { return fmt.Sprintf("gpu: %s on %s: %v", e.Op, e.Device, e.Err) }
+
+func (e *SubmitError) Unwrap() error { return e.Err }
+
+func argument(op, format string, args ...any) error {
+	return fmt.Errorf("gpu: %s: %s: %w", op, fmt.Sprintf(format, args...), ErrArgument)
+}

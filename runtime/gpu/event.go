@@ -1,0 +1,122 @@
+package gpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An event is a native event on loan from its device's pool. Each submission has one at the most, shared by all that the
+// submission signals and by those who make a stream wait for it.
+type event struct {
+	pool *eventPool
+	h    driver.Event
+	refs atomic.Int32
+	next *event
+}
+
+func (e *event) hold() { e.refs.Add(1) }
+
+func (e *event) drop() {
+	if e.refs.Add(-1) == 0 {
+		e.pool.put(e)
+	}
+}
+
+// An eventPool holds a device's events. It grows on the device's thread, where making an event is legal, before it runs
+// dry: a submission that still finds it empty waits for that.
+type eventPool struct {
+	dev   *Device
+	batch int
+
+	mu      sync.Mutex
+	free    *event
+	stats   PoolStats
+	growing bool
+}
+
+// get takes an event, with one reference.
+func (p *eventPool) get(onThread bool) (*event, error) {
+	p.mu.Lock()
+	if p.free == nil {
+		p.mu.Unlock()
+		grow := p.grow
+		if !onThread {
+			grow = func() error { return p.dev.do(p.grow) }
+		}
+		if err := grow(); err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+	}
+	e := p.free
+	if e == nil { // others were faster
+		p.mu.Unlock()
+		return p.get(onThread)
+	}
+	p.free = e.next
+	p.stats.Free--
+	low := p.stats.Free < p.batch/4 && !p.growing
+	if low {
+		p.growing = true
+	}
+	p.mu.Unlock()
+	if low {
+		p.dev.post(func() {
+			p.grow() // a failure shows when the pool is empty
+			p.mu.Lock()
+			p.growing = false
+			p.mu.Unlock()
+		})
+	}
+	e.next = nil
+	e.refs.Store(1)
+	return e, nil
+}
+
+func (p *eventPool) put(e *event) {
+	p.mu.Lock()
+	e.next, p.free = p.free, e
+	p.stats.Free++
+	p.mu.Unlock()
+}
+
+// grow makes a batch of events. It runs on the device's thread.
+func (p *eventPool) grow() error {
+	for range p.batch {
+		h, err := p.dev.drv.NewEvent()
+		if err != nil {
+			return err
+		}
+		e := &event{pool: p, h: h}
+		p.mu.Lock()
+		e.next, p.free = p.free, e
+		p.stats.Made++
+		p.stats.Free++
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// close destroys the events in the pool. It runs on the device's thread; an event that is still out is the device's to
+// clean up.
+func (p *eventPool) close() (err error) {
+	p.mu.Lock()
+	free := p.free
+	p.free = nil
+	p.stats.Free = 0
+	p.mu.Unlock()
+	for e := free; e != nil; e = e.next {
+		if e2 := p.dev.drv.DestroyEvent(e.h); err == nil {
+			err = e2
+		}
+	}
+	return err
+}
+
+func (p *eventPool) statistics() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}

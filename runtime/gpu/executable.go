@@ -1,0 +1,132 @@
+package gpu
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An Executable is device code, loaded.
+type Executable struct {
+	dev    *Device
+	mod    driver.Module
+	refs   atomic.Int64
+	closed atomic.Bool
+}
+
+// Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
+// It blocks while the driver compiles.
+func (d *Device) Load(image []byte) (*Executable, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	x := &Executable{dev: d}
+	err := d.do(func() (err error) {
+		x.mod, err = d.drv.Load(image)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.info.Name, err)
+	}
+	x.refs.Store(1)
+	return x, nil
+}
+
+// Close lets go of the executable; dispatches that are under way still use it. Closing again does nothing.
+func (x *Executable) Close() error {
+	if x.closed.CompareAndSwap(false, true) {
+		x.release()
+	}
+	return nil
+}
+
+func (x *Executable) hold() error {
+	if x.closed.Load() {
+		return fmt.Errorf("executable: %w", ErrClosed)
+	}
+	x.refs.Add(1)
+	return nil
+}
+
+func (x *Executable) release() {
+	if x.refs.Add(-1) == 0 {
+		x.dev.post(func() { x.dev.drv.Unload(x.mod) })
+	}
+}
+
+// Global returns a variable of the code by name, as memory that lives as long as the executable does.
+func (x *Executable) Global(name string) (ptr driver.Ptr, size uint64, err error) {
+	if err := x.hold(); err != nil {
+		return 0, 0, fmt.Errorf("gpu: global %s: %w", name, err)
+	}
+	defer x.release()
+	err = x.dev.do(func() (err error) {
+		ptr, size, err = x.dev.drv.Global(x.mod, name)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("gpu: global %s: %w", name, err)
+	}
+	return ptr, size, err
+}
+
+// A Kernel is an entry point of an executable, and lives as long as that does.
+type Kernel struct {
+	exe  *Executable
+	name string
+	fn   driver.Function
+	info driver.FuncInfo
+}
+
+// Kernel returns a kernel by name.
+func (x *Executable) Kernel(name string) (*Kernel, error) {
+	if err := x.hold(); err != nil {
+		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
+	}
+	defer x.release()
+	k := &Kernel{exe: x, name: name}
+	err := x.dev.do(func() (err error) {
+		k.fn, k.info, err = x.dev.drv.Function(x.mod, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
+	}
+	return k, nil
+}
+
+// Name returns the kernel's name.
+func (k *Kernel) Name() string { return k.name }
+
+// Info describes the kernel.
+func (k *Kernel) Info() driver.FuncInfo { return k.info }
+
+// argSizes checks arguments against what is known of the kernel's parameters and returns their sizes: a wrong argument is
+// an error here and a fault on the device.
+func (k *Kernel) argSizes(args []unsafe.Pointer, sizes []int) ([]int, error) {
+	known := k.info.Params
+	switch {
+	case known == nil && sizes == nil && len(args) > 0:
+		return nil, argument("dispatch", "the driver does not tell the parameters of %s: give Sizes", k.name)
+	case known != nil && len(args) != len(known):
+		return nil, argument("dispatch", "%d arguments for %s, which has %d parameters", len(args), k.name, len(known))
+	case sizes != nil && len(sizes) != len(args):
+		return nil, argument("dispatch", "%d sizes for %d arguments", len(sizes), len(args))
+	}
+	if known == nil {
+		known = sizes
+	}
+	for i := range args {
+		switch {
+		case args[i] == nil:
+			return nil, argument("dispatch", "argument %d of %s is nil", i, k.name)
+		case known[i] <= 0:
+			return nil, argument("dispatch", "argument %d of %s has %d bytes", i, k.name, known[i])
+		case sizes != nil && sizes[i] != known[i]:
+			return nil, argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
+		}
+	}
+	return known, nil
+}

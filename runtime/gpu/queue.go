@@ -1,0 +1,318 @@
+package gpu
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
+// semaphores order them. All methods may be called concurrently, return without waiting for the device, and keep neither
+// the lists nor the data that they are given.
+//
+// A method's error says that nothing was submitted: the arguments are wrong, or the device is lost or closed. In the last
+// two cases the points that it would have signalled fail as well, so that nobody waits for them in vain.
+type Queue struct {
+	dev   *Device
+	tl    *timeline
+	index int
+
+	mu   sync.Mutex
+	free *submission
+}
+
+// Device returns the queue's device.
+func (q *Queue) Device() *Device { return q.dev }
+
+// get takes a record.
+func (q *Queue) get(op opcode) *submission {
+	q.mu.Lock()
+	s := q.free
+	if s != nil {
+		q.free = s.next
+	}
+	q.mu.Unlock()
+	if s == nil {
+		s = &submission{q: q}
+	}
+	s.next, s.op = nil, op
+	return s
+}
+
+func (q *Queue) put(s *submission) {
+	q.mu.Lock()
+	s.next, q.free = q.free, s
+	q.mu.Unlock()
+}
+
+// submit captures the lists and issues the submission, or parks it.
+func (q *Queue) submit(s *submission, o Order) error {
+	for _, p := range o.Wait {
+		if p.Semaphore == nil {
+			q.dev.recycle(s)
+			return argument(opNames[s.op], "a wait has no semaphore")
+		}
+	}
+	for _, p := range o.Signal {
+		if p.Semaphore == nil || p.Value > MaxValue {
+			q.dev.recycle(s)
+			return argument(opNames[s.op], "a signal has no semaphore, or a value above %d", uint64(MaxValue))
+		}
+	}
+	s.waits, s.signals = append(s.waits[:0], o.Wait...), append(s.signals[:0], o.Signal...)
+	if err := q.dev.failed(); err != nil {
+		q.dev.failSubmission(s, err)
+		return err
+	}
+	q.enlist(s, false)
+	return nil
+}
+
+// enlist registers what a submission must wait for, and issues it at once if that is nothing.
+func (q *Queue) enlist(s *submission, onThread bool) {
+	s.state.Store(1) // our own, until all are registered
+	parked := false
+	for _, w := range s.waits {
+		if w.Semaphore.failure.Load() == nil && w.Value <= w.Semaphore.value.Load() {
+			continue
+		}
+		t := q.dev.timepoints.get()
+		t.sub, t.issued = s, !s.hostly
+		s.state.Add(1)
+		how, p, err := w.Semaphore.resolve(w.Value, t)
+		if how == unknown {
+			if !parked {
+				parked = true
+				q.dev.park(s)
+			}
+			s.tps, s.points = append(s.tps, t), append(s.points, w.Semaphore)
+			continue
+		}
+		s.state.Add(-1)
+		q.dev.timepoints.put(t)
+		switch how {
+		case ordered:
+			p.event.drop()
+		case failed:
+			s.err.CompareAndSwap(nil, &failure{err})
+		}
+	}
+	if s.err.Load() != nil && parked { // no use in waiting for the others
+		for i, t := range s.tps {
+			if s.points[i].cancel(t) {
+				s.state.Add(-1)
+			}
+		}
+	}
+	if s.state.Add(-1) > 0 {
+		if q.dev.closing.Load() { // Close may not have seen it
+			s.cancel(q.dev.failed())
+		}
+		return
+	}
+	if parked {
+		q.dev.unpark(s)
+	}
+	switch {
+	case onThread || q.dev.caps.SubmitAnywhere && s.op != opHost:
+		q.run(s, onThread)
+	default:
+		q.dev.ready(s)
+	}
+}
+
+// run issues a submission that has nothing left to wait for, or fails it.
+func (q *Queue) run(s *submission, onThread bool) {
+	f := s.err.Load()
+	switch {
+	case f != nil:
+		q.dev.failSubmission(s, f.err)
+	case s.op == opHost:
+		go q.call(s)
+	default:
+		q.tl.issue(s, onThread)
+	}
+}
+
+// call runs a host call, on a goroutine of its own.
+func (q *Queue) call(s *submission) {
+	err := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("host call panicked: %v", p)
+			}
+		}()
+		return s.fn()
+	}()
+	if err != nil {
+		q.dev.failSubmission(s, err)
+		return
+	}
+	release(q.dev.complete(s), nil)
+}
+
+// Barrier signals when its waits are reached.
+func (q *Queue) Barrier(o Order) error { return q.submit(q.get(opBarrier), o) }
+
+// HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error, or a
+// panic, fails the signals. The function is not called if a wait fails.
+func (q *Queue) HostCall(o Order, fn func() error) error {
+	if fn == nil {
+		return argument("host call", "no function")
+	}
+	s := q.get(opHost)
+	s.fn, s.hostly = fn, true
+	return q.submit(s, o)
+}
+
+// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Of 8 bytes only patterns
+// whose halves are equal are supported.
+func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
+	var v uint64
+	switch len(pattern) {
+	case 1, 2, 4, 8:
+	default:
+		return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
+	}
+	for i, b := range pattern {
+		v |= uint64(b) << (8 * i)
+	}
+	width := uint64(len(pattern))
+	if width == 8 {
+		if uint32(v) != uint32(v>>32) {
+			return argument("fill", "the halves of the 8-byte pattern %#x differ", v)
+		}
+		width = 4
+	}
+	ptr, err := dst.check("fill", q)
+	if err != nil {
+		return err
+	}
+	if dst.Size%uint64(len(pattern)) != 0 || uint64(ptr)%uint64(len(pattern)) != 0 {
+		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
+	}
+	s := q.get(opFill)
+	s.dst, s.pattern, s.width, s.n = ptr, uint32(v), int(width), dst.Size/width
+	if dst.Size == 0 {
+		s.op = opBarrier
+	}
+	return q.submitWith(s, o, dst.Buffer, nil)
+}
+
+// Copy copies between ranges of the same size, on this device or another one of the same driver.
+func (q *Queue) Copy(o Order, dst, src Range) error {
+	d, err := dst.check("copy", q)
+	if err != nil {
+		return err
+	}
+	f, err := src.check("copy", q)
+	if err != nil {
+		return err
+	}
+	if dst.Size != src.Size {
+		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
+	}
+	s := q.get(opCopy)
+	s.dst, s.src, s.n = d, f, dst.Size
+	if dst.Size == 0 {
+		s.op = opBarrier
+	}
+	return q.submitWith(s, o, dst.Buffer, src.Buffer)
+}
+
+// Update writes host data to a range. The data is copied by the call.
+func (q *Queue) Update(o Order, dst Range, data []byte) error {
+	d, err := dst.check("update", q)
+	if err != nil {
+		return err
+	}
+	if dst.Size != uint64(len(data)) {
+		return argument("update", "%d bytes of data for a range of %d", len(data), dst.Size)
+	}
+	if len(data) == 0 {
+		return q.submit(q.get(opBarrier), o)
+	}
+	b, err := q.dev.stage.get(len(data))
+	if err != nil {
+		return err
+	}
+	copy(b.bytes(), data)
+	s := q.get(opUpload)
+	s.dst, s.n, s.stage = d, dst.Size, b
+	return q.submitWith(s, o, dst.Buffer, nil)
+}
+
+// Download copies a range to host memory, which must be left alone until a signal of it is reached.
+func (q *Queue) Download(o Order, dst []byte, src Range) error {
+	f, err := src.check("download", q)
+	if err != nil {
+		return err
+	}
+	if src.Size != uint64(len(dst)) {
+		return argument("download", "from %d bytes to %d", src.Size, len(dst))
+	}
+	if len(dst) == 0 {
+		return q.submit(q.get(opBarrier), o)
+	}
+	b, err := q.dev.stage.get(len(dst))
+	if err != nil {
+		return err
+	}
+	s := q.get(opDownload)
+	s.src, s.n, s.host, s.stage = f, src.Size, dst, b
+	return q.submitWith(s, o, src.Buffer, nil)
+}
+
+func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
+	for i, buf := range [...]*Buffer{a, b} {
+		if buf == nil {
+			continue
+		}
+		if err := buf.hold(); err != nil {
+			q.dev.recycle(s)
+			return fmt.Errorf("gpu: %s: %w", opNames[s.op], err)
+		}
+		s.keep[i] = buf
+	}
+	return q.submit(s, o)
+}
+
+// A Dispatch is a launch of a kernel.
+type Dispatch struct {
+	Kernel    *Kernel
+	Grid      [3]uint32        // blocks; zero anywhere launches nothing, and signals
+	Block     [3]uint32        // threads; zero counts as one
+	SharedMem uint32           // dynamic, bytes
+	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
+	Sizes     []int            // of the values in bytes; nil where the driver tells them
+}
+
+// Dispatch launches a kernel.
+func (q *Queue) Dispatch(o Order, d Dispatch) error {
+	if d.Kernel == nil || d.Kernel.exe.dev != q.dev {
+		return argument("dispatch", "no kernel, or one of another device")
+	}
+	sizes, err := d.Kernel.argSizes(d.Args, d.Sizes)
+	if err != nil {
+		return err
+	}
+	for i, b := range d.Block {
+		d.Block[i] = max(b, 1)
+	}
+	if n := uint64(d.Block[0]) * uint64(d.Block[1]) * uint64(d.Block[2]); n > uint64(d.Kernel.info.MaxThreads) && d.Kernel.info.MaxThreads > 0 {
+		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, d.Kernel.name, d.Kernel.info.MaxThreads)
+	}
+	if err := d.Kernel.exe.hold(); err != nil {
+		return fmt.Errorf("gpu: dispatch: %w", err)
+	}
+	s := q.get(opDispatch)
+	s.kernel = d.Kernel
+	s.setArgs(sizes, d.Args)
+	s.launch = driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem, Args: s.launch.Args}
+	if d.Grid[0] == 0 || d.Grid[1] == 0 || d.Grid[2] == 0 {
+		s.op = opBarrier
+	}
+	return q.submit(s, o)
+}

@@ -1,0 +1,98 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A stage is a device's pinned host memory for data on its way: blocks in sizes of powers of two, recycled.
+type stage struct {
+	dev  *Device
+	mu   sync.Mutex
+	free [40]*stageBlock // by size class
+	mem  []driver.Mem
+}
+
+// A stageBlock is a piece of pinned memory on loan.
+type stageBlock struct {
+	of    *stage
+	host  unsafe.Pointer
+	n     int // bytes in use
+	class int
+	next  *stageBlock
+}
+
+func (b *stageBlock) bytes() []byte { return unsafe.Slice((*byte)(b.host), b.n) }
+
+func (b *stageBlock) free() {
+	b.of.mu.Lock()
+	b.next, b.of.free[b.class] = b.of.free[b.class], b
+	b.of.mu.Unlock()
+}
+
+const smallestStage = 8 // log2 of the bytes
+
+// get takes a block of n bytes or more. It blocks while the driver pins memory, which recycling makes rare.
+func (s *stage) get(n int) (*stageBlock, error) {
+	class := max(bits.Len(uint(n-1)), smallestStage)
+	if class >= len(s.free) {
+		return nil, argument("stage", "%d bytes at once", n)
+	}
+	s.mu.Lock()
+	b := s.free[class]
+	if b != nil {
+		s.free[class] = b.next
+	}
+	s.mu.Unlock()
+	if b == nil {
+		var err error
+		if b, err = s.grow(class); err != nil {
+			return nil, fmt.Errorf("gpu: %d bytes of pinned memory: %w", n, err)
+		}
+	}
+	b.n, b.next = n, nil
+	return b, nil
+}
+
+// grow pins memory for blocks of a class and returns one of them.
+func (s *stage) grow(class int) (*stageBlock, error) {
+	size := max(1<<class, s.dev.opt.StageSize)
+	var mem driver.Mem
+	err := s.dev.do(func() (err error) {
+		mem, err = s.dev.drv.Alloc(driver.HostMem, uint64(size))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]stageBlock, size>>class)
+	for i := range blocks {
+		blocks[i] = stageBlock{of: s, host: unsafe.Add(mem.Host, i<<class), class: class}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mem = append(s.mem, mem)
+	for i := range blocks[1:] {
+		b := &blocks[i+1]
+		b.next, s.free[class] = s.free[class], b
+	}
+	return &blocks[0], nil
+}
+
+// close frees the memory. It runs on the device's thread.
+func (s *stage) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, m := range s.mem {
+		errs = append(errs, s.dev.drv.Free(m))
+	}
+	s.mem = nil
+	clear(s.free[:])
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+package gpu
+
+import "sync"
+
+// A timepoint is a record of "semaphore reaches value", held by the semaphore until it does.
+type timepoint struct {
+	value  uint64
+	order  uint64 // among timepoints of the same value, first come first served
+	index  int    // in the semaphore's heap, or -1
+	issued bool   // enough that the value's producer is issued; otherwise the value must be reached
+	sub    *submission
+	fn     func(error) // called without locks, once
+	next   *timepoint  // in a pool, or in a list of released ones
+	err    error       // what it was released with
+}
+
+// A timepointHeap orders timepoints by value.
+type timepointHeap []*timepoint
+
+func (h timepointHeap) less(i, j int) bool {
+	if h[i].value != h[j].value {
+		return h[i].value < h[j].value
+	}
+	return h[i].order < h[j].order
+}
+
+func (h timepointHeap) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *timepointHeap) push(t *timepoint) {
+	t.index = len(*h)
+	*h = append(*h, t)
+	h.up(t.index)
+}
+
+func (h *timepointHeap) remove(i int) *timepoint {
+	old := *h
+	t, last := old[i], len(old)-1
+	old.swap(i, last)
+	old[last] = nil
+	*h = old[:last]
+	if i < last {
+		h.down(i)
+		h.up(i)
+	}
+	t.index = -1
+	return t
+}
+
+func (h timepointHeap) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.less(i, parent) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h timepointHeap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h.less(child+1, child) {
+			child++
+		}
+		if !h.less(child, i) {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}
+
+// PoolStats counts the records of a pool.
+type PoolStats struct {
+	Made int // ever
+	Free int // in the pool now
+}
+
+// A timepointPool recycles timepoints.
+type timepointPool struct {
+	mu    sync.Mutex
+	free  *timepoint
+	stats PoolStats
+}
+
+func (p *timepointPool) get() *timepoint {
+	p.mu.Lock()
+	t := p.free
+	if t != nil {
+		p.free = t.next
+		p.stats.Free--
+	} else {
+		p.stats.Made++
+	}
+	p.mu.Unlock()
+	if t == nil {
+		t = new(timepoint)
+	}
+	t.next, t.index = nil, -1
+	return t
+}
+
+func (p *timepointPool) put(t *timepoint) {
+	*t = timepoint{index: -1}
+	p.mu.Lock()
+	t.next, p.free = p.free, t
+	p.stats.Free++
+	p.mu.Unlock()
+}
+
+func (p *timepointPool) statistics() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}

@@ -1,0 +1,162 @@
+package gpu
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// spin is how long a wait asks the device itself before it parks.
+const spin = 50 * time.Microsecond
+
+// Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
+// is reported even if the context has ended already.
+func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
+	if s.failure.Load() == nil && value <= s.value.Load() {
+		return nil
+	}
+	return wait(ctx, []Point{{s, value}}, true, nil)
+}
+
+// WaitAll waits until all points are reached or one semaphore has failed. No points are reached at once.
+func WaitAll(ctx context.Context, points ...Point) error { return wait(ctx, points, true, nil) }
+
+// WaitAny waits until one of the points is reached or one semaphore has failed, and returns the index of a point that is
+// reached. A failure goes before a point that is reached, whatever their order. No points are reached at once, as -1.
+func WaitAny(ctx context.Context, points ...Point) (int, error) {
+	index := -1
+	err := wait(ctx, points, false, &index)
+	return index, err
+}
+
+// standing reports whether a wait is over.
+func standing(points []Point, all bool, index *int) (over bool, err error) {
+	short := 0
+	first := -1
+	for i, p := range points {
+		if f := p.Semaphore.failure.Load(); f != nil {
+			return true, f.err
+		}
+		switch {
+		case p.Semaphore.value.Load() < p.Value:
+			short++
+		case first < 0:
+			first = i
+		}
+	}
+	if index != nil {
+		*index = first
+	}
+	if all {
+		return short == 0, nil
+	}
+	return first >= 0 || len(points) == 0, nil
+}
+
+func wait(ctx context.Context, points []Point, all bool, index *int) error {
+	for _, p := range points {
+		if p.Semaphore == nil {
+			return argument("wait", "a point has no semaphore")
+		}
+	}
+	start := time.Time{}
+	for n := 0; ; n++ {
+		if over, err := standing(points, all, index); over {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ahead := false
+		for _, p := range points {
+			if p.Semaphore.ahead.Load() > 0 && p.Semaphore.value.Load() < p.Value {
+				ahead = true
+				p.Semaphore.poll(p.Value)
+			}
+		}
+		if over, err := standing(points, all, index); over {
+			return err
+		}
+		if !ahead {
+			break // nobody to ask
+		}
+		if n%16 == 0 {
+			switch {
+			case start.IsZero():
+				start = time.Now()
+			case time.Since(start) > spin:
+				return parkUntil(ctx, points, all, index)
+			}
+		}
+		runtime.Gosched()
+	}
+	return parkUntil(ctx, points, all, index)
+}
+
+// parkUntil waits without asking.
+func parkUntil(ctx context.Context, points []Point, all bool, index *int) error {
+	woken := make(chan struct{}, 1)
+	wake := func(error) {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}
+	tps := make([]*timepoint, len(points))
+	defer func() {
+		for i, t := range tps {
+			if t != nil {
+				points[i].Semaphore.cancel(t)
+			}
+		}
+	}()
+	for i, p := range points {
+		t := &timepoint{fn: wake, index: -1}
+		if how, _, _ := p.Semaphore.resolve(p.Value, t); how == unknown {
+			tps[i] = t
+		}
+	}
+	for {
+		if over, err := standing(points, all, index); over {
+			return err
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			if over, err := standing(points, all, index); over {
+				return err
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// OnReached calls a function once, when the value is reached, with nil, or when the semaphore fails, with the failure. If
+// that is so already it is called by OnReached itself, else by whoever signals, or on a goroutine of its own if a device
+// does; never with a lock held. The function returned takes the request back, and reports whether it was in time.
+func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
+	t := &timepoint{fn: fn, index: -1}
+	switch how, _, err := s.resolve(value, t); how {
+	case reached:
+		fn(nil)
+	case failed:
+		fn(err)
+	default:
+		return func() bool { return s.cancel(t) }
+	}
+	return func() bool { return false }
+}
+
+// Link has target signalled with to when s reaches from, and failed when s fails. The function returned takes the link
+// back, and reports whether it was in time.
+func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
+	return s.OnReached(from, func(err error) {
+		if err != nil {
+			target.Fail(err)
+			return
+		}
+		if err := target.Signal(to); err != nil {
+			target.Fail(err)
+		}
+	})
+}
