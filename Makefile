@@ -17,13 +17,13 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
-	@$(GO) run ./tools/gpuinfo
 	@$(GO) run ./runtime/examples/saxpy
 	@$(GO) run ./runtime/examples/allreduce
+	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test
 test: ## vet and test everything: without cgo, with the race detector (needs gcc), and under each build tag

@@ -36,7 +36,7 @@ type probe struct {
 // probes are the libraries there are.
 var probes = []probe{
 	{
-		name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice},
+		name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice, cuda.ErrorStubLibrary},
 		open:    opener(cuda.Open),
 		devices: func(lib opened) ([]Device, error) { return cudaDevices(lib.(*cuda.Library)) },
 	},
@@ -102,7 +102,7 @@ func (p *probe) look(explain bool) (r Library, devices []Device, err error) {
 
 // absence reports whether err says no more than that a library or a device is not there.
 func (p *probe) absence(err error) bool {
-	targets := append([]error{dl.ErrNotFound, dl.ErrUnsupported}, p.absent...)
+	targets := append([]error{dl.ErrNotFound, dl.ErrStub, dl.ErrUnsupported}, p.absent...)
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 

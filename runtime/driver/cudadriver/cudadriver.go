@@ -1,0 +1,93 @@
+// Package cudadriver is CUDA as package driver wants a GPU API to be, over the bindings of package cuda.
+//
+// A device works in its primary context, which libraries such as NCCL and cuBLAS use too; no other context is ever made.
+// Methods leave the calling thread's current context as they find it. The exceptions are Bind, which is there to set it,
+// and Close, which takes the device's context from the thread that calls it, because it may be gone afterwards.
+//
+// Errors are of type [*driver.Error]. A code of the CUDA driver is found in them by errors.Is(err, cuda.ErrorInvalidPTX),
+// say, and what the driver or the device cannot do at all is [driver.ErrUnsupported] besides.
+//
+// # Streams and memory
+//
+// Streams do not synchronize with CUDA's default streams, which no method accepts. Host memory for uploads and downloads
+// should be of kind [driver.HostMem] or registered: from any other the copy is staged, and the call may wait for it.
+// Managed memory is there only where the host may touch it while the device is at work.
+//
+// # Kernels
+//
+// A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns, so that no launch has
+// to wait for the device in order to load it, and a launch may ask for as much dynamic shared memory as the kernel's own
+// leaves of [driver.Info].SharedOptIn. Args of a launch has an element for each parameter, which nobody can check here.
+package cudadriver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Driver is the CUDA driver with its devices. Its methods may be called concurrently.
+type Driver struct {
+	lib   *cuda.Library
+	ids   []cuda.Device
+	infos []driver.Info
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
+func Open(opt cuda.Options) (*Driver, error) {
+	lib, err := cuda.Open(opt)
+	if err != nil {
+		return nil, err // which says what was looked for and where
+	}
+	return New(lib)
+}
+
+// New starts the CUDA driver of a library and reads what it tells of its devices. That there are none is no error.
+func New(lib *cuda.Library) (*Driver, error) {
+	d := &Driver{lib: lib}
+	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
+		return d, nil
+	} else if err != nil {
+		return nil, wrap("init", err)
+	}
+	n, err := lib.DeviceGetCount()
+	if err != nil {
+		return nil, wrap("count devices", err)
+	}
+	for i := range int(n) {
+		id, err := lib.DeviceGet(int32(i))
+		if err != nil {
+			return nil, wrap("describe", fmt.Errorf("device %d: %w", i, err))
+		}
+		info, err := describe(lib, i, id)
+		if err != nil {
+			return nil, wrap("describe", fmt.Errorf("device %d: %w", i, err))
+		}
+		d.ids, d.infos = append(d.ids, id), append(d.infos, info)
+	}
+	return d, nil
+}
+
+// Name returns "cuda".
+func (d *Driver) Name() string { return name }
+
+// Devices returns what New read. The error is nil.
+func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos), nil }
+
+// Open takes a reference to the primary context of a device, makes the context if need be, and tries out what threads
+// without it can do.
+func (d *Driver) Open(index int) (driver.Device, error) {
+	if index < 0 || index >= len(d.ids) {
+		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))
+	}
+	dev, err := openDevice(d.lib, d.ids[index], d.infos[index])
+	if err != nil {
+		return nil, err
+	}
+	return dev, nil
+}

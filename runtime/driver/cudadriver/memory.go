@@ -1,0 +1,83 @@
+package cudadriver
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
+	m := driver.Mem{Kind: kind, Size: size}
+	switch kind {
+	case driver.DeviceMem:
+		p, err := d.lib.MemAlloc(size)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of device memory", size)
+		}
+		m.Ptr = driver.Ptr(p)
+	case driver.HostMem:
+		host, err := d.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of pinned host memory", size)
+		}
+		p, err := d.lib.MemHostGetDevicePointer(host, 0)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", errors.Join(err, d.lib.MemFreeHost(host)), "device address of %d bytes of pinned host memory", size)
+		}
+		m.Host, m.Ptr = host, driver.Ptr(p)
+	case driver.ManagedMem:
+		if !d.caps.Managed {
+			return driver.Mem{}, d.fail("alloc", driver.ErrUnsupported, "%d bytes of managed memory", size)
+		}
+		p, err := d.lib.MemAllocManaged(size, cuda.MemAttachGlobal)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of managed memory", size)
+		}
+		// The driver gives a number, which is an address of the host's too. The memory is not the collector's.
+		addr := uintptr(p)
+		m.Host, m.Ptr = *(*unsafe.Pointer)(unsafe.Pointer(&addr)), driver.Ptr(p)
+	default:
+		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "no kind of memory %d", int(kind))
+	}
+	return m, nil
+}
+
+func (d *device) Free(m driver.Mem) error {
+	var err error
+	switch m.Kind {
+	case driver.DeviceMem, driver.ManagedMem:
+		err = d.lib.MemFree(cuda.DevicePtr(m.Ptr))
+	case driver.HostMem:
+		err = d.lib.MemFreeHost(m.Host)
+	default:
+		err = fmt.Errorf("no kind of memory %d: %w", int(m.Kind), cuda.ErrorInvalidValue)
+	}
+	if err != nil {
+		return d.fail("free", err, "%d bytes at %#x", m.Size, uint64(m.Ptr))
+	}
+	return nil
+}
+
+func (d *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	if !d.caps.HostRegister {
+		return 0, d.fail("register", driver.ErrUnsupported, "%d bytes at %p", size, p)
+	}
+	if err := d.lib.MemHostRegister(p, size, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap); err != nil {
+		return 0, d.fail("register", err, "%d bytes at %p", size, p)
+	}
+	dev, err := d.lib.MemHostGetDevicePointer(p, 0)
+	if err != nil {
+		return 0, d.fail("register", errors.Join(err, d.lib.MemHostUnregister(p)), "device address of %d bytes at %p", size, p)
+	}
+	return driver.Ptr(dev), nil
+}
+
+func (d *device) Unregister(p unsafe.Pointer) error {
+	if err := d.lib.MemHostUnregister(p); err != nil {
+		return d.fail("unregister", err, "host memory at %p", p)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package simdriver
+
+import (
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+const (
+	driverName    = "sim"
+	defaultMemory = 1 << 30
+	maxDevices    = 1024
+	maxMemory     = 1 << 46 // a device's addresses are 2⁴⁸
+)
+
+// A Config says what to simulate. The zero Config is one device with 1 GiB and what CUDA can do, which executes in the
+// background, without delays, and has no kernels.
+type Config struct {
+	// Devices is how many there are, at most 1024. 0 is one; a negative number is none.
+	Devices int
+
+	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the process when it is first
+	// touched.
+	Memory uint64
+
+	// HostMemory bounds host and managed memory of all devices together, in bytes; 0 is 4 GiB.
+	HostMemory uint64
+
+	// Caps says what the devices can do; nil is CUDACaps.
+	Caps *driver.Caps
+
+	// Kernels are the kernels that modules can have, by name. The map is read by New alone.
+	Kernels map[string]Kernel
+
+	// Strict refuses calls from threads on which the device is not current: creating ones, and submitting ones too
+	// unless Caps.SubmitAnywhere is set. Only Linux and Windows can tell threads apart; elsewhere Strict does nothing.
+	Strict bool
+
+	// Deterministic executes nothing by itself, but only in Driver.Step and Driver.Run, in an order that follows from
+	// Seed and from the calls made. Latency does nothing then.
+	Deterministic bool
+	Seed          uint64
+
+	// Latency is what Driver.SetLatency would set.
+	Latency map[Op]time.Duration
+
+	// Faults are what Driver.Inject would add, in this order.
+	Faults []Fault
+
+	// OnExecute, if not nil, is called after each operation that a stream executed, before its events complete, on the
+	// goroutine that executed it. It must be safe to be called concurrently, and must not call Step or Run.
+	OnExecute func(Executed)
+}
+
+// Executed says that a stream executed an operation.
+type Executed struct {
+	Device int
+	Stream driver.Stream
+	Seq    uint64 // how many operations of the stream have executed, with this one
+	Op     Op
+	Kernel string // the kernel's name, if Op is OpLaunch
+	Err    error  // what the device was lost with, if this operation lost it
+}
+
+// CUDACaps returns what NVIDIA's devices can do.
+func CUDACaps() driver.Caps {
+	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true}
+}
+
+// HIPCaps returns what may be relied on with AMD's devices: every call needs a bound thread, and an event must not be
+// recorded anew while something waits for its last record.
+func HIPCaps() driver.Caps {
+	return driver.Caps{Managed: true, HostRegister: true}
+}

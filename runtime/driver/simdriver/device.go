@@ -1,0 +1,208 @@
+package simdriver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A device is a simulated GPU.
+type device struct {
+	d     *Driver
+	index int
+	space deviceSpace
+
+	down    atomic.Pointer[down] // why nothing works any more; nil while it does
+	stalled atomic.Bool
+	calls   [codes]atomic.Uint64
+	done    atomic.Uint64 // operations executed
+
+	mu    sync.Mutex
+	opens int // calls of Open less calls of Close
+}
+
+// down says why a device does not work.
+type down struct {
+	err  error
+	lost bool // else closed
+}
+
+// newDevice makes the device with an index.
+func newDevice(d *Driver, index int) *device {
+	v := &device{d: d, index: index}
+	v.space.init(index)
+	return v
+}
+
+// Info describes the device.
+func (v *device) Info() driver.Info {
+	i := driver.Info{
+		Index:       v.index,
+		Name:        fmt.Sprintf("Simulated GPU %d", v.index),
+		Arch:        "sim",
+		Memory:      v.d.memory,
+		Processors:  16,
+		WarpSize:    32,
+		MaxThreads:  1024,
+		MaxBlock:    [3]int{1024, 1024, 64},
+		MaxGrid:     [3]int{1<<31 - 1, 65535, 65535},
+		SharedMem:   48 << 10,
+		SharedOptIn: 96 << 10,
+	}
+	copy(i.UUID[:], "simulated")
+	i.UUID[14], i.UUID[15] = byte(v.index>>8), byte(v.index)
+	return i
+}
+
+// Caps says what the device can do.
+func (v *device) Caps() driver.Caps { return v.d.caps }
+
+// Bind makes the device current on the calling thread.
+func (v *device) Bind() error {
+	if err := v.enter(codeBind, false); err != nil {
+		return err
+	}
+	v.d.threads.bind(v.index)
+	return nil
+}
+
+// Close gives the device back. What is left of its objects is destroyed, and named in the error.
+func (v *device) Close() error {
+	err := v.enter(codeClose, true)
+	if err != nil && errors.Is(err, ErrInvalidContext) {
+		return err
+	}
+	v.mu.Lock()
+	if v.opens == 0 {
+		v.mu.Unlock()
+		return fail(codeClose, fmt.Errorf("device %d: %w", v.index, ErrClosed))
+	}
+	v.opens--
+	last := v.opens == 0
+	v.mu.Unlock()
+	if !last {
+		return err
+	}
+	v.down.CompareAndSwap(nil, &down{err: ErrClosed})
+	left := v.destroyAll()
+	if err == nil && len(left) > 0 {
+		err = failf(codeClose, "device %d: %w: %s; destroy them before", v.index, ErrBusy, strings.Join(left, ", "))
+	}
+	return err
+}
+
+// destroyAll destroys the device's objects and returns their names.
+func (v *device) destroyAll() []string {
+	left := v.objects()
+	d := v.d
+	d.streams.all(func(h uintptr, s *stream) {
+		if s.dev == v && d.streams.remove(h) != nil {
+			d.dropStream(s)
+		}
+	})
+	d.events.all(func(h uintptr, e *event) {
+		if e.dev == v {
+			d.events.remove(h)
+		}
+	})
+	d.modules.all(func(h uintptr, m *module) {
+		if m.dev == v && d.modules.remove(h) != nil {
+			m.unload()
+		}
+	})
+	v.space.clear()
+	d.host.clear(v)
+	d.mu.Lock()
+	d.leaked = append(d.leaked, left...)
+	d.mu.Unlock()
+	return left
+}
+
+// enter begins a call that needs the device to work and, if bound is set, to be current on the thread. The work of a
+// call that gives something back is to be done in spite of an error, unless that is ErrInvalidContext.
+func (v *device) enter(c code, bound bool) error {
+	v.calls[c].Add(1)
+	if bound && v.d.strict {
+		if err := v.checkThread(c); err != nil {
+			return err
+		}
+	}
+	if v.d.armed.Load() != 0 {
+		if _, err := v.d.meet(v, c); err != nil {
+			return err
+		}
+	}
+	if p := v.down.Load(); p != nil {
+		return p.error(c)
+	}
+	return nil
+}
+
+// submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.
+func (v *device) submit(c code) (later, err error) {
+	v.calls[c].Add(1)
+	if v.d.strict && !v.d.caps.SubmitAnywhere {
+		if err := v.checkThread(c); err != nil {
+			return nil, err
+		}
+	}
+	if v.d.armed.Load() != 0 {
+		if later, err = v.d.meet(v, c); err != nil {
+			return nil, err
+		}
+	}
+	if p := v.down.Load(); p != nil {
+		return nil, p.error(c)
+	}
+	return later, nil
+}
+
+// checkThread fails unless the device is current on the calling thread.
+func (v *device) checkThread(c code) error {
+	if v.d.threads.id == nil {
+		return nil
+	}
+	current, ok := v.d.threads.bound()
+	if ok && current == v.index {
+		return nil
+	}
+	if ok {
+		return failf(c, "device %d, while device %d is current: %w", v.index, current, ErrInvalidContext)
+	}
+	return failf(c, "device %d, while no device is current: %w", v.index, ErrInvalidContext)
+}
+
+// error makes the error of a call on a device that is down.
+func (p *down) error(c code) error {
+	return &driver.Error{Driver: driverName, Op: c.String(), Err: p.err, Lost: p.lost}
+}
+
+// lose takes the device away, unless it is gone already.
+func (v *device) lose(err error) {
+	p := &down{err: err, lost: true}
+	for {
+		old := v.down.Load()
+		if old != nil && old.lost {
+			return
+		}
+		if v.down.CompareAndSwap(old, p) {
+			break
+		}
+	}
+	v.poke()
+}
+
+// poke makes the device's streams look again at what they may do.
+func (v *device) poke() {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	for _, s := range v.d.order {
+		if s.dev == v {
+			s.poke()
+		}
+	}
+}

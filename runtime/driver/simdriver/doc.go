@@ -1,0 +1,25 @@
+// Package simdriver is a GPU made of Go: it satisfies [driver.Driver] with streams, events, memory, modules and kernels
+// that need no hardware, and it is made for tests of programs that use GPUs.
+//
+// A [Driver] simulates one device or several. Each stream executes its operations in order on a goroutine of its own,
+// events mark positions in streams, and streams wait for events of any device of the driver. Kernels are Go functions
+// that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
+//
+// # What it is strict about
+//
+// The simulated devices do what a GPU may do at worst. An access outside an allocation, or to freed memory, is found when
+// the operation executes, and loses the device: see [AccessError]. Handles are checked, on the right device and alive.
+// With [Config.Strict] a call from a thread on which another device is current, or none, fails. An operation in execution
+// reads and writes the memory with plain Go code, so that the race detector finds accesses that no stream and no event
+// orders.
+//
+// # What tests can do with it
+//
+// [Driver.Inject] makes calls fail or makes operations fail when they execute, [Driver.LoseDevice] takes a device away,
+// [Driver.StallStream] and [Driver.StallDevice] hold operations back, [Driver.SetLatency] makes them slow.
+// [Driver.Counters] counts the calls and the live objects, and [Driver.Leaks] names what was not given back.
+//
+// With [Config.Deterministic] nothing executes by itself: [Driver.Step] executes one operation of those that are ready,
+// chosen by [Config.Seed]. Without it the driver works inside bubbles of testing/synctest: its goroutines block on
+// channels and timers only.
+package simdriver

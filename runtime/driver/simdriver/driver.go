@@ -1,0 +1,131 @@
+package simdriver
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Driver simulates GPUs. All its methods may be called concurrently, also while the devices are in use.
+type Driver struct {
+	caps     driver.Caps
+	strict   bool
+	manual   bool // executes in Step only
+	memory   uint64
+	kernels  map[string]Kernel
+	executed func(Executed) // or nil
+	devices  []*device
+	threads  threads
+
+	streams   table[stream]
+	events    table[event]
+	modules   table[module]
+	functions table[function]
+
+	host hostSpace
+
+	armed  atomic.Int32 // not zero if a call has to look at faults or latencies
+	faults faults
+	calls  [codes]atomic.Uint64 // those that belong to no device
+	delays [codes]atomic.Int64  // nanoseconds
+
+	mu     sync.Mutex
+	order  []*stream // all of them, oldest first
+	leaked []string  // what Close found
+
+	steps stepper
+}
+
+// New makes a driver. It never fails: what is wrong with c shows when it is used.
+func New(c Config) *Driver {
+	n := min(c.Devices, maxDevices)
+	if n == 0 {
+		n = 1
+	}
+	d := &Driver{
+		caps:     CUDACaps(),
+		strict:   c.Strict,
+		manual:   c.Deterministic,
+		memory:   min(c.Memory, maxMemory),
+		kernels:  maps.Clone(c.Kernels),
+		executed: c.OnExecute,
+		threads:  threads{current: make(map[int]int), id: threadID()},
+	}
+	if c.Caps != nil {
+		d.caps = *c.Caps
+	}
+	if d.memory == 0 {
+		d.memory = defaultMemory
+	}
+	d.host.limit = c.HostMemory
+	if d.host.limit == 0 {
+		d.host.limit = 4 << 30
+	}
+	d.steps.rand = rand.New(rand.NewPCG(c.Seed, 0))
+	for i := range max(n, 0) {
+		d.devices = append(d.devices, newDevice(d, i))
+	}
+	for op, t := range c.Latency {
+		d.SetLatency(op, t)
+	}
+	for _, f := range c.Faults {
+		d.Inject(f)
+	}
+	return d
+}
+
+// Name returns "sim".
+func (d *Driver) Name() string { return driverName }
+
+// Devices describes the devices.
+func (d *Driver) Devices() ([]driver.Info, error) {
+	d.calls[codeDevices].Add(1)
+	if d.armed.Load() != 0 {
+		if _, err := d.meet(nil, codeDevices); err != nil {
+			return nil, err
+		}
+	}
+	infos := make([]driver.Info, len(d.devices))
+	for i, v := range d.devices {
+		infos[i] = v.Info()
+	}
+	return infos, nil
+}
+
+// Open opens a device. One that is open already is opened again, and needs one Close more: it is the same device, and
+// so are its objects. A lost device can be opened, and is lost still.
+func (d *Driver) Open(index int) (driver.Device, error) {
+	v, err := d.device(index)
+	if err != nil {
+		return nil, fail(codeOpen, err)
+	}
+	v.calls[codeOpen].Add(1)
+	if d.armed.Load() != 0 {
+		if _, err := d.meet(v, codeOpen); err != nil {
+			return nil, err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.opens++
+	if p := v.down.Load(); p != nil && !p.lost {
+		v.down.Store(nil)
+	}
+	return v, nil
+}
+
+// Current returns the index of the device that is current on the calling thread: the one that Bind was last called on.
+// It is false if there is none, and always where threads cannot be told apart: see [Config.Strict].
+func (d *Driver) Current() (device int, ok bool) { return d.threads.bound() }
+
+// device returns the device with an index.
+func (d *Driver) device(index int) (*device, error) {
+	if index < 0 || index >= len(d.devices) {
+		return nil, fmt.Errorf("no device %d, there are %d: %w", index, len(d.devices), ErrInvalidValue)
+	}
+	return d.devices[index], nil
+}

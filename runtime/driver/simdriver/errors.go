@@ -1,0 +1,71 @@
+package simdriver
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// What the driver's errors wrap, beside [driver.ErrLost] and [driver.ErrOutOfMemory].
+var (
+	ErrInvalidContext = errors.New("invalid context: the device is not current on this thread; lock the goroutine to its thread and call Bind")
+	ErrInvalidHandle  = errors.New("invalid handle")
+	ErrInvalidValue   = errors.New("invalid value")
+	ErrNotFound       = errors.New("not found")
+	ErrBusy           = errors.New("still in use")
+	ErrClosed         = errors.New("the device is closed")
+	ErrInjected       = errors.New("injected fault")
+)
+
+// An AccessError says that an operation touched memory that it must not touch. It loses the device that executed it.
+type AccessError struct {
+	Op     Op            // what touched it
+	Kernel string        // the kernel's name, if Op is OpLaunch
+	Device int           // the device that executed it
+	Stream driver.Stream // the stream that executed it
+	Addr   driver.Ptr    // the first byte that it meant to touch
+	Size   uint64        // how many bytes it meant to touch
+	Align  uint64        // the alignment that Addr lacks, or 0
+	Base   driver.Ptr    // the allocation that it missed, or that is nearest; 0 if there is none
+	Length uint64        // bytes at Base
+	Freed  bool          // that allocation was freed
+}
+
+// Error names the operation, what it touched and what it missed.
+func (e *AccessError) Error() string {
+	who := string(e.Op)
+	if e.Kernel != "" {
+		who = fmt.Sprintf("kernel %s", e.Kernel)
+	}
+	s := fmt.Sprintf("%s on stream %#x of device %d: illegal access to %d bytes at %#x: ", who, uint64(e.Stream), e.Device, e.Size, uint64(e.Addr))
+	there := fmt.Sprintf("the allocation of %d bytes at %#x", e.Length, uint64(e.Base))
+	offset := uint64(e.Addr - e.Base) // where Addr is not below Base
+	switch {
+	case e.Align != 0:
+		s += fmt.Sprintf("the address is not a multiple of %d", e.Align)
+	case e.Base == 0:
+		s += "there is no allocation at all near it"
+	case e.Freed:
+		s += there + " was freed"
+	case e.Addr < e.Base:
+		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
+	case offset >= e.Length:
+		s += fmt.Sprintf("it begins %d bytes behind the end of %s", offset-e.Length, there)
+	default:
+		s += fmt.Sprintf("only %d bytes are left there in %s", e.Length-offset, there)
+	}
+	return s
+}
+
+// fail makes the error of a call.
+func fail(c code, err error) error {
+	e := &driver.Error{Driver: driverName, Op: c.String(), Err: err}
+	e.OOM = errors.Is(err, driver.ErrOutOfMemory)
+	return e
+}
+
+// failf makes the error of a call from text.
+func failf(c code, format string, args ...any) error {
+	return fail(c, fmt.Errorf(format, args...))
+}

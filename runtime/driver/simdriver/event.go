@@ -1,0 +1,140 @@
+package simdriver
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An event remembers a position in a stream.
+type event struct {
+	dev   *device
+	waits atomic.Int32 // operations in streams that wait for one of its records
+
+	mu     sync.Mutex
+	stream *stream // where it was last recorded; nil: never
+	seq    uint64  // complete when the stream has executed so many operations
+}
+
+// last returns the event's last record.
+func (e *event) last() (*stream, uint64) {
+	e.mu.Lock()
+	s, seq := e.stream, e.seq
+	e.mu.Unlock()
+	return s, seq
+}
+
+// NewEvent makes an event.
+func (v *device) NewEvent() (driver.Event, error) {
+	if err := v.enter(codeNewEvent, true); err != nil {
+		return 0, err
+	}
+	h := v.d.events.add(&event{dev: v})
+	if h == 0 {
+		return 0, fail(codeNewEvent, errTooMany)
+	}
+	return driver.Event(h), nil
+}
+
+// DestroyEvent destroys an event that nothing waits for.
+func (v *device) DestroyEvent(h driver.Event) error {
+	err := v.enter(codeDestroyEvent, true)
+	if err != nil && !goOn(err) {
+		return err
+	}
+	e, bad := v.event(codeDestroyEvent, h)
+	if bad != nil {
+		return bad
+	}
+	if n := e.waits.Load(); n > 0 && err == nil {
+		return failf(codeDestroyEvent, "event %#x of device %d: %d waits for it are pending: %w", uint64(h), v.index, n, ErrBusy)
+	}
+	v.d.events.remove(uintptr(h))
+	return err
+}
+
+// Record puts a mark behind the stream's work.
+func (v *device) Record(h driver.Event, sh driver.Stream) error {
+	later, err := v.submit(codeRecord)
+	if err != nil {
+		return err
+	}
+	e, err := v.event(codeRecord, h)
+	if err != nil {
+		return err
+	}
+	s, err := v.stream(codeRecord, sh)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := e.waits.Load(); n > 0 && !v.d.caps.RerecordEvents {
+		return failf(codeRecord, "event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
+			uint64(h), v.index, n, ErrBusy)
+	}
+	s.mu.Lock()
+	if later != nil || !s.idle(codeRecord) {
+		o := s.slot(codeRecord)
+		o.fail = later
+		s.publish()
+	}
+	e.stream, e.seq = s, s.tail.Load()
+	s.mu.Unlock()
+	return nil
+}
+
+// Query reports whether the event is complete.
+func (v *device) Query(h driver.Event) (done bool, err error) {
+	if _, err := v.submit(codeQuery); err != nil {
+		return false, err
+	}
+	e, err := v.event(codeQuery, h)
+	if err != nil {
+		return false, err
+	}
+	s, seq := e.last()
+	return s == nil || s.done.Load() >= seq, nil
+}
+
+// StreamWait makes the stream wait for the event's last record.
+func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
+	later, err := v.submit(codeStreamWait)
+	if err != nil {
+		return err
+	}
+	s, err := v.stream(codeStreamWait, sh)
+	if err != nil {
+		return err
+	}
+	e := v.d.events.get(uintptr(h))
+	if e == nil {
+		return failf(codeStreamWait, "event %#x: %w: no such event, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	// The lock is held until the wait is counted: a Record in between would not see it.
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if later == nil && (e.stream == nil || e.stream == s || e.stream.done.Load() >= e.seq) {
+		return nil
+	}
+	e.waits.Add(1)
+	s.mu.Lock()
+	o := s.slot(codeStreamWait)
+	o.fail, o.event, o.source, o.seq = later, e, e.stream, e.seq
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
+// event finds an event of the device by handle.
+func (v *device) event(c code, h driver.Event) (*event, error) {
+	e := v.d.events.get(uintptr(h))
+	if e == nil {
+		return nil, failf(c, "event %#x: %w: no such event, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	if e.dev != v {
+		return nil, failf(c, "event %#x: %w: it belongs to device %d, not %d", uint64(h), ErrInvalidHandle, e.dev.index, v.index)
+	}
+	return e, nil
+}

@@ -1,0 +1,102 @@
+package simdriver
+
+// An Op names a method of [driver.Driver] or [driver.Device], as [driver.Error] does.
+type Op string
+
+// The operations. Those marked as submitted go to a stream and execute later.
+const (
+	OpDevices       Op = "devices"
+	OpOpen          Op = "open"
+	OpBind          Op = "bind"
+	OpClose         Op = "close"
+	OpNewStream     Op = "create stream"
+	OpDestroyStream Op = "destroy stream"
+	OpNewEvent      Op = "create event"
+	OpDestroyEvent  Op = "destroy event"
+	OpRecord        Op = "record event" // submitted
+	OpQuery         Op = "query event"
+	OpStreamWait    Op = "wait for event" // submitted
+	OpAlloc         Op = "allocate"
+	OpFree          Op = "free"
+	OpRegister      Op = "register host memory"
+	OpUnregister    Op = "unregister host memory"
+	OpFill          Op = "fill"     // submitted
+	OpCopy          Op = "copy"     // submitted
+	OpUpload        Op = "upload"   // submitted
+	OpDownload      Op = "download" // submitted
+	OpLoad          Op = "load module"
+	OpUnload        Op = "unload module"
+	OpFunction      Op = "find kernel"
+	OpGlobal        Op = "find variable"
+	OpLaunch        Op = "launch" // submitted
+)
+
+// A code is an Op as an index.
+type code uint8
+
+const (
+	codeDevices code = iota
+	codeOpen
+	codeBind
+	codeClose
+	codeNewStream
+	codeDestroyStream
+	codeNewEvent
+	codeDestroyEvent
+	codeRecord
+	codeQuery
+	codeStreamWait
+	codeAlloc
+	codeFree
+	codeRegister
+	codeUnregister
+	codeFill
+	codeCopy
+	codeUpload
+	codeDownload
+	codeLoad
+	codeUnload
+	codeFunction
+	codeGlobal
+	codeLaunch
+	codes // how many there are
+)
+
+// ops has the name of each code.
+var ops = [codes]Op{
+	OpDevices, OpOpen, OpBind, OpClose, OpNewStream, OpDestroyStream, OpNewEvent, OpDestroyEvent, OpRecord, OpQuery,
+	OpStreamWait, OpAlloc, OpFree, OpRegister, OpUnregister, OpFill, OpCopy, OpUpload, OpDownload, OpLoad, OpUnload,
+	OpFunction, OpGlobal, OpLaunch,
+}
+
+// String returns the name.
+func (c code) String() string { return string(ops[c]) }
+
+// codeOf returns the code of op, if there is one.
+func codeOf(op Op) (code, bool) {
+	for c, o := range ops {
+		if o == op {
+			return code(c), true
+		}
+	}
+	return 0, false
+}
+
+// submitted reports whether c goes to a stream.
+func (c code) submitted() bool {
+	switch c {
+	case codeRecord, codeStreamWait, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch:
+		return true
+	}
+	return false
+}
+
+// ends reports whether c gives something back. Such a call does its work even when it fails: what it returns is then
+// about the device, as with the GPUs' APIs, and the caller could not try again.
+func (c code) ends() bool {
+	switch c {
+	case codeClose, codeDestroyStream, codeDestroyEvent, codeFree, codeUnregister, codeUnload:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+package simdriver
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// errTooMany says that a table is full.
+var errTooMany = errors.New("too many objects: destroy what is not needed")
+
+// spins is how often a stream without work yields before it sleeps. Waking it costs its submitter a microsecond or more,
+// and work often comes in quick succession.
+const spins = 32
+
+// A stream executes operations in order.
+type stream struct {
+	queue // its mu is the stream's
+	dev   *device
+	id    driver.Stream
+
+	done    atomic.Uint64 // operations executed; stays behind head once the device is lost
+	stalled atomic.Bool
+	stopped atomic.Bool
+	started bool // the goroutine; under mu
+
+	wake   chan struct{} // says: look again
+	asleep atomic.Bool   // the goroutine waits for work
+
+	waitersMu sync.Mutex
+	waiters   []waiter
+	waiting   atomic.Int32 // len(waiters)
+}
+
+// A waiter is a stream that waits until another one has executed seq operations.
+type waiter struct {
+	stream *stream
+	seq    uint64
+}
+
+// NewStream makes a stream. Its goroutine starts with its first work.
+func (v *device) NewStream() (driver.Stream, error) {
+	if err := v.enter(codeNewStream, true); err != nil {
+		return 0, err
+	}
+	s := &stream{dev: v, wake: make(chan struct{}, 1)}
+	d := v.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.streams.add(s)
+	if h == 0 {
+		return 0, fail(codeNewStream, errTooMany)
+	}
+	s.id = driver.Stream(h)
+	d.order = append(d.order, s)
+	return s.id, nil
+}
+
+// DestroyStream destroys a stream that has no work left, or none that could ever execute.
+func (v *device) DestroyStream(h driver.Stream) error {
+	err := v.enter(codeDestroyStream, true)
+	if err != nil && !goOn(err) {
+		return err
+	}
+	s, bad := v.stream(codeDestroyStream, h)
+	if bad != nil {
+		return bad
+	}
+	if n := s.pending(); n > 0 && err == nil && !s.doomed() {
+		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are left: %w", uint64(h), v.index, n, ErrBusy)
+	}
+	if v.d.streams.remove(uintptr(h)) != nil {
+		v.d.dropStream(s)
+	}
+	return err
+}
+
+// dropStream ends a stream that is in no table any more.
+func (d *Driver) dropStream(s *stream) {
+	d.mu.Lock()
+	if i := slices.Index(d.order, s); i >= 0 {
+		d.order = slices.Delete(d.order, i, i+1)
+	}
+	d.mu.Unlock()
+	s.stopped.Store(true)
+	if d.manual {
+		d.steps.mu.Lock()
+		s.drop()
+		d.steps.mu.Unlock()
+		return
+	}
+	s.mu.Lock()
+	started := s.started
+	s.started = true // too late for it to start
+	s.mu.Unlock()
+	if started {
+		s.poke()
+	}
+}
+
+// stream finds a stream of the device by handle.
+func (v *device) stream(c code, h driver.Stream) (*stream, error) {
+	s := v.d.streams.get(uintptr(h))
+	if s == nil {
+		return nil, failf(c, "stream %#x: %w: no such stream, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	if s.dev != v {
+		return nil, failf(c, "stream %#x: %w: it belongs to device %d, not %d", uint64(h), ErrInvalidHandle, s.dev.index, v.index)
+	}
+	return s, nil
+}
+
+// pending returns how many operations are left.
+func (s *stream) pending() uint64 { return s.tail.Load() - s.done.Load() }
+
+// idle reports whether an operation that does nothing would execute at once, so that it need not be added. The caller
+// holds mu.
+func (s *stream) idle(c code) bool {
+	d := s.dev.d
+	return s.done.Load() == s.tail.Load() && !d.manual && d.executed == nil && !s.held() && d.delays[c].Load() == 0
+}
+
+// held reports whether operations must not begin.
+func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
+
+// doomed reports whether the stream waits for what can never come: a lost or closed device's event.
+func (s *stream) doomed() bool {
+	s.waitersMu.Lock()
+	defer s.waitersMu.Unlock()
+	src := s.blockedOn
+	return src != nil && src.dev.down.Load() != nil
+}
+
+// publish makes what slot returned part of the stream's work. The caller holds mu.
+func (s *stream) publish() {
+	s.tail.Store(s.tail.Load() + 1)
+	if s.dev.d.manual {
+		return
+	}
+	if !s.started {
+		s.started = true
+		go s.work()
+		return
+	}
+	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
+		s.poke()
+	}
+}
+
+// poke makes the goroutine look again.
+func (s *stream) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,33 @@
+package simdriver
+
+import "sync"
+
+// threads knows which device is current on which OS thread.
+type threads struct {
+	mu      sync.RWMutex
+	current map[int]int // thread id to device
+	id      func() int  // of the calling thread; nil where there is no way to ask
+}
+
+// bind makes device current on the calling thread.
+func (t *threads) bind(device int) {
+	if t.id == nil {
+		return
+	}
+	id := t.id()
+	t.mu.Lock()
+	t.current[id] = device
+	t.mu.Unlock()
+}
+
+// bound returns the device that is current on the calling thread.
+func (t *threads) bound() (device int, ok bool) {
+	if t.id == nil {
+		return 0, false
+	}
+	id := t.id()
+	t.mu.RLock()
+	device, ok = t.current[id]
+	t.mu.RUnlock()
+	return device, ok
+}
