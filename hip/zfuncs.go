@@ -10405,7 +10405,7 @@ func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err er
 
 // RegisterApiCallback makes later calls of one function report to a profiler's function.
 //
-// C: hipRegisterApiCallback, since HIP 5.2, set tracing.
+// C: hipRegisterApiCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
@@ -10429,7 +10429,7 @@ func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err 
 
 // RemoveApiCallback ends what RegisterApiCallback began.
 //
-// C: hipRemoveApiCallback, since HIP 5.2, set tracing.
+// C: hipRemoveApiCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RemoveApiCallback(id uint32) (err error) {
 	addr := dl.Load(&l.fns[fnRemoveApiCallback])
 	if addr == 0 {
@@ -10449,7 +10449,7 @@ func (l *Library) RemoveApiCallback(id uint32) (err error) {
 
 // RegisterActivityCallback makes a kind of device activity report to a profiler's function.
 //
-// C: hipRegisterActivityCallback, since HIP 5.2, set tracing.
+// C: hipRegisterActivityCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) (err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
@@ -10473,7 +10473,7 @@ func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) 
 
 // RemoveActivityCallback ends what RegisterActivityCallback began.
 //
-// C: hipRemoveActivityCallback, since HIP 5.2, set tracing.
+// C: hipRemoveActivityCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RemoveActivityCallback(id uint32) (err error) {
 	addr := dl.Load(&l.fns[fnRemoveActivityCallback])
 	if addr == 0 {
