@@ -88,11 +88,23 @@ func (b *Buffer) Close() error {
 
 // hold keeps the buffer for a submission.
 func (b *Buffer) hold() error {
-	if b.closed.Load() {
+	if b.closed.Load() || !holdLive(&b.refs) {
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
-	b.refs.Add(1)
 	return nil
+}
+
+// holdLive adds a reference unless the last one has gone.
+func holdLive(refs *atomic.Int64) bool {
+	for {
+		n := refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }
 
 func (b *Buffer) release() {
@@ -116,8 +128,8 @@ func (r Range) check(op string, q *Queue) (driver.Ptr, error) {
 	switch {
 	case r.Buffer == nil:
 		return 0, argument(op, "no buffer")
-	case r.Buffer.dev.name != q.dev.name:
-		return 0, argument(op, "the buffer is of driver %s, the queue of %s", r.Buffer.dev.name, q.dev.name)
+	case r.Buffer.dev.of != q.dev.of:
+		return 0, argument(op, "the buffer is of driver %s, the queue of %s", r.Buffer.dev.of.Name(), q.dev.of.Name())
 	case r.Offset > r.Buffer.size || r.Size > r.Buffer.size-r.Offset:
 		return 0, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, r.Buffer.size, ErrRange)
 	}

@@ -53,7 +53,7 @@ func (o Options) check() (Options, error) {
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
 type Device struct {
 	drv  driver.Device
-	name string // of the driver: events cross devices of one driver only
+	of   driver.Driver // events cross devices of one driver only
 	info driver.Info
 	caps driver.Caps
 	opt  Options
@@ -81,6 +81,7 @@ type Device struct {
 	parked  submission // head of a list, linked both ways
 	nparked int
 	ended   bool
+	code    map[*Executable]struct{} // loaded
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -93,8 +94,8 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	dev := &Device{drv: drv, name: d.Name(), info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
+		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.runend = &dev.runnow
 	dev.events.dev, dev.events.batch = dev, opt.Events
@@ -270,6 +271,12 @@ func (d *Device) ready(s *submission) {
 	if s.after != nil {
 		d.unlink(s)
 	}
+	if d.ended { // nobody is left to issue it
+		d.mu.Unlock()
+		s.err.CompareAndSwap(nil, &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)})
+		s.q.run(s, false)
+		return
+	}
 	*d.runend, d.runend = s, &s.next
 	d.mu.Unlock()
 	d.signalThread()
@@ -343,7 +350,12 @@ func (d *Device) lose(err error) {
 	if !d.lost.CompareAndSwap(nil, &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, err)}) {
 		return
 	}
-	err = d.lost.Load().err
+	d.failInFlight()
+}
+
+// failInFlight fails all that a lost device has been given.
+func (d *Device) failInFlight() {
+	err := d.lost.Load().err
 	for _, q := range d.queues {
 		for s := q.tl.drain(); s != nil; {
 			next := s.next
@@ -381,10 +393,12 @@ func (d *Device) complete(s *submission) *timepoint {
 
 // failSubmission fails what a submission would have signalled.
 func (d *Device) failSubmission(s *submission, err error) {
-	var e *driver.Error
-	if errors.As(err, &e) && e.Lost {
-		d.lose(e)
-		err = d.lost.Load().err
+	if d.lost.Load() == nil {
+		var e *driver.Error
+		if errors.As(err, &e) && e.Lost {
+			d.lose(e)
+			err = d.lost.Load().err
+		}
 	}
 	for _, p := range s.signals {
 		release(p.Semaphore.fail(&SubmitError{opNames[s.op], d.info.Name, err}), d)
@@ -476,6 +490,13 @@ func (d *Device) destroy() error {
 		if err != nil && !lost { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
+	}
+	d.mu.Lock()
+	code := d.code
+	d.code = nil
+	d.mu.Unlock()
+	for x := range code {
+		add(d.drv.Unload(x.mod))
 	}
 	add(d.stage.close())
 	add(d.buffers.close())

@@ -31,6 +31,9 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.info.Name, err)
 	}
 	x.refs.Store(1)
+	d.mu.Lock()
+	d.code[x] = struct{}{}
+	d.mu.Unlock()
 	return x, nil
 }
 
@@ -43,16 +46,23 @@ func (x *Executable) Close() error {
 }
 
 func (x *Executable) hold() error {
-	if x.closed.Load() {
+	if x.closed.Load() || !holdLive(&x.refs) {
 		return fmt.Errorf("executable: %w", ErrClosed)
 	}
-	x.refs.Add(1)
 	return nil
 }
 
 func (x *Executable) release() {
-	if x.refs.Add(-1) == 0 {
-		x.dev.post(func() { x.dev.drv.Unload(x.mod) })
+	if x.refs.Add(-1) > 0 {
+		return
+	}
+	d := x.dev
+	d.mu.Lock()
+	_, mine := d.code[x] // not if the device has been closed
+	delete(d.code, x)
+	d.mu.Unlock()
+	if mine {
+		d.post(func() { d.drv.Unload(x.mod) })
 	}
 }
 

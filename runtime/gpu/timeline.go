@@ -108,21 +108,31 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 	var released *timepoint
 	if how == issuedWork {
 		released = tl.publish(s)
+		tl.ringMu.Lock() // only now may it be retired, and recycled
+		tl.ring.push(s)
+		tl.ringMu.Unlock()
 	}
 	tl.mu.Unlock()
 	if how != issuedWork {
 		e.drop()
 	}
+	var on *Device
+	if onThread {
+		on = tl.dev
+	}
 	switch {
 	case err != nil:
 		tl.dev.failSubmission(s, err)
 	case how == nothingToDo:
-		release(tl.dev.complete(s), nil)
+		release(tl.dev.complete(s), on)
 	case how == foreign:
 		s.hostly = true
 		s.q.enlist(s, onThread)
 	default:
-		release(released, nil)
+		release(released, on)
+		if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
+			tl.dev.failInFlight()
+		}
 	}
 }
 
@@ -158,7 +168,7 @@ func (tl *timeline) submit(s *submission, e *event) (outcome, error) {
 		case ordered:
 			ahead = true
 			switch {
-			case p.tl.dev.name != tl.dev.name:
+			case p.tl.dev.of != tl.dev.of:
 				p.event.drop()
 				return foreign, nil
 			case tl.covers(p.tl, p.seq):
@@ -190,9 +200,6 @@ func (tl *timeline) submit(s *submission, e *event) (outcome, error) {
 	}
 	s.seq, s.event = seq, e
 	tl.issued.Store(seq)
-	tl.ringMu.Lock()
-	tl.ring.push(s)
-	tl.ringMu.Unlock()
 	return issuedWork, nil
 }
 
@@ -247,28 +254,36 @@ func (tl *timeline) poll(seq uint64) bool {
 	if tl.done.Load() >= seq || !tl.retireMu.TryLock() {
 		return false
 	}
-	defer tl.retireMu.Unlock()
+	retired, err := tl.ask(seq)
+	tl.retireMu.Unlock()
+	if err != nil {
+		tl.dev.lose(err)
+		return true
+	}
+	return retired
+}
+
+func (tl *timeline) ask(seq uint64) (retired bool, err error) {
 	tl.ringMu.Lock()
 	oldest, newest := tl.ring.front(), tl.ring.find(seq)
 	tl.ringMu.Unlock()
 	if oldest == nil {
-		return false
+		return false, nil
 	}
 	for _, s := range [...]*submission{newest, oldest} {
 		done, err := tl.dev.drv.Query(s.event.h)
 		if err != nil {
-			tl.dev.lose(err)
-			return true
+			return false, err
 		}
 		if done {
 			tl.retire(s.seq)
-			return true
+			return true, nil
 		}
 		if newest == oldest {
 			break
 		}
 	}
-	return false
+	return false, nil
 }
 
 // retire completes all work up to seq. The caller holds retireMu.
@@ -289,6 +304,8 @@ func (tl *timeline) retire(seq uint64) {
 
 // drain takes everything out of the ring, for a device that is lost.
 func (tl *timeline) drain() (first *submission) {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
 	tl.ringMu.Lock()
 	defer tl.ringMu.Unlock()
 	end := &first
@@ -297,6 +314,7 @@ func (tl *timeline) drain() (first *submission) {
 		s.next = nil
 		*end, end = s, &s.next
 	}
+	tl.done.Store(tl.issued.Load())
 	return first
 }
 

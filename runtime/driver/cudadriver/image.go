@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -16,6 +17,7 @@ import (
 const (
 	fatbinMagic  = 0xba55ed50
 	fatbinHeader = 16  // magic, version and size of the header, size of what follows
+	fatbinEntry  = 16  // at least: kind, version, size of the entry's header, size of what follows
 	elfHeader    = 64  // of 64 bits
 	machineCUDA  = 190 // EM_CUDA
 )
@@ -78,13 +80,28 @@ func checkCubin(image []byte) error {
 	return nil
 }
 
+// checkFatbin goes through a fat binary's entries as the driver will, which goes round for ever where one has no length.
 func checkFatbin(image []byte) error {
 	if len(image) < fatbinHeader {
 		return fmt.Errorf("a fat binary of %d bytes was cut off", len(image))
 	}
-	header, rest := uint64(binary.LittleEndian.Uint16(image[6:])), binary.LittleEndian.Uint64(image[8:])
+	le := binary.LittleEndian
+	header, rest := uint64(le.Uint16(image[6:])), le.Uint64(image[8:])
 	if size := uint64(len(image)); header < fatbinHeader || header > size || rest > size-header {
 		return fmt.Errorf("a fat binary of %d bytes was cut off: it should have %d after a header of %d", size, rest, header)
+	}
+	if rest == 0 {
+		return errors.New("a fat binary has no code in it")
+	}
+	for entries := image[header : header+rest]; len(entries) > 0; {
+		if len(entries) < fatbinEntry {
+			return fmt.Errorf("a fat binary ends with %d bytes that are no entry", len(entries))
+		}
+		header, size, left := uint64(le.Uint32(entries[4:])), le.Uint64(entries[8:]), uint64(len(entries))
+		if header < fatbinEntry || header > left || size > left-header {
+			return fmt.Errorf("a fat binary has an entry of %d and %d bytes in the last %d", header, size, left)
+		}
+		entries = entries[header+size:]
 	}
 	return nil
 }

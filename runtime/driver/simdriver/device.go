@@ -1,7 +1,6 @@
 package simdriver
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 type device struct {
 	d     *Driver
 	index int
+	info  driver.Info
 	space deviceSpace
 
 	down    atomic.Pointer[down] // why nothing works any more; nil while it does
@@ -35,16 +35,11 @@ type down struct {
 func newDevice(d *Driver, index int) *device {
 	v := &device{d: d, index: index}
 	v.space.init(index)
-	return v
-}
-
-// Info describes the device.
-func (v *device) Info() driver.Info {
-	i := driver.Info{
-		Index:       v.index,
-		Name:        fmt.Sprintf("Simulated GPU %d", v.index),
+	v.info = driver.Info{
+		Index:       index,
+		Name:        fmt.Sprintf("Simulated GPU %d", index),
 		Arch:        "sim",
-		Memory:      v.d.memory,
+		Memory:      d.memory,
 		Processors:  16,
 		WarpSize:    32,
 		MaxThreads:  1024,
@@ -53,10 +48,13 @@ func (v *device) Info() driver.Info {
 		SharedMem:   48 << 10,
 		SharedOptIn: 96 << 10,
 	}
-	copy(i.UUID[:], "simulated")
-	i.UUID[14], i.UUID[15] = byte(v.index>>8), byte(v.index)
-	return i
+	copy(v.info.UUID[:], "simulated")
+	v.info.UUID[14], v.info.UUID[15] = byte(index>>8), byte(index)
+	return v
 }
+
+// Info describes the device.
+func (v *device) Info() driver.Info { return v.info }
 
 // Caps says what the device can do.
 func (v *device) Caps() driver.Caps { return v.d.caps }
@@ -72,8 +70,8 @@ func (v *device) Bind() error {
 
 // Close gives the device back. What is left of its objects is destroyed, and named in the error.
 func (v *device) Close() error {
-	err := v.enter(codeClose, true)
-	if err != nil && errors.Is(err, ErrInvalidContext) {
+	err, ok := v.end(codeClose)
+	if !ok {
 		return err
 	}
 	v.mu.Lock()
@@ -114,7 +112,7 @@ func (v *device) destroyAll() []string {
 			m.unload()
 		}
 	})
-	v.space.clear()
+	v.space.clear(v)
 	d.host.clear(v)
 	d.mu.Lock()
 	d.leaked = append(d.leaked, left...)
@@ -122,8 +120,8 @@ func (v *device) destroyAll() []string {
 	return left
 }
 
-// enter begins a call that needs the device to work and, if bound is set, to be current on the thread. The work of a
-// call that gives something back is to be done in spite of an error, unless that is ErrInvalidContext.
+// enter begins a call that is not submitted. It fails if the device does not work, or if bound is set and the device is
+// not current on the thread.
 func (v *device) enter(c code, bound bool) error {
 	v.calls[c].Add(1)
 	if bound && v.d.strict {
@@ -140,6 +138,25 @@ func (v *device) enter(c code, bound bool) error {
 		return p.error(c)
 	}
 	return nil
+}
+
+// end begins a call that gives something back, on a thread that must be bound. If ok, the call does its work even if it
+// is to fail with err: as with the GPUs' APIs, err is then about the device, and nobody could try again.
+func (v *device) end(c code) (err error, ok bool) {
+	v.calls[c].Add(1)
+	if v.d.strict {
+		if err := v.checkThread(c); err != nil {
+			return err, false
+		}
+	}
+	if v.d.armed.Load() != 0 {
+		_, err = v.d.meet(v, c)
+	}
+	p := v.down.Load()
+	if err == nil && p != nil {
+		err = p.error(c)
+	}
+	return err, p == nil || p.lost
 }
 
 // submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.

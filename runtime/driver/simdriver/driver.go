@@ -91,7 +91,7 @@ func (d *Driver) Devices() ([]driver.Info, error) {
 	}
 	infos := make([]driver.Info, len(d.devices))
 	for i, v := range d.devices {
-		infos[i] = v.Info()
+		infos[i] = v.info
 	}
 	return infos, nil
 }

@@ -39,8 +39,8 @@ func (v *device) NewEvent() (driver.Event, error) {
 
 // DestroyEvent destroys an event that nothing waits for.
 func (v *device) DestroyEvent(h driver.Event) error {
-	err := v.enter(codeDestroyEvent, true)
-	if err != nil && !goOn(err) {
+	err, ok := v.end(codeDestroyEvent)
+	if !ok {
 		return err
 	}
 	e, bad := v.event(codeDestroyEvent, h)

@@ -90,13 +90,3 @@ func (c code) submitted() bool {
 	}
 	return false
 }
-
-// ends reports whether c gives something back. Such a call does its work even when it fails: what it returns is then
-// about the device, as with the GPUs' APIs, and the caller could not try again.
-func (c code) ends() bool {
-	switch c {
-	case codeClose, codeDestroyStream, codeDestroyEvent, codeFree, codeUnregister, codeUnload:
-		return true
-	}
-	return false
-}

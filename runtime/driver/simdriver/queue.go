@@ -15,11 +15,11 @@ type operation struct {
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	n       uint64 // elements of a fill, else bytes
-	host    unsafe.Pointer
-	fail    error  // what it is to fail with
-	launch  *call  // of a kernel
-	event   *event // what is waited for, and as it was recorded when the wait was submitted:
+	n       uint64         // elements of a fill, else bytes
+	host    unsafe.Pointer // instead of src or dst
+	fail    error          // what it is to fail with
+	call    *call          // of a kernel
+	event   *event         // what is waited for, and where it was recorded when the wait was submitted:
 	source  *stream
 	seq     uint64
 }
@@ -32,40 +32,34 @@ type chunk struct {
 	next *chunk
 }
 
-// A queue holds a stream's operations in order. Who adds holds mu; one goroutine at a time takes away, without mu, so that
-// the two get in each other's way once a chunk.
+// A queue holds a stream's operations in order. Who adds holds mu; one goroutine at a time takes, without mu: the two meet
+// once a chunk. Chunks are used again, so that a queue makes no garbage.
 type queue struct {
 	mu   sync.Mutex
-	last *chunk        // where tail is
+	last *chunk        // where the next operation goes, unless it begins a chunk
 	tail atomic.Uint64 // operations added
 
-	first *chunk        // where head is; the taker's
-	head  atomic.Uint64 // operations taken; the taker's to write
+	head  atomic.Uint64 // operations taken
+	first *chunk        // where the oldest operation is, or was; set once by who adds, then the taker's
+	pos   int           // its index there; the taker's
 
 	freeMu sync.Mutex
-	free   *chunk // chunks to use again
+	free   *chunk
 }
 
-// slot returns where the next operation goes: it is part of the queue when publish is called. The caller holds mu.
+// slot returns where the next operation goes, which the caller must add. The caller holds mu.
 func (q *queue) slot(c code) *operation {
-	tail := q.tail.Load()
-	i := tail % chunkSize
+	i := q.tail.Load() % chunkSize
 	if i == 0 {
-		k := q.chunk()
-		if q.last != nil {
-			q.last.next = k
-		} else {
-			q.first = k // nothing was added yet, and so the taker has not looked
-		}
-		q.last = k
+		q.grow()
 	}
 	o := &q.last.ops[i]
 	o.code = c
 	return o
 }
 
-// chunk returns an empty chunk.
-func (q *queue) chunk() *chunk {
+// grow adds a chunk.
+func (q *queue) grow() {
 	q.freeMu.Lock()
 	k := q.free
 	if k != nil {
@@ -75,36 +69,35 @@ func (q *queue) chunk() *chunk {
 	if k == nil {
 		k = new(chunk)
 	}
-	return k
+	if q.last == nil {
+		q.first = k // the taker looks when the first operation has been added
+	} else {
+		q.last.next = k
+	}
+	q.last = k
 }
+
+// add makes what slot returned part of the queue. The caller holds mu.
+func (q *queue) add() { q.tail.Store(q.tail.Load() + 1) }
 
 // peek returns the oldest operation, or nil.
 func (q *queue) peek() *operation {
-	head := q.head.Load()
-	if head == q.tail.Load() {
+	if q.head.Load() == q.tail.Load() {
 		return nil
 	}
-	i := head % chunkSize
-	if i == 0 && head > 0 && q.first.ops[chunkSize-1].code == taken {
+	if q.pos == chunkSize {
 		k := q.first
-		q.first = k.next
-		k.ops[chunkSize-1].code = 0
+		q.first, q.pos = k.next, 0
 		q.freeMu.Lock()
 		k.next, q.free = q.free, k
 		q.freeMu.Unlock()
 	}
-	return &q.first.ops[i]
+	return &q.first.ops[q.pos]
 }
 
-// taken marks the last operation of a chunk that has been used up.
-const taken = codes
-
-// take removes the oldest operation, which peek has returned.
+// take removes the oldest operation, which is o.
 func (q *queue) take(o *operation) {
 	*o = operation{}
-	head := q.head.Load()
-	if head%chunkSize == chunkSize-1 {
-		o.code = taken
-	}
-	q.head.Store(head + 1)
+	q.pos++
+	q.head.Store(q.head.Load() + 1)
 }

@@ -2,7 +2,6 @@ package simdriver
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,10 +12,6 @@ import (
 
 // errTooMany says that a table is full.
 var errTooMany = errors.New("too many objects: destroy what is not needed")
-
-// spins is how often a stream without work yields before it sleeps. Waking it costs its submitter a microsecond or more,
-// and work often comes in quick succession.
-const spins = 32
 
 // A stream executes operations in order.
 type stream struct {
@@ -30,11 +25,19 @@ type stream struct {
 	started bool // the goroutine; under mu
 
 	wake   chan struct{} // says: look again
+	ended  chan struct{} // closed when the goroutine has ended
 	asleep atomic.Bool   // the goroutine waits for work
+
+	// For the one who executes:
+	due      time.Time // when the oldest operation may end, if it has begun to wait for that
+	timer    *time.Timer
+	enlisted uint64 // one more than head was when the stream last became a waiter
+
+	blocked atomic.Pointer[stream] // what the goroutine waits for
 
 	waitersMu sync.Mutex
 	waiters   []waiter
-	waiting   atomic.Int32 // len(waiters)
+	waiting   atomic.Int32 // how many waiters there are
 }
 
 // A waiter is a stream that waits until another one has executed seq operations.
@@ -48,7 +51,7 @@ func (v *device) NewStream() (driver.Stream, error) {
 	if err := v.enter(codeNewStream, true); err != nil {
 		return 0, err
 	}
-	s := &stream{dev: v, wake: make(chan struct{}, 1)}
+	s := &stream{dev: v, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	d := v.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,8 +66,8 @@ func (v *device) NewStream() (driver.Stream, error) {
 
 // DestroyStream destroys a stream that has no work left, or none that could ever execute.
 func (v *device) DestroyStream(h driver.Stream) error {
-	err := v.enter(codeDestroyStream, true)
-	if err != nil && !goOn(err) {
+	err, ok := v.end(codeDestroyStream)
+	if !ok {
 		return err
 	}
 	s, bad := v.stream(codeDestroyStream, h)
@@ -75,13 +78,15 @@ func (v *device) DestroyStream(h driver.Stream) error {
 		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are left: %w", uint64(h), v.index, n, ErrBusy)
 	}
 	if v.d.streams.remove(uintptr(h)) != nil {
-		v.d.dropStream(s)
+		if v.d.dropStream(s) && err == nil {
+			<-s.ended // at once, for it executes nothing
+		}
 	}
 	return err
 }
 
-// dropStream ends a stream that is in no table any more.
-func (d *Driver) dropStream(s *stream) {
+// dropStream ends a stream that is in no table any more. It reports whether it has a goroutine that is about to end.
+func (d *Driver) dropStream(s *stream) (ending bool) {
 	d.mu.Lock()
 	if i := slices.Index(d.order, s); i >= 0 {
 		d.order = slices.Delete(d.order, i, i+1)
@@ -92,7 +97,7 @@ func (d *Driver) dropStream(s *stream) {
 		d.steps.mu.Lock()
 		s.drop()
 		d.steps.mu.Unlock()
-		return
+		return false
 	}
 	s.mu.Lock()
 	started := s.started
@@ -101,6 +106,7 @@ func (d *Driver) dropStream(s *stream) {
 	if started {
 		s.poke()
 	}
+	return started
 }
 
 // stream finds a stream of the device by handle.
@@ -128,17 +134,38 @@ func (s *stream) idle(c code) bool {
 // held reports whether operations must not begin.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// doomed reports whether the stream waits for what can never come: a lost or closed device's event.
+// doomed reports whether the stream waits for what cannot come: a record
+// in a stream that is no more, or on a device that is lost or closed.
 func (s *stream) doomed() bool {
-	s.waitersMu.Lock()
-	defer s.waitersMu.Unlock()
-	src := s.blockedOn
-	return src != nil && src.dev.down.Load() != nil
+	// Waits form no circle, but while streams run on, what is read of them one by one might.
+	for range 100 {
+		if s = s.blocker(); s == nil {
+			return false
+		}
+		if s.dev.down.Load() != nil || s.stopped.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// blocker returns the stream that this one waits for, or nil.
+func (s *stream) blocker() *stream {
+	d := s.dev.d
+	if !d.manual {
+		return s.blocked.Load()
+	}
+	d.steps.mu.Lock()
+	defer d.steps.mu.Unlock()
+	if o := s.peek(); o != nil && !o.ready() {
+		return o.source
+	}
+	return nil
 }
 
 // publish makes what slot returned part of the stream's work. The caller holds mu.
 func (s *stream) publish() {
-	s.tail.Store(s.tail.Load() + 1)
+	s.add()
 	if s.dev.d.manual {
 		return
 	}

@@ -1,0 +1,582 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package cudadriver
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+func TestDevices(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.driver()
+	infos, err := d.Devices()
+	if err != nil || len(infos) != 2 || d.Name() != "cuda" {
+		t.Fatalf("driver %q, devices %v, %v", d.Name(), infos, err)
+	}
+	want := driver.Info{
+		Index: 1, Name: "Fake 1", PCI: "0000:3b:01.0", Arch: "sm_90", Memory: 80 << 30, Processors: 160, WarpSize: 100, MaxThreads: 10,
+		MaxBlock: [3]int{20, 30, 40}, MaxGrid: [3]int{50, 60, 70}, SharedMem: 48 << 10, SharedOptIn: 227 << 10,
+	}
+	for i := range want.UUID {
+		want.UUID[i] = byte(i) | 0x80
+	}
+	if infos[1] != want {
+		t.Errorf("device 1 is\n%+v, want\n%+v", infos[1], want)
+	}
+	infos[1].Name = "mine"
+	if again, _ := d.Devices(); again[1] != want {
+		t.Error("what Devices returned is the driver's own")
+	}
+	f.calls()
+	if d.Devices(); len(f.calls()[0]) != 0 {
+		t.Error("Devices calls the driver")
+	}
+
+	f.set("cuDeviceGetPCIBusId", int(cuda.ErrorNotSupported))
+	f.set("attr 97", 1)
+	f.set("attr 18", 2)
+	infos, err = f.driver().Devices()
+	if err != nil || infos[0].PCI != "" || infos[0].SharedOptIn != 48<<10 || !infos[0].Integrated {
+		t.Errorf("device 0 is %+v, %v", infos[0], err)
+	}
+}
+
+func TestOldDriver(t *testing.T) {
+	f := newFake(t, 11020)
+	d := f.device()
+	if u := d.Info().UUID; u[1] != 1 {
+		t.Errorf("UUID %x", u)
+	}
+	if d.Caps().KernelParams {
+		t.Error("this driver tells nothing of parameters")
+	}
+	if _, info := function(t, d, "count"); info.Params != nil || info.MaxThreads != 100 {
+		t.Errorf("%+v", info)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	if d, err := Open(cuda.Options{Path: filepath.Join(t.TempDir(), "libcuda.so.1")}); d != nil || !errors.Is(err, dl.ErrNotFound) {
+		t.Errorf("an absent library: %v, %v", d, err)
+	}
+
+	none := newFake(t, 13000, "DEVICES=0")
+	for _, code := range []cuda.Result{cuda.Success, cuda.ErrorNoDevice} {
+		none.set("cuInit", int(code))
+		d := none.driver()
+		if infos, err := d.Devices(); len(infos) != 0 || err != nil {
+			t.Errorf("no device: %v, %v", infos, err)
+		}
+		if dev, err := d.Open(0); dev != nil || !errors.Is(err, cuda.ErrorInvalidDevice) || !strings.HasPrefix(err.Error(), "cuda: open: no device 0: the driver has 0: ") {
+			t.Errorf("no device: %v, %v", dev, err)
+		}
+	}
+
+	f := newFake(t, 13000)
+	for name, c := range map[string]struct {
+		code cuda.Result
+		op   string
+		says string
+	}{
+		"cuInit":               {cuda.ErrorSystemDriverMismatch, "init", "reboot"},
+		"cuDeviceGetName":      {cuda.ErrorUnknown, "describe", "device 0: name"},
+		"cuDeviceGetAttribute": {cuda.ErrorInvalidValue, "describe", "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR"},
+	} {
+		f.set(name, int(c.code))
+		d, err := Open(cuda.Options{Path: f.path})
+		if e, ok := errors.AsType[*driver.Error](err); d != nil || !ok || e.Op != c.op || !errors.Is(err, c.code) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s fails: %v, %v", name, d, err)
+		}
+		f.set(name, 0)
+	}
+	d := f.driver()
+	for _, index := range []int{-1, 2} {
+		if dev, err := d.Open(index); dev != nil || !errors.Is(err, cuda.ErrorInvalidDevice) {
+			t.Errorf("device %d: %v, %v", index, dev, err)
+		}
+	}
+	// Whatever fails, nothing is left behind.
+	for _, name := range []string{
+		"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2", "cuMemHostAlloc",
+		"cuMemHostGetDevicePointer_v2", "cuDeviceGetAttribute", "cuStreamSynchronize",
+	} {
+		f.set(name, int(cuda.ErrorOutOfMemory))
+		dev, err := d.Open(1)
+		if dev != nil || !errors.Is(err, driver.ErrOutOfMemory) || !errors.Is(err, cuda.ErrorOutOfMemory) || !strings.Contains(err.Error(), "device 1 (Fake 1)") {
+			t.Errorf("%s fails: %v, %v", name, dev, err)
+		}
+		if f.live() != 0 || f.retained(1) != 0 {
+			t.Fatalf("%s fails: %d objects and %d references are left", name, f.live(), f.retained(1))
+		}
+		f.set(name, 0)
+	}
+	f.set("cuMemsetD8Async", int(cuda.ErrorIllegalAddress))
+	if dev, err := d.Open(1); dev != nil || !errors.Is(err, driver.ErrLost) {
+		t.Errorf("a device that is lost at once: %v, %v", dev, err)
+	}
+}
+
+// TestContextUntouched has a thread with contexts of others', one above the other, and checks after every call that they are
+// as they were.
+func TestContextUntouched(t *testing.T) {
+	f := newFake(t, 13000)
+	lib, err := cuda.Open(cuda.Options{Path: f.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const theirs = 0x111<<12 | 0x222
+	for _, ctx := range []cuda.Context{0x111, 0x222} {
+		if err := lib.CtxPushCurrent(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer lib.CtxPopCurrent()
+	defer lib.CtxPopCurrent()
+	same := func(what string, want uint64) {
+		t.Helper()
+		if got := f.stack(); got != want {
+			t.Fatalf("after %s the thread's contexts are %#x, want %#x", what, got, want)
+		}
+	}
+	drv, err := New(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("New", theirs)
+	open, err := drv.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("Open", theirs)
+	for _, fails := range []string{"cuStreamCreate", "cuMemcpyAsync", "cuStreamSynchronize"} {
+		f.set(fails, int(cuda.ErrorInvalidContext))
+		drv.Open(1)
+		same("Open without "+fails, theirs)
+		f.set(fails, 0)
+	}
+	d := open.(*device)
+	for _, bound := range []bool{false, true} {
+		want := uint64(theirs)
+		if bound {
+			if err := d.Bind(); err != nil {
+				t.Fatal(err)
+			}
+			want = 0x111<<12 | context0
+		}
+		same("Bind", want)
+		for what, call := range all(d) {
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			same(what, want)
+		}
+	}
+	// Close takes its own context away, and only that.
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same("Close", 0x111)
+	if err := d.Close(); err == nil || f.retained(0) != 0 {
+		t.Errorf("a second Close: %v, %d references", err, f.retained(0))
+	}
+}
+
+// all are calls of every method but Bind and Close.
+func all(d *device) map[string]func() error {
+	buf := make([]uint64, 8)
+	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
+	two := func(_ driver.Stream, err error) error { return err }
+	return map[string]func() error{
+		"new stream":     func() error { return two(d.NewStream()) },
+		"destroy stream": func() error { return d.DestroyStream(stream0) },
+		"new event":      func() error { _, err := d.NewEvent(); return err },
+		"destroy event":  func() error { return d.DestroyEvent(event0) },
+		"record":         func() error { return d.Record(event0, stream0) },
+		"query":          func() error { _, err := d.Query(event0); return err },
+		"wait":           func() error { return d.StreamWait(stream0, event0) },
+		"alloc": func() error {
+			for kind := driver.DeviceMem; kind <= driver.ManagedMem; kind++ {
+				m, err := d.Alloc(kind, 64)
+				if err != nil {
+					return err
+				}
+				if err := d.Free(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"free":       func() error { return d.Free(driver.Mem{}) },
+		"register":   func() error { _, err := d.Register(p, 64); return err },
+		"unregister": func() error { return d.Unregister(p) },
+		"fill":       func() error { return d.Fill(stream0, ptr, 1, 4, 4) },
+		"copy":       func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
+		"upload":     func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
+		"download":   func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
+		"load":       func() error { _, err := d.Load([]byte(emptyPTX)); return err },
+		"unload":     func() error { return d.Unload(module0) },
+		"function":   func() error { _, _, err := d.Function(module0, "empty"); return err },
+		"global":     func() error { _, _, err := d.Global(module0, "variable"); return err },
+		"launch":     func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
+	}
+}
+
+func TestProbe(t *testing.T) {
+	f := newFake(t, 13000)
+	drv := f.driver()
+	f.calls()
+	open := func() driver.Caps {
+		t.Helper()
+		d, err := drv.Open(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		return d.Caps()
+	}
+	want := driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true}
+	if caps := open(); caps != want {
+		t.Errorf("caps %+v, want %+v", caps, want)
+	}
+	f.want(
+		"cuDevicePrimaryCtxRetain(40)",
+		"cuCtxPushCurrent_v2(0xc0)",
+		"cuStreamCreate(1)",
+		"cuEventCreate(2)",
+		"cuMemAlloc_v2(64)",
+		"cuMemHostAlloc(64, 3)",
+		"cuMemHostGetDevicePointer_v2(0)",
+		"cuModuleLoadDataEx(4: 3 4 5 6)",
+		"cuModuleGetFunction(empty)",
+		"cuFuncLoad(0xf000)",
+		"cuFuncGetAttribute(0)",
+		"cuFuncGetAttribute(1)",
+		"cuFuncGetAttribute(4)",
+		"cuFuncGetAttribute(3)",
+		"cuFuncSetAttribute(8, 231424)",
+		"cuFuncGetParamInfo(0)",
+		"cuCtxGetCurrent()", // of the other thread
+		"cuMemsetD8Async(0x1, 32, 0x5000)",
+		"cuMemsetD16Async(0x1, 16, 0x5000)",
+		"cuMemsetD32Async(0x1, 8, 0x5000)",
+		"cuMemcpyAsync(32, 0x5000)",
+		"cuMemcpyDtoHAsync_v2(32, 0x5000)",
+		"cuMemcpyHtoDAsync_v2(32, 0x5000)",
+		"cuEventRecord(0xe000, 0x5000)",
+		"cuStreamWaitEvent(0x5000, 0xe000, 0)",
+		"cuEventQuery(0xe000)",
+		"cuLaunchKernel(0xf000, 1 1 1, 1 1 1, 0, 0x5000)",
+		"cuStreamSynchronize(0x5000)",
+		"cuModuleUnload(0x3000)",
+		"cuMemFreeHost()",
+		"cuMemFree_v2()",
+		"cuEventDestroy_v2(0xe000)",
+		"cuStreamDestroy_v2(0x5000)",
+		"cuCtxPopCurrent_v2()",
+		"cuCtxGetCurrent()", // of Close
+		"cuDevicePrimaryCtxRelease_v2(40)",
+	)
+	if f.live() != 0 || f.retained(0) != 0 {
+		t.Errorf("%d objects and %d references are left", f.live(), f.retained(0))
+	}
+
+	for _, name := range []string{
+		"cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
+		"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery", "cuLaunchKernel",
+	} {
+		f.set(name, int(cuda.ErrorInvalidContext))
+		if open().SubmitAnywhere {
+			t.Errorf("%s needs a context, but submitting anywhere is said to work", name)
+		}
+		f.set(name, 0)
+	}
+	f.set("bound", 1)
+	if open().SubmitAnywhere {
+		t.Error("the driver wants bound threads, but submitting anywhere is said to work")
+	}
+	f.set("bound", 0)
+	f.set("cuEventQuery", int(cuda.ErrorNotReady))
+	if !open().SubmitAnywhere {
+		t.Error("an event that is not ready is taken for a failure")
+	}
+	f.set("cuEventQuery", 0)
+
+	// Without a compiler a launch cannot be tried.
+	f.calls()
+	f.set("cuModuleLoadDataEx", int(cuda.ErrorJITCompilerNotFound))
+	if !open().SubmitAnywhere {
+		t.Error("no compiler: submitting anywhere is said not to work")
+	}
+	if calls := f.calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuLaunchKernel") }) {
+		t.Errorf("no compiler, but a launch:\n%s", strings.Join(calls, "\n"))
+	}
+	f.set("cuModuleLoadDataEx", 0)
+
+	for attr, off := range map[string]func(*driver.Caps){
+		"attr 83": func(c *driver.Caps) { c.Managed = false },
+		"attr 89": func(c *driver.Caps) { c.Managed = false },
+		"attr 99": func(c *driver.Caps) { c.HostRegister = false },
+	} {
+		f.set(attr, 1)
+		less := want
+		off(&less)
+		if caps := open(); caps != less {
+			t.Errorf("%s is 0: caps %+v, want %+v", attr, caps, less)
+		}
+		f.set(attr, 0)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := d.NewStream()
+	ok(err)
+	e, err := d.NewEvent()
+	ok(err)
+	ok(d.Record(e, s))
+	done, err := d.Query(e)
+	if ok(err); !done {
+		t.Error("the event is not done")
+	}
+	f.set("cuEventQuery", int(cuda.ErrorNotReady))
+	done, err = d.Query(e)
+	if ok(err); done {
+		t.Error("the event is done")
+	}
+	ok(d.StreamWait(s, e))
+	f.want("cuStreamCreate(1)", "cuEventCreate(2)", "cuEventRecord(0xe000, 0x5000)", "cuEventQuery(0xe000)", "cuEventQuery(0xe000)",
+		"cuStreamWaitEvent(0x5000, 0xe000, 0)")
+
+	dev, err := d.Alloc(driver.DeviceMem, 32)
+	if ok(err); dev.Host != nil || dev.Ptr == 0 || dev.Size != 32 || dev.Kind != driver.DeviceMem {
+		t.Errorf("%+v", dev)
+	}
+	host, err := d.Alloc(driver.HostMem, 32)
+	if ok(err); host.Host == nil || uint64(host.Ptr) != uint64(uintptr(host.Host))|1<<62 || host.Kind != driver.HostMem {
+		t.Errorf("%+v", host)
+	}
+	managed, err := d.Alloc(driver.ManagedMem, 32)
+	if ok(err); uint64(managed.Ptr) != uint64(uintptr(managed.Host)) || managed.Ptr == 0 || managed.Kind != driver.ManagedMem {
+		t.Errorf("%+v", managed)
+	}
+	out := unsafe.Slice((*byte)(host.Host), 32)
+	ok(d.Fill(s, dev.Ptr, 0xa1a2a3a4, 4, 8))
+	ok(d.Fill(s, dev.Ptr, 0xb1b2b3b4, 2, 4))
+	ok(d.Fill(s, dev.Ptr, 0xc1c2c3c4, 1, 2))
+	ok(d.Copy(s, managed.Ptr, dev.Ptr, 32))
+	ok(d.Download(s, host.Host, managed.Ptr, 32))
+	want := append([]byte{0xc4, 0xc4, 0xb4, 0xb3, 0xb4, 0xb3, 0xb4, 0xb3}, bytes.Repeat([]byte{0xa4, 0xa3, 0xa2, 0xa1}, 6)...)
+	if !bytes.Equal(out, want) {
+		t.Errorf("%x, want %x", out, want)
+	}
+	out[0] = 1
+	ok(d.Upload(s, dev.Ptr, host.Host, 32))
+	ok(d.Fill(s, dev.Ptr, 0, 1, 0))
+	ok(d.Copy(s, dev.Ptr, host.Ptr, 0))
+	ok(d.Upload(s, dev.Ptr, nil, 0))
+	ok(d.Download(s, nil, dev.Ptr, 0))
+	ok(d.Free(dev))
+	ok(d.Free(host))
+	ok(d.Free(managed))
+	f.want("cuMemAlloc_v2(32)", "cuMemHostAlloc(32, 3)", "cuMemHostGetDevicePointer_v2(0)", "cuMemAllocManaged(32, 1)",
+		"cuMemsetD32Async(0xa1a2a3a4, 8, 0x5000)", "cuMemsetD16Async(0xb3b4, 4, 0x5000)", "cuMemsetD8Async(0xc4, 2, 0x5000)",
+		"cuMemcpyAsync(32, 0x5000)", "cuMemcpyDtoHAsync_v2(32, 0x5000)", "cuMemcpyHtoDAsync_v2(32, 0x5000)",
+		"cuMemFree_v2()", "cuMemFreeHost()", "cuMemFree_v2()")
+
+	mine := make([]uint64, 8)
+	p, err := d.Register(unsafe.Pointer(&mine[0]), 64)
+	if ok(err); uint64(p) != uint64(uintptr(unsafe.Pointer(&mine[0])))|1<<62 {
+		t.Errorf("registered memory is at %#x", p)
+	}
+	ok(d.Unregister(unsafe.Pointer(&mine[0])))
+	f.want("cuMemHostRegister_v2(64, 3)", "cuMemHostGetDevicePointer_v2(0)", "cuMemHostUnregister()")
+
+	fn, info := function(t, d, "count")
+	if !slices.Equal(info.Params, []int{8, 4}) || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 {
+		t.Errorf("%+v", info)
+	}
+	f.want("cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleGetFunction(count)", "cuFuncLoad(0xf001)", "cuFuncGetAttribute(0)", "cuFuncGetAttribute(1)",
+		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
+	if _, info := function(t, d, "empty"); info.Params == nil || len(info.Params) != 0 {
+		t.Errorf("a kernel without parameters has %v", info.Params)
+	}
+	if p, n, err := d.Global(module0, "variable"); p == 0 || n != 8 || err != nil {
+		t.Errorf("the variable is %#x, %d bytes, %v", p, n, err)
+	}
+	f.calls()
+	counter, by := new(uint64), new(uint32)
+	*by = 5
+	ok(d.Launch(s, &driver.Launch{
+		Function: fn, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
+		Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)},
+	}))
+	f.want("cuLaunchKernel(0xf001, 2 3 4, 5 6 7, 8, 0x5000)")
+	if *counter != 5 {
+		t.Errorf("the kernel counts %d", *counter)
+	}
+	ok(d.Unload(module0))
+	ok(d.DestroyEvent(e))
+	ok(d.DestroyStream(s))
+	f.want("cuModuleUnload(0x3000)", "cuEventDestroy_v2(0xe000)", "cuStreamDestroy_v2(0x5000)")
+}
+
+// TestErrors has every function fail with every kind of code.
+func TestErrors(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	functions := map[string][]string{
+		"new stream": {"cuStreamCreate"}, "destroy stream": {"cuStreamDestroy_v2"}, "new event": {"cuEventCreate"},
+		"destroy event": {"cuEventDestroy_v2"}, "record": {"cuEventRecord"}, "query": {"cuEventQuery"}, "wait": {"cuStreamWaitEvent"},
+		"alloc": {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"}, "free": {"cuMemFree_v2"},
+		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"},
+		"fill": {"cuMemsetD32Async"}, "copy": {"cuMemcpyAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
+		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
+		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
+		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel"}, "bind": {"cuCtxSetCurrent"},
+	}
+	calls := all(d)
+	calls["bind"] = d.Bind
+	for op, call := range calls {
+		for _, fn := range functions[op] {
+			for _, c := range []struct {
+				code                   cuda.Result
+				lost, oom, unsupported bool
+			}{
+				{code: cuda.ErrorInvalidHandle},
+				{code: cuda.ErrorOutOfMemory, oom: true},
+				{code: cuda.ErrorNotSupported, unsupported: true},
+				{code: cuda.ErrorIllegalAddress, lost: true},
+			} {
+				f.set(fn, int(c.code))
+				live := f.live()
+				err := call()
+				e, ok := err.(*driver.Error)
+				if !ok {
+					t.Errorf("%s with %s failing: %v", op, fn, err)
+				} else if e.Driver != "cuda" || e.Op != op || e.Lost != c.lost || e.OOM != c.oom || !errors.Is(err, c.code) ||
+					errors.Is(err, driver.ErrLost) != c.lost || errors.Is(err, driver.ErrOutOfMemory) != c.oom ||
+					errors.Is(err, driver.ErrUnsupported) != c.unsupported ||
+					!strings.HasPrefix(err.Error(), "cuda: "+op+": device 0 (Fake 0): ") || !strings.Contains(err.Error(), c.code.Name()) {
+					t.Errorf("%s with %s failing: %+v: %v", op, fn, *e, err)
+				}
+				if n := f.live(); n > live {
+					t.Errorf("%s with %s failing leaves %d objects", op, fn, n-live)
+				}
+				f.set(fn, 0)
+			}
+		}
+		if functions[op] == nil {
+			t.Errorf("no function for %s", op)
+		}
+	}
+}
+
+func TestLost(t *testing.T) {
+	sticky := map[cuda.Result]bool{
+		4: true, 214: true, 220: true, 226: true, 700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true,
+		718: true, 719: true, 721: true, 810: true, 911: true,
+	}
+	for r := range cuda.Result(1100) {
+		if e := wrap("test", r); e.Lost != sticky[r] || e.OOM != (r == 2) {
+			t.Errorf("%v: lost %t, out of memory %t", r, e.Lost, e.OOM)
+		}
+	}
+	if e := wrap("test", errors.New("no code")); e.Lost || e.OOM {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	m := driver.Mem{Kind: 7}
+	for name, c := range map[string]struct {
+		err  error
+		want error
+		says string
+	}{
+		"stream 0 for record":      {d.Record(event0, 0), cuda.ErrorInvalidHandle, "stream 0x0: no stream of NewStream's"},
+		"legacy stream for wait":   {d.StreamWait(1, event0), cuda.ErrorInvalidHandle, "stream 0x1"},
+		"thread's stream for fill": {d.Fill(2, 64, 0, 1, 1), cuda.ErrorInvalidHandle, "stream 0x2"},
+		"stream 0 for copy":        {d.Copy(0, 64, 0, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"stream 0 for upload":      {d.Upload(0, 64, nil, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"stream 0 for download":    {d.Download(0, nil, 64, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"stream 0 for launch":      {d.Launch(0, &driver.Launch{}), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"stream 0 to destroy":      {d.DestroyStream(0), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"fill of width 3":          {d.Fill(stream0, 64, 0, 3, 5), cuda.ErrorInvalidValue, "5 elements of 3 bytes at 0x40 in stream 0x5000: the width must be"},
+		"free of no kind":          {d.Free(m), cuda.ErrorInvalidValue, "no kind of memory 7"},
+		"alloc of no kind":         {func() error { _, err := d.Alloc(7, 1); return err }(), cuda.ErrorInvalidValue, "no kind of memory 7"},
+		"kernel that is not there": {func() error { _, _, err := d.Function(module0, "_Z5emptyv"); return err }(), cuda.ErrorNotFound, "mangled"},
+		"kernel with NUL":          {func() error { _, _, err := d.Function(module0, "a\x00b"); return err }(), dl.ErrNUL, "NUL"},
+		"variable not there":       {func() error { _, _, err := d.Global(module0, "x"); return err }(), cuda.ErrorNotFound, `variable "x"`},
+	} {
+		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+	d.caps.Managed, d.caps.HostRegister = false, false
+	if _, err := d.Alloc(driver.ManagedMem, 1); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("managed memory: %v", err)
+	}
+	if _, err := d.Register(nil, 1); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("registered memory: %v", err)
+	}
+}
+
+func TestCloseWhileEnding(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	f.set("cuCtxGetCurrent", int(cuda.ErrorDeinitialized))
+	f.set("cuDevicePrimaryCtxRelease_v2", int(cuda.ErrorDeinitialized))
+	if err := d.Close(); err != nil {
+		t.Errorf("while the driver shuts down: %v", err)
+	}
+	d.closed.Store(false)
+	f.set("cuDevicePrimaryCtxRelease_v2", int(cuda.ErrorInvalidContext))
+	if err := d.Close(); !errors.Is(err, cuda.ErrorInvalidContext) {
+		t.Errorf("a release that fails: %v", err)
+	}
+}
+
+func TestLoadLog(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	for _, end := range []string{"", "\x00"} {
+		text := ".version 6.4\nan error here" + end
+		_, err := d.Load([]byte(text))
+		want := "cuda: load: device 0 (Fake 0): PTX of 27 bytes: " + cuda.ErrorInvalidPTX.Error() + "\nptxas fatal : error here\ninfo : 26 bytes of text"
+		if !errors.Is(err, cuda.ErrorInvalidPTX) || err.Error() != want {
+			t.Errorf("error %q, want %q", err, want)
+		}
+	}
+	f.set("log", 1) // without an end
+	_, err := d.Load([]byte(emptyPTX))
+	if err == nil || !strings.HasSuffix(err.Error(), "\n"+strings.Repeat("e", logSize)+"\n"+strings.Repeat("i", logSize)) {
+		t.Errorf("error of %d bytes: %.200q", len(err.Error()), err)
+	}
+	f.set("log", 0)
+	if m, err := d.Load(kernels.Saxpy); m != module0 || err != nil {
+		t.Errorf("module %#x, %v", m, err)
+	}
+}

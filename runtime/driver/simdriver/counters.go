@@ -1,0 +1,158 @@
+package simdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Counters say what was called and what there is. Those of a driver that is in use are of about one moment.
+type Counters struct {
+	Calls   map[Op]uint64 // of all devices and of none; those never called are missing
+	Total   uint64        // the sum of Calls
+	Devices []DeviceCounters
+}
+
+// DeviceCounters are those of one device.
+type DeviceCounters struct {
+	Calls    map[Op]uint64
+	Total    uint64
+	Executed uint64 // operations that streams have executed, without records and waits that had nothing to do
+	Pending  uint64 // operations that they have not
+
+	// Live objects.
+	Streams     int
+	Events      int
+	Modules     int
+	Allocations int    // of all kinds, without modules' variables
+	Bytes       uint64 // of device memory, with modules' variables
+	HostBytes   uint64 // of host and managed memory
+	Registered  uint64 // bytes of the program's memory that are registered
+}
+
+// Counters returns the counters. It may be called at any time.
+func (d *Driver) Counters() Counters {
+	c := Counters{Calls: make(map[Op]uint64), Devices: make([]DeviceCounters, len(d.devices))}
+	for op := range codes {
+		count(c.Calls, &c.Total, op, d.calls[op].Load())
+	}
+	for i, v := range d.devices {
+		dc := &c.Devices[i]
+		dc.Calls = make(map[Op]uint64)
+		for op := range codes {
+			n := v.calls[op].Load()
+			count(dc.Calls, &dc.Total, op, n)
+			count(c.Calls, &c.Total, op, n)
+		}
+		dc.Executed = v.done.Load()
+		add := func(a *allocation) {
+			switch {
+			case a.registered:
+				dc.Registered += a.size
+				return
+			case a.kind == driver.DeviceMem:
+				dc.Bytes += a.size
+			default:
+				dc.HostBytes += a.size
+			}
+			dc.Allocations++
+		}
+		v.space.each(v, add)
+		d.host.each(v, add)
+	}
+	d.streams.all(func(_ uintptr, s *stream) {
+		dc := &c.Devices[s.dev.index]
+		dc.Streams++
+		if s.dev.down.Load() == nil {
+			dc.Pending += s.pending()
+		}
+	})
+	d.events.all(func(_ uintptr, e *event) { c.Devices[e.dev.index].Events++ })
+	d.modules.all(func(_ uintptr, m *module) {
+		dc := &c.Devices[m.dev.index]
+		dc.Modules++
+		dc.Allocations -= len(m.vars)
+	})
+	return c
+}
+
+// count adds n calls of op.
+func count(calls map[Op]uint64, total *uint64, op code, n uint64) {
+	if n > 0 {
+		calls[ops[op]] += n
+		*total += n
+	}
+}
+
+// Calls returns how many calls there were: what Counters has as Total.
+func (d *Driver) Calls() uint64 {
+	var n uint64
+	for c := range codes {
+		n += d.calls[c].Load()
+		for _, v := range d.devices {
+			n += v.calls[c].Load()
+		}
+	}
+	return n
+}
+
+// Leaks names what was not given back: open devices, live objects, and what was left when a device was closed. It
+// returns nil if there is nothing.
+func (d *Driver) Leaks() []string {
+	d.mu.Lock()
+	leaks := append([]string(nil), d.leaked...)
+	d.mu.Unlock()
+	for _, v := range d.devices {
+		v.mu.Lock()
+		n := v.opens
+		v.mu.Unlock()
+		if n > 0 {
+			leaks = append(leaks, fmt.Sprintf("device %d is open", v.index))
+		}
+		leaks = append(leaks, v.objects()...)
+	}
+	return leaks
+}
+
+// objects names the device's objects.
+func (v *device) objects() []string {
+	var names []string
+	add := func(format string, args ...any) {
+		names = append(names, fmt.Sprintf(format+" of device %d", append(args, v.index)...))
+	}
+	vars := make(map[driver.Ptr]bool)
+	v.d.streams.all(func(h uintptr, s *stream) {
+		if s.dev == v {
+			add("stream %#x", h)
+		}
+	})
+	v.d.events.all(func(h uintptr, e *event) {
+		if e.dev == v {
+			add("event %#x", h)
+		}
+	})
+	v.d.modules.all(func(h uintptr, m *module) {
+		if m.dev == v {
+			add("module %#x", h)
+			for _, a := range m.vars {
+				vars[a.base] = true
+			}
+		}
+	})
+	memory := func(a *allocation) {
+		switch {
+		case vars[a.base]:
+		case a.registered:
+			add("registration of %d bytes at %#x", a.size, uint64(a.base))
+		case a.kind == driver.DeviceMem:
+			add("%d bytes of device memory at %#x", a.size, uint64(a.base))
+		case a.kind == driver.ManagedMem:
+			add("%d bytes of managed memory at %#x", a.size, uint64(a.base))
+		default:
+			add("%d bytes of host memory at %#x", a.size, uint64(a.base))
+		}
+	}
+	v.space.each(v, memory)
+	v.d.host.each(v, memory)
+	return names
+}

@@ -1,0 +1,226 @@
+package simdriver
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// AnyDevice is the Device of a fault that all devices have.
+const AnyDevice = -1
+
+// A Fault makes calls fail.
+//
+// A call that is to give something back does its work even when a fault makes it fail.
+type Fault struct {
+	Op     Op  // the calls that it meets; "" is all of them
+	Device int // their device, or AnyDevice; OpDevices has no device
+
+	// N is the call that fails: 1 is the first one from now on that Op and Device fit, and later ones do not fail. 0 is
+	// every one.
+	N uint64
+
+	// Err is what the call's [driver.Error] wraps; nil is ErrInjected, or [driver.ErrOutOfMemory] if OOM is set.
+	Err error
+
+	OOM  bool // the error is one of memory
+	Lost bool // the device is lost, and the error says so
+
+	// AtExecution lets the call succeed, if it is a submitted one, and loses the device when the operation executes. N
+	// counts calls all the same.
+	AtExecution bool
+}
+
+// An Injected fault is one that a driver has.
+type Injected struct {
+	d    *Driver
+	f    Fault
+	seen uint64 // calls that fit
+	hits uint64
+}
+
+// faults are those that a driver has.
+type faults struct {
+	mu   sync.Mutex
+	list []*Injected
+}
+
+// Inject adds a fault. If a call meets several, it fails with the one that was added first. A fault that has a number
+// is gone when it has struck.
+func (d *Driver) Inject(f Fault) *Injected {
+	i := &Injected{d: d, f: f}
+	d.faults.mu.Lock()
+	d.faults.list = append(d.faults.list, i)
+	d.arm()
+	d.faults.mu.Unlock()
+	return i
+}
+
+// Remove takes the fault away. It is no error if it is gone already.
+func (i *Injected) Remove() {
+	fs := &i.d.faults
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if n := slices.Index(fs.list, i); n >= 0 {
+		fs.list = slices.Delete(fs.list, n, n+1)
+		i.d.arm()
+	}
+}
+
+// Hits returns how many calls it has made fail, or to fail when they execute.
+func (i *Injected) Hits() uint64 {
+	i.d.faults.mu.Lock()
+	defer i.d.faults.mu.Unlock()
+	return i.hits
+}
+
+// SetLatency makes the operations of a kind take a time: one that is submitted to a stream in the stream, any other in
+// its call. 0 takes that back. An Op that there is not has no effect.
+func (d *Driver) SetLatency(op Op, t time.Duration) {
+	c, ok := codeOf(op)
+	if !ok {
+		return
+	}
+	d.faults.mu.Lock()
+	d.delays[c].Store(int64(max(t, 0)))
+	d.arm()
+	d.faults.mu.Unlock()
+}
+
+// arm says to the calls whether they have to look at faults and delays. The caller holds faults.mu.
+func (d *Driver) arm() {
+	n := len(d.faults.list)
+	for c := range codes {
+		if !c.submitted() && d.delays[c].Load() > 0 {
+			n++
+		}
+	}
+	d.armed.Store(int32(n))
+}
+
+// meet lets a call on v, or on no device, meet the faults and take its time.
+func (d *Driver) meet(v *device, c code) (later, err error) {
+	if t := d.delays[c].Load(); t > 0 && !c.submitted() && !d.manual {
+		time.Sleep(time.Duration(t))
+	}
+	f, ok := d.strike(v, c)
+	if !ok {
+		return nil, nil
+	}
+	cause := f.Err
+	if cause == nil {
+		cause = ErrInjected
+		if f.OOM {
+			cause = driver.ErrOutOfMemory
+		}
+	}
+	if f.AtExecution && c.submitted() {
+		return fmt.Errorf("%v on device %d: %w", c, v.index, cause), nil
+	}
+	if f.Lost && v != nil {
+		v.lose(cause)
+	}
+	return nil, &driver.Error{Driver: driverName, Op: c.String(), Err: cause, Lost: f.Lost, OOM: f.OOM}
+}
+
+// strike counts a call and returns the fault that it meets.
+func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
+	fs := &d.faults
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	kept := fs.list[:0]
+	for _, i := range fs.list {
+		if !i.fits(v, c) {
+			kept = append(kept, i)
+			continue
+		}
+		i.seen++
+		strikes := i.f.N == 0 || i.seen == i.f.N
+		if strikes && !ok {
+			i.hits++
+			f, ok = i.f, true
+		}
+		if i.f.N == 0 || !strikes {
+			kept = append(kept, i)
+		}
+	}
+	clear(fs.list[len(kept):])
+	fs.list = kept
+	d.arm()
+	return f, ok
+}
+
+// fits reports whether the fault is one of such calls.
+func (i *Injected) fits(v *device, c code) bool {
+	if i.f.Op != "" && i.f.Op != ops[c] {
+		return false
+	}
+	return i.f.Device == AnyDevice || v != nil && v.index == i.f.Device
+}
+
+// LoseDevice loses a device, as an error that cannot be got over does: all later calls fail with err, what is pending is
+// dropped, and its events never complete. Calls that give something back fail too, but do their work. An operation that
+// is being executed may still change memory. A device that is lost already stays lost with its first error; a nil err is
+// ErrInjected.
+func (d *Driver) LoseDevice(device int, err error) error {
+	v, bad := d.device(device)
+	if bad != nil {
+		return bad
+	}
+	if err == nil {
+		err = ErrInjected
+	}
+	v.lose(err)
+	return nil
+}
+
+// StallStream holds a stream: none of its operations begins before ResumeStream. One that executes ends.
+func (d *Driver) StallStream(s driver.Stream) error { return d.stall(s, true) }
+
+// ResumeStream undoes StallStream.
+func (d *Driver) ResumeStream(s driver.Stream) error { return d.stall(s, false) }
+
+func (d *Driver) stall(h driver.Stream, stalled bool) error {
+	s := d.streams.get(uintptr(h))
+	if s == nil {
+		return fmt.Errorf("simdriver: stream %#x: %w: no such stream, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	s.stalled.Store(stalled)
+	s.poke()
+	return nil
+}
+
+// StallDevice holds all streams of a device, also those to come, until ResumeDevice.
+func (d *Driver) StallDevice(device int) error {
+	v, err := d.device(device)
+	if err == nil {
+		v.stalled.Store(true)
+	}
+	return err
+}
+
+// ResumeDevice undoes StallDevice. Streams that StallStream holds are held on.
+func (d *Driver) ResumeDevice(device int) error {
+	v, err := d.device(device)
+	if err == nil {
+		v.stalled.Store(false)
+		v.poke()
+	}
+	return err
+}
+
+// Streams returns a device's streams, oldest first.
+func (d *Driver) Streams(device int) []driver.Stream {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var hs []driver.Stream
+	for _, s := range d.order {
+		if s.dev.index == device {
+			hs = append(hs, s.id)
+		}
+	}
+	return hs
+}

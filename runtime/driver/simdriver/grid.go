@@ -1,0 +1,115 @@
+package simdriver
+
+import (
+	"iter"
+	"reflect"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Grid is a launch of a kernel, as the kernel's function sees it. It is the function's until it returns.
+type Grid struct {
+	Name    string        // the kernel's
+	Device  int           // the device that it runs on
+	Stream  driver.Stream // and the stream
+	Blocks  [3]uint32     // in the grid
+	Threads [3]uint32     // in a block
+	Shared  uint32        // bytes of dynamic shared memory for a block
+
+	driver *Driver
+	module *module
+	bad    atomic.Pointer[AccessError]
+}
+
+// A Thread is one of a grid's threads.
+type Thread struct {
+	Block  [3]uint32 // index of its block in the grid
+	Thread [3]uint32 // its own index in the block
+	Global [3]uint64 // its own index in the grid
+}
+
+// Size returns how many threads the grid has.
+func (g *Grid) Size() uint64 {
+	n := uint64(1)
+	for i := range 3 {
+		n *= uint64(g.Blocks[i]) * uint64(g.Threads[i])
+	}
+	return n
+}
+
+// All yields all threads, block by block, x running fastest.
+func (g *Grid) All() iter.Seq[Thread] {
+	return func(yield func(Thread) bool) {
+		for b := range indices(g.Blocks) {
+			for i := range indices(g.Threads) {
+				t := Thread{Block: b, Thread: i}
+				for a := range 3 {
+					t.Global[a] = uint64(b[a])*uint64(g.Threads[a]) + uint64(i[a])
+				}
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// indices yields all indices below n, x running fastest.
+func indices(n [3]uint32) iter.Seq[[3]uint32] {
+	return func(yield func([3]uint32) bool) {
+		for z := range n[2] {
+			for y := range n[1] {
+				for x := range n[0] {
+					if !yield([3]uint32{x, y, z}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Global finds a variable of the kernel's module by name: its address and its size in bytes.
+func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
+	a := g.module.vars[name]
+	if a == nil {
+		return 0, 0, false
+	}
+	return a.base, a.size, true
+}
+
+// View returns n elements of type T of the memory at p, which any device of the driver and the host may share. The slice
+// is the memory itself, and must not be used when the kernel's function has returned. It may be called concurrently.
+//
+// If the memory is not there, or p is not aligned for T, View fails with an [AccessError]; the device is lost with the
+// first such error when the function returns, whatever the function returns. T must be a type that [NewKernel] allows
+// for parameters.
+func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
+	t := reflect.TypeFor[T]()
+	if !plain(t) || t.Size() == 0 {
+		return nil, errorf("simdriver: kernel %s: View of %v: %w: a GPU cannot have that type", g.Name, t, ErrInvalidValue)
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	size, ok := product(uint64(n), uint64(t.Size()))
+	if !ok || n < 0 {
+		size = ^uint64(0)
+	}
+	var e *AccessError
+	var b []byte
+	if align := uint64(t.Align()); uint64(p)%align != 0 {
+		e = g.driver.miss(p, size)
+		e.Align = align
+	} else {
+		b, e = g.driver.reach(p, size)
+	}
+	if e != nil {
+		e.Op, e.Kernel, e.Device, e.Stream = OpLaunch, g.Name, g.Device, g.Stream
+		g.bad.CompareAndSwap(nil, e)
+		return nil, e
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n), nil
+}

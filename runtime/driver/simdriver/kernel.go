@@ -1,0 +1,176 @@
+package simdriver
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// A Kernel is a Go function that stands for a kernel of that name. Make it with [NewKernel].
+type Kernel struct {
+	k *kernel
+}
+
+type kernel struct {
+	fn     reflect.Value
+	params []reflect.Type // without the *Grid
+	sizes  []int
+
+	mu   sync.Mutex
+	free *call
+}
+
+// A call is one launch of a kernel. It is made for its kernel and used again.
+type call struct {
+	k    *kernel
+	f    *function
+	grid Grid
+	in   []reflect.Value  // &grid, then the arguments
+	args []unsafe.Pointer // where the arguments are
+	next *call
+}
+
+// NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
+//
+// Its parameters after the first are the kernel's, in order and by size: integers, floats, [driver.Ptr] for addresses,
+// and arrays and structs of these. It is called once a launch, on the stream's goroutine, and does the work of all
+// threads; it reaches the device's memory with [View]. Several launches may call it concurrently. An error, a panic or a
+// failed View loses the device, as an illegal instruction or address would.
+//
+// Launching a kernel whose function has no result makes no garbage.
+func NewKernel(fn any) (Kernel, error) {
+	f := reflect.ValueOf(fn)
+	if f.Kind() != reflect.Func {
+		return Kernel{}, fmt.Errorf("simdriver: a %T cannot be a kernel: %w: it must be a func(*simdriver.Grid, …)", fn, ErrInvalidValue)
+	}
+	t := f.Type()
+	bad := func(why string) (Kernel, error) {
+		return Kernel{}, fmt.Errorf("simdriver: %v cannot be a kernel: %w: %s", t, ErrInvalidValue, why)
+	}
+	switch {
+	case f.IsNil():
+		return bad("it is nil")
+	case t.NumIn() == 0 || t.In(0) != reflect.TypeFor[*Grid]():
+		return bad("its first parameter must be a *simdriver.Grid")
+	case t.IsVariadic():
+		return bad("it must not be variadic")
+	case t.NumOut() > 1 || t.NumOut() == 1 && t.Out(0) != reflect.TypeFor[error]():
+		return bad("it may have no result but an error")
+	}
+	k := &kernel{fn: f}
+	for i := 1; i < t.NumIn(); i++ {
+		p := t.In(i)
+		if !plain(p) || p.Size() == 0 {
+			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers, floats, driver.Ptr, and arrays and structs of these", i, p))
+		}
+		k.params = append(k.params, p)
+		k.sizes = append(k.sizes, int(p.Size()))
+	}
+	return Kernel{k}, nil
+}
+
+// MustKernel is NewKernel for functions that are known to be right: it panics if fn cannot be a kernel.
+func MustKernel(fn any) Kernel {
+	k, err := NewKernel(fn)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// Params returns the sizes of the kernel's parameters in bytes.
+func (k Kernel) Params() []int {
+	if k.k == nil {
+		return nil
+	}
+	return slices.Clone(k.k.sizes)
+}
+
+// plain reports whether a type means the same to a GPU: any bytes are a value of it.
+func plain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return true
+	case reflect.Array:
+		return plain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !plain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// call returns a call to fill in.
+func (k *kernel) call() *call {
+	k.mu.Lock()
+	c := k.free
+	if c != nil {
+		k.free, c.next = c.next, nil
+	}
+	k.mu.Unlock()
+	if c != nil {
+		return c
+	}
+	c = &call{k: k}
+	c.in = append(c.in, reflect.ValueOf(&c.grid))
+	for _, t := range k.params {
+		p := reflect.New(t)
+		c.in = append(c.in, p.Elem())
+		c.args = append(c.args, p.UnsafePointer())
+	}
+	return c
+}
+
+// giveBack makes c free to use again.
+func (c *call) giveBack() {
+	c.grid = Grid{}
+	c.f = nil
+	k := c.k
+	k.mu.Lock()
+	c.next, k.free = k.free, c
+	k.mu.Unlock()
+}
+
+// run runs a kernel. An error loses the device.
+func (s *stream) run(c *call) (err error) {
+	if c.f.module.unloaded.Load() {
+		return fmt.Errorf("kernel %s on stream %#x of device %d: its module was unloaded before it ran", c.grid.Name, uint64(s.id), s.dev.index)
+	}
+	c.grid.driver = s.dev.d
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := recover(); p != nil {
+			err = fmt.Errorf("kernel %s on stream %#x of device %d: panic: %v", c.grid.Name, uint64(s.id), s.dev.index, p)
+			return
+		}
+		// The goroutine is ending, and nobody will see a result.
+		s.dev.lose(fmt.Errorf("kernel %s on stream %#x of device %d: it ended its goroutine, as testing.T.FailNow does",
+			c.grid.Name, uint64(s.id), s.dev.index))
+	}()
+	out := c.k.fn.Call(c.in)
+	returned = true
+	if e := c.grid.bad.Load(); e != nil {
+		return e
+	}
+	if len(out) == 1 && !out[0].IsNil() {
+		if e, ok := out[0].Interface().(error); ok {
+			return fmt.Errorf("kernel %s on stream %#x of device %d: %w", c.grid.Name, uint64(s.id), s.dev.index, e)
+		}
+	}
+	return nil
+}
+
+// errNoKernel says that a Kernel was not made by NewKernel.
+var errNoKernel = errors.New("its Kernel is empty: make it with NewKernel")

@@ -1,0 +1,90 @@
+package simdriver
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// errorf is [fmt.Errorf].
+func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// Alloc makes memory. It is zero, which that of a GPU is not.
+func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
+	if err := v.enter(codeAlloc, true); err != nil {
+		return driver.Mem{}, err
+	}
+	if size == 0 {
+		return driver.Mem{}, failf(codeAlloc, "0 bytes: %w", ErrInvalidValue)
+	}
+	var a *allocation
+	var err error
+	switch kind {
+	case driver.DeviceMem:
+		a, err = v.space.alloc(v, size, v.d.memory)
+	case driver.ManagedMem:
+		if !v.d.caps.Managed {
+			return driver.Mem{}, failf(codeAlloc, "managed memory on device %d: %w", v.index, driver.ErrUnsupported)
+		}
+		fallthrough
+	case driver.HostMem:
+		a, err = v.d.host.alloc(v, kind, size)
+	default:
+		err = fmt.Errorf("memory of kind %d: %w", kind, ErrInvalidValue)
+	}
+	if err != nil {
+		return driver.Mem{}, fail(codeAlloc, err)
+	}
+	return driver.Mem{Kind: kind, Ptr: a.base, Host: a.host, Size: size}, nil
+}
+
+// Free frees what Alloc made. It does not wait: work that touches the memory afterwards loses the device.
+func (v *device) Free(m driver.Mem) error {
+	err, ok := v.end(codeFree)
+	if !ok {
+		return err
+	}
+	var bad error
+	switch {
+	case m.Kind == driver.DeviceMem && v.d.owner(m.Ptr) == nil:
+		bad = fmt.Errorf("memory at %#x: %w: it is no device's address", uint64(m.Ptr), ErrInvalidValue)
+	case m.Kind == driver.DeviceMem:
+		bad = v.d.owner(m.Ptr).space.release(m.Ptr, v)
+	default:
+		bad = v.d.host.release(m.Ptr, v, m.Kind)
+	}
+	if bad != nil {
+		return fail(codeFree, bad)
+	}
+	return err
+}
+
+// Register makes memory of the program's own known to the devices.
+func (v *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	if err := v.enter(codeRegister, true); err != nil {
+		return 0, err
+	}
+	if !v.d.caps.HostRegister {
+		return 0, failf(codeRegister, "device %d: %w", v.index, driver.ErrUnsupported)
+	}
+	if p == nil || size == 0 || size > 1<<47 {
+		return 0, failf(codeRegister, "%d bytes at %#x: %w", size, uintptr(p), ErrInvalidValue)
+	}
+	if err := v.d.host.register(v, p, size); err != nil {
+		return 0, fail(codeRegister, err)
+	}
+	return driver.Ptr(uintptr(p)), nil
+}
+
+// Unregister undoes Register.
+func (v *device) Unregister(p unsafe.Pointer) error {
+	err, ok := v.end(codeUnregister)
+	if !ok {
+		return err
+	}
+	if _, bad := v.d.host.remove(driver.Ptr(uintptr(p)), v, driver.HostMem, true); bad != nil {
+		return fail(codeUnregister, bad)
+	}
+	return err
+}

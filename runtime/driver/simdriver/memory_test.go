@@ -1,0 +1,289 @@
+package simdriver_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+func TestMemory(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+	s := stream(t, v)
+	src := []byte("0123456789abcdef")
+	dev, peer := alloc(t, v, driver.DeviceMem, 16), alloc(t, w, driver.DeviceMem, 16)
+	host, managed := alloc(t, w, driver.HostMem, 16), alloc(t, v, driver.ManagedMem, 16)
+	if dev.Host != nil || dev.Kind != driver.DeviceMem || dev.Size != 16 || dev.Ptr%256 != 0 {
+		t.Errorf("device memory %+v", dev)
+	}
+	for _, m := range []driver.Mem{host, managed} {
+		if m.Host == nil || m.Ptr != driver.Ptr(uintptr(m.Host)) || m.Ptr%256 != 0 {
+			t.Errorf("host memory %+v", m)
+		}
+	}
+	check(t, v.Upload(s, dev.Ptr, unsafe.Pointer(&src[0]), 16))
+	check(t, v.Copy(s, peer.Ptr, dev.Ptr, 16))
+	check(t, v.Copy(s, host.Ptr, peer.Ptr, 16))
+	check(t, v.Copy(s, managed.Ptr+4, host.Ptr, 12))
+	check(t, v.Fill(s, managed.Ptr, 'x', 1, 4))
+	check(t, drain(t, v, s))
+	if got := unsafe.Slice((*byte)(host.Host), 16); !bytes.Equal(got, src) {
+		t.Errorf("host memory %q", got)
+	}
+	if got := read(t, w, managed.Ptr, 16); string(got) != "xxxx0123456789ab" {
+		t.Errorf("managed memory %q", got)
+	}
+	for _, c := range []struct {
+		pattern uint32
+		width   int
+		count   uint64
+		offset  driver.Ptr
+		want    string
+	}{
+		{0xffffff41, 1, 3, 1, "0AAA456789abcdef"},
+		{0x4241, 2, 3, 4, "0123ABABABabcdef"},
+		{0x44434241, 4, 3, 4, "0123ABCDABCDABCD"},
+		{0x44434241, 4, 0, 4, "0123456789abcdef"},
+		{0x44434241, 1, 16, 0, "AAAAAAAAAAAAAAAA"},
+	} {
+		check(t, v.Upload(s, dev.Ptr, unsafe.Pointer(&src[0]), 16))
+		check(t, v.Fill(s, dev.Ptr+c.offset, c.pattern, c.width, c.count))
+		check(t, drain(t, v, s))
+		if got := read(t, v, dev.Ptr, 16); string(got) != c.want {
+			t.Errorf("fill %+v: %q", c, got)
+		}
+	}
+	// None of the calls that are wrong in themselves harms the device.
+	refused(t, v.Fill(s, dev.Ptr, 0, 3, 1), simdriver.ErrInvalidValue)
+	refused(t, v.Upload(s, dev.Ptr, nil, 1), simdriver.ErrInvalidValue)
+	refused(t, v.Download(s, nil, dev.Ptr, 1), simdriver.ErrInvalidValue)
+	check(t, v.Copy(s, 1, 2, 0)) // nothing is copied
+	check(t, drain(t, v, s))
+}
+
+// TestViolations has accesses that no GPU allows. Each is found when it executes, and loses the device.
+func TestViolations(t *testing.T) {
+	type env struct {
+		v          driver.Device
+		s          driver.Stream
+		a, freed   driver.Mem // 64 bytes
+		host       driver.Mem // 64 bytes
+		hostFreed  driver.Mem
+		registered []byte
+		f          driver.Function
+	}
+	buf := make([]byte, 128)
+	bp := unsafe.Pointer(&buf[0])
+	for _, c := range []struct {
+		name string
+		do   func(env) error
+		want simdriver.AccessError // Addr is an offset from Base; 0 as Base is not compared
+		say  string
+	}{
+		{"fill too long", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+32, 0, 4, 9) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 32, Size: 36, Length: 64}, "only 32 bytes are left"},
+		{"fill behind", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+68, 0, 4, 1) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 68, Size: 4, Length: 64}, "4 bytes behind the end"},
+		{"fill without end", func(e env) error { return e.v.Fill(e.s, e.a.Ptr, 0, 4, 1<<63) },
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
+		{"fill not aligned", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+2, 0, 4, 1) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 2, Size: 4, Align: 4, Length: 64}, "not a multiple of 4"},
+		{"fill freed", func(e env) error { return e.v.Fill(e.s, e.freed.Ptr+8, 0, 1, 1) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 8, Size: 1, Length: 64, Freed: true}, "was freed"},
+		{"copy from nothing", func(e env) error { return e.v.Copy(e.s, e.a.Ptr, 8, 8) },
+			simdriver.AccessError{Op: simdriver.OpCopy}, "illegal access to 8 bytes at 0x8"},
+		{"copy to another device's range", func(e env) error { return e.v.Copy(e.s, e.a.Ptr+1<<48, e.a.Ptr, 8) },
+			simdriver.AccessError{Op: simdriver.OpCopy}, "no allocation at all"},
+		{"copy out of all ranges", func(e env) error { return e.v.Copy(e.s, 1<<63+5, e.a.Ptr, 8) },
+			simdriver.AccessError{Op: simdriver.OpCopy}, "illegal access"},
+		{"copy to before", func(e env) error { return e.v.Copy(e.s, e.a.Ptr-8, e.a.Ptr, 8) },
+			simdriver.AccessError{Op: simdriver.OpCopy}, "8 bytes before the allocation of 64 bytes"},
+		{"copy too long", func(e env) error { return e.v.Copy(e.s, e.a.Ptr, e.host.Ptr+1, 64) },
+			simdriver.AccessError{Op: simdriver.OpCopy, Addr: 1, Size: 64, Length: 64}, "only 63"},
+		{"upload too long", func(e env) error { return e.v.Upload(e.s, e.a.Ptr, bp, 65) },
+			simdriver.AccessError{Op: simdriver.OpUpload, Size: 65, Length: 64}, "only 64"},
+		{"upload from beyond host memory", func(e env) error { return e.v.Upload(e.s, e.a.Ptr, unsafe.Add(e.host.Host, 32), 33) },
+			simdriver.AccessError{Op: simdriver.OpUpload, Addr: 32, Size: 33, Length: 64}, "only 32"},
+		{"download to freed host memory", func(e env) error { return e.v.Download(e.s, e.hostFreed.Host, e.a.Ptr, 8) },
+			simdriver.AccessError{Op: simdriver.OpDownload, Size: 8, Length: 64, Freed: true}, "was freed"},
+		{"download to beyond registered memory", func(e env) error {
+			return e.v.Download(e.s, unsafe.Pointer(&e.registered[0]), e.a.Ptr, 33)
+		}, simdriver.AccessError{Op: simdriver.OpDownload, Size: 33, Length: 32}, "only 32"},
+		{"view too long", func(e env) error { return launch(e.v, e.s, e.f, unsafe.Pointer(&e.a.Ptr), ptr(17), ptr(4)) },
+			simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 68, Length: 64}, "kernel view on stream"},
+		{"view of freed", func(e env) error { return launch(e.v, e.s, e.f, unsafe.Pointer(&e.freed.Ptr), ptr(1), ptr(4)) },
+			simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 4, Length: 64, Freed: true}, "was freed"},
+		{"view not aligned", func(e env) error {
+			p := e.a.Ptr + 2
+			return launch(e.v, e.s, e.f, unsafe.Pointer(&p), ptr(1), ptr(4))
+		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Addr: 2, Size: 4, Align: 4, Length: 64}, "not a multiple of 4"},
+		{"view of negative length", func(e env) error {
+			return launch(e.v, e.s, e.f, unsafe.Pointer(&e.a.Ptr), ptr(-1), ptr(4))
+		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 1<<64 - 1, Length: 64}, "only 64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
+				"view": func(g *simdriver.Grid, p driver.Ptr, n, width int64) {
+					simdriver.View[uint32](g, p, int(n)) // whose error does not matter
+				},
+			})})
+			v := vs[0]
+			e := env{v: v, s: stream(t, v), registered: make([]byte, 32)}
+			e.freed = alloc(t, v, driver.DeviceMem, 64)
+			e.a, e.host, e.hostFreed = alloc(t, v, driver.DeviceMem, 64), alloc(t, v, driver.HostMem, 64), alloc(t, v, driver.HostMem, 64)
+			must(v.Register(unsafe.Pointer(&e.registered[0]), 32))(t)
+			e.f = function(t, v, "view")
+			check(t, v.Free(e.freed))
+			check(t, v.Free(e.hostFreed))
+			done := record(t, v, e.s)
+			check(t, wait(t, v, done))
+
+			check(t, d.StallStream(e.s))
+			check(t, c.do(e))
+			behind := record(t, v, e.s)
+			pending(t, v, behind) // it is not found before it executes
+			check(t, d.ResumeStream(e.s))
+			err := wait(t, v, behind)
+			refused(t, err, driver.ErrLost, c.say)
+			var got *simdriver.AccessError
+			if !errors.As(err, &got) {
+				t.Fatalf("%T", errors.Unwrap(err))
+			}
+			if got.Op != c.want.Op || got.Kernel != c.want.Kernel || got.Stream != e.s || got.Device != 0 {
+				t.Errorf("%+v", got)
+			}
+			if c.want.Length != 0 {
+				x := *got
+				x.Addr, x.Base, x.Stream = x.Addr-x.Base, 0, 0
+				if x != c.want {
+					t.Errorf("%+v, want %+v", x, c.want)
+				}
+			}
+			// It is sticky, for complete events too, and only this device's.
+			_, err = v.Query(done)
+			refused(t, err, driver.ErrLost)
+			refused(t, v.Fill(e.s, e.a.Ptr, 0, 1, 1), driver.ErrLost)
+			_, err = v.NewStream()
+			refused(t, err, driver.ErrLost)
+			check(t, drain(t, vs[1], stream(t, vs[1])))
+			refused(t, v.Free(e.a), driver.ErrLost)
+			refused(t, v.Free(e.a), simdriver.ErrInvalidValue) // it was freed all the same
+		})
+	}
+}
+
+// ptr returns the address of an argument.
+func ptr(n int64) unsafe.Pointer { return unsafe.Pointer(&n) }
+
+// TestFreeWhilePending frees memory that work still touches.
+func TestFreeWhilePending(t *testing.T) {
+	d, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+	check(t, d.StallStream(s))
+	check(t, v.Fill(s, m.Ptr, 0, 1, 64))
+	e := record(t, v, s)
+	check(t, v.Free(m))
+	alloc(t, v, driver.DeviceMem, 64) // does not get the address
+	check(t, d.ResumeStream(s))
+	refused(t, wait(t, v, e), driver.ErrLost, "was freed", "fill on stream")
+}
+
+func TestOutOfMemory(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Devices: 2, Memory: 1 << 20, HostMemory: 1 << 10})
+	v := vs[0]
+	m := alloc(t, v, driver.DeviceMem, 1<<20)
+	for _, n := range []uint64{1, 1 << 62, 1<<64 - 1} {
+		_, err := v.Alloc(driver.DeviceMem, n)
+		refused(t, err, driver.ErrOutOfMemory, "1048576 of device 0's 1048576")
+	}
+	_, err := v.Load(simdriver.Image("x=4"))
+	refused(t, err, driver.ErrOutOfMemory, "variable x")
+	alloc(t, vs[1], driver.DeviceMem, 1<<20) // the other device has its own
+	check(t, v.Free(m))
+	alloc(t, v, driver.DeviceMem, 1<<20)
+
+	h := alloc(t, v, driver.HostMem, 1000)
+	_, err = v.Alloc(driver.ManagedMem, 25)
+	refused(t, err, driver.ErrOutOfMemory)
+	check(t, v.Free(h))
+	alloc(t, v, driver.ManagedMem, 25)
+	_, err = v.Alloc(driver.HostMem, 1<<64-1)
+	refused(t, err, driver.ErrOutOfMemory)
+	_, err = v.Alloc(driver.DeviceMem, 0)
+	refused(t, err, simdriver.ErrInvalidValue)
+	_, err = v.Alloc(7, 1)
+	refused(t, err, simdriver.ErrInvalidValue)
+}
+
+func TestFree(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+	for _, kind := range []driver.MemKind{driver.DeviceMem, driver.HostMem, driver.ManagedMem} {
+		m := alloc(t, v, kind, 64)
+		inside, other := m, m
+		inside.Ptr += 8
+		other.Kind = (kind + 1) % 3
+		for say, err := range map[string]error{
+			"allocation begins at": v.Free(inside),
+			"belongs to device 0":  w.Free(m),
+			"invalid value":        v.Free(other),
+			"it is no device's":    v.Free(driver.Mem{Ptr: 5}),
+			"nothing was":          v.Free(driver.Mem{Kind: driver.HostMem, Ptr: 5}),
+		} {
+			refused(t, err, simdriver.ErrInvalidValue, say)
+		}
+		check(t, v.Free(m))
+		refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed before")
+	}
+	// Addresses are not used again.
+	seen := make(map[driver.Ptr]bool)
+	for range 3000 {
+		m := alloc(t, v, driver.DeviceMem, 64)
+		if seen[m.Ptr] {
+			t.Fatal("an address was used again")
+		}
+		seen[m.Ptr] = true
+		check(t, v.Free(m))
+	}
+}
+
+func TestRegister(t *testing.T) {
+	d, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	b := make([]byte, 100)
+	p := unsafe.Pointer(&b[0])
+	at := must(v.Register(p, 100))(t)
+	if n := d.Counters().Devices[0].Registered; n != 100 {
+		t.Errorf("%d bytes registered", n)
+	}
+	s := stream(t, v)
+	check(t, v.Fill(s, at+50, 'x', 1, 50))
+	check(t, drain(t, v, s))
+	if !bytes.Equal(b[49:52], []byte{0, 'x', 'x'}) {
+		t.Errorf("memory %q", b)
+	}
+	for say, err := range map[string]error{
+		"pinned already":    second(v.Register(unsafe.Pointer(&b[99]), 1)),
+		"invalid value":     second(v.Register(nil, 1)),
+		"unregister it":     v.Free(driver.Mem{Kind: driver.HostMem, Ptr: at}),
+		"nothing was alloc": v.Unregister(unsafe.Pointer(new(int))),
+	} {
+		refused(t, err, simdriver.ErrInvalidValue, say)
+	}
+	check(t, v.Unregister(p))
+	refused(t, v.Unregister(p), simdriver.ErrInvalidValue)
+	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // it is the program's memory still
+	check(t, drain(t, v, s))
+
+	none := driver.Caps{}
+	_, vs = open(t, simdriver.Config{Caps: &none})
+	_, err := vs[0].Register(p, 1)
+	refused(t, err, driver.ErrUnsupported)
+	_, err = vs[0].Alloc(driver.ManagedMem, 1)
+	refused(t, err, driver.ErrUnsupported)
+}

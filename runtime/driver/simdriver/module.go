@@ -1,0 +1,227 @@
+package simdriver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A module is a loaded image.
+type module struct {
+	dev      *device
+	image    image
+	vars     map[string]*allocation
+	unloaded atomic.Bool
+
+	functions map[string]driver.Function // found before; under dev.mu
+}
+
+// A function is a kernel in a module.
+type function struct {
+	module *module
+	name   string
+	kernel *kernel
+}
+
+// Load makes a module of an image: what [Image] returns, PTX, or any text that has a line such as Image makes. PTX is
+// not compiled: of it count the names and the parameters' sizes of the kernels, and the variables without initial values.
+func (v *device) Load(b []byte) (driver.Module, error) {
+	if err := v.enter(codeLoad, true); err != nil {
+		return 0, err
+	}
+	im, err := parse(b)
+	if err != nil {
+		return 0, fail(codeLoad, err)
+	}
+	m := &module{dev: v, image: im, vars: make(map[string]*allocation), functions: make(map[string]driver.Function)}
+	for name, size := range im.vars {
+		a, err := v.space.alloc(v, size, v.d.memory)
+		if err != nil {
+			m.unload()
+			return 0, failf(codeLoad, "variable %s: %w", name, err)
+		}
+		m.vars[name] = a
+	}
+	h := v.d.modules.add(m)
+	if h == 0 {
+		m.unload()
+		return 0, fail(codeLoad, errTooMany)
+	}
+	return driver.Module(h), nil
+}
+
+// Unload destroys a module. Launches of its kernels that have not executed lose the device when they do.
+func (v *device) Unload(h driver.Module) error {
+	err, ok := v.end(codeUnload)
+	if !ok {
+		return err
+	}
+	m, bad := v.module(codeUnload, h)
+	if bad != nil {
+		return bad
+	}
+	if v.d.modules.remove(uintptr(h)) != nil {
+		m.unload()
+	}
+	return err
+}
+
+// unload frees what the module has.
+func (m *module) unload() {
+	m.unloaded.Store(true)
+	for _, a := range m.vars {
+		m.dev.space.release(a.base, m.dev) // it cannot fail: nobody else frees it
+	}
+	m.dev.mu.Lock()
+	defer m.dev.mu.Unlock()
+	for _, h := range m.functions {
+		m.dev.d.functions.remove(uintptr(h))
+	}
+}
+
+// Function finds a kernel by name.
+func (v *device) Function(h driver.Module, name string) (driver.Function, driver.FuncInfo, error) {
+	refuse := func(err error) (driver.Function, driver.FuncInfo, error) { return 0, driver.FuncInfo{}, err }
+	if err := v.enter(codeFunction, true); err != nil {
+		return refuse(err)
+	}
+	m, err := v.module(codeFunction, h)
+	if err != nil {
+		return refuse(err)
+	}
+	declared, ok := m.image.kernels[name]
+	if !ok {
+		return refuse(failf(codeFunction, "kernel %s: %w: the module has %s", name, ErrNotFound, list(m.image.kernels)))
+	}
+	registered, ok := v.d.kernels[name]
+	if !ok {
+		return refuse(failf(codeFunction, "kernel %s: %w: the module has it, but no Go function is registered for it in Config.Kernels, which has %s",
+			name, ErrNotFound, list(v.d.kernels)))
+	}
+	k := registered.k
+	if k == nil {
+		return refuse(failf(codeFunction, "kernel %s: %w", name, errNoKernel))
+	}
+	if declared != nil && !slices.Equal(declared, k.sizes) {
+		return refuse(failf(codeFunction, "kernel %s: %w: the image declares parameters of %v bytes, the Go function has %v",
+			name, ErrInvalidValue, declared, k.sizes))
+	}
+	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, Registers: 32}
+	if v.d.caps.KernelParams {
+		info.Params = append([]int{}, k.sizes...)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f, ok := m.functions[name]
+	if !ok {
+		f = driver.Function(v.d.functions.add(&function{module: m, name: name, kernel: k}))
+		if f == 0 {
+			return refuse(fail(codeFunction, errTooMany))
+		}
+		m.functions[name] = f
+	}
+	return f, info, nil
+}
+
+// Global finds a variable by name.
+func (v *device) Global(h driver.Module, name string) (driver.Ptr, uint64, error) {
+	if err := v.enter(codeGlobal, true); err != nil {
+		return 0, 0, err
+	}
+	m, err := v.module(codeGlobal, h)
+	if err != nil {
+		return 0, 0, err
+	}
+	a := m.vars[name]
+	if a == nil {
+		return 0, 0, failf(codeGlobal, "variable %s: %w: the module has %s", name, ErrNotFound, list(m.vars))
+	}
+	return a.base, a.size, nil
+}
+
+// Launch launches a kernel.
+func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
+	later, err := v.submit(codeLaunch)
+	if err != nil {
+		return err
+	}
+	f := v.d.functions.get(uintptr(l.Function))
+	if f == nil {
+		return failf(codeLaunch, "function %#x: %w: no such function, or its module was unloaded", uint64(l.Function), ErrInvalidHandle)
+	}
+	if f.module.dev != v {
+		return failf(codeLaunch, "kernel %s: %w: it was loaded on device %d, not %d", f.name, ErrInvalidHandle, f.module.dev.index, v.index)
+	}
+	if err := v.checkLaunch(f, l); err != nil {
+		return fail(codeLaunch, err)
+	}
+	s, err := v.stream(codeLaunch, h)
+	if err != nil {
+		return err
+	}
+	c := f.kernel.call()
+	c.f = f
+	g := &c.grid
+	g.Name, g.Device, g.Stream, g.module = f.name, v.index, h, f.module
+	g.Blocks, g.Threads, g.Shared = l.Grid, l.Block, l.SharedMem
+	for i, n := range f.kernel.sizes {
+		copy(unsafe.Slice((*byte)(c.args[i]), n), unsafe.Slice((*byte)(l.Args[i]), n))
+	}
+	s.mu.Lock()
+	o := s.slot(codeLaunch)
+	o.fail, o.call = later, c
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
+// checkLaunch says what is wrong with a launch.
+func (v *device) checkLaunch(f *function, l *driver.Launch) error {
+	for i := range 3 {
+		if l.Grid[i] == 0 || int64(l.Grid[i]) > int64(v.info.MaxGrid[i]) {
+			return errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
+		}
+		if l.Block[i] == 0 || int64(l.Block[i]) > int64(v.info.MaxBlock[i]) {
+			return errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
+		}
+	}
+	if n := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2]); n > uint64(v.info.MaxThreads) {
+		return errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
+	}
+	if int64(l.SharedMem) > int64(v.info.SharedOptIn) {
+		return errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
+	}
+	if len(l.Args) != len(f.kernel.sizes) {
+		return errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
+	}
+	for i, p := range l.Args {
+		if p == nil {
+			return errorf("kernel %s: %w: argument %d is nil: it must point to the value", f.name, ErrInvalidValue, i)
+		}
+	}
+	return nil
+}
+
+// module finds a module of the device by handle.
+func (v *device) module(c code, h driver.Module) (*module, error) {
+	m := v.d.modules.get(uintptr(h))
+	if m == nil {
+		return nil, failf(c, "module %#x: %w: no such module, or it was unloaded", uint64(h), ErrInvalidHandle)
+	}
+	if m.dev != v {
+		return nil, failf(c, "module %#x: %w: it belongs to device %d, not %d", uint64(h), ErrInvalidHandle, m.dev.index, v.index)
+	}
+	return m, nil
+}
+
+// list returns the names in m, for errors.
+func list[T any](m map[string]T) string {
+	if len(m) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}

@@ -1,0 +1,141 @@
+package simdriver
+
+import (
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// perform does what o is for. An error loses the device.
+func (s *stream) perform(o *operation) error {
+	d := s.dev.d
+	switch o.code {
+	case codeFill:
+		n, ok := product(o.n, uint64(o.width))
+		if !ok {
+			n = ^uint64(0) // more than there is: reach says where it ends
+		}
+		if n > 0 && uint64(o.dst)%uint64(o.width) != 0 {
+			e := d.miss(o.dst, n)
+			e.Align = uint64(o.width)
+			return s.blame(o, e)
+		}
+		b, e := d.reach(o.dst, n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		fill(b, o.pattern, int(o.width))
+	case codeCopy:
+		src, e := d.reach(o.src, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		dst, e := d.reach(o.dst, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		copy(dst, src)
+	case codeUpload:
+		src, e := d.reachHost(o.host, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		dst, e := d.reach(o.dst, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		copy(dst, src)
+	case codeDownload:
+		src, e := d.reach(o.src, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		dst, e := d.reachHost(o.host, o.n)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		copy(dst, src)
+	case codeLaunch:
+		return s.run(o.call)
+	}
+	return nil
+}
+
+// blame says in e who made the access.
+func (s *stream) blame(o *operation, e *AccessError) error {
+	e.Op, e.Device, e.Stream = ops[o.code], s.dev.index, s.id
+	return e
+}
+
+// reach returns n bytes of memory at p, which a device may be about to access.
+func (d *Driver) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
+	if n == 0 {
+		return nil, nil
+	}
+	var a *allocation
+	if v := d.owner(p); v != nil {
+		a = v.space.find(p)
+	} else {
+		a = d.host.find(p)
+	}
+	if a == nil || n > a.size-uint64(p-a.base) {
+		return nil, d.miss(p, n)
+	}
+	offset := uint64(p - a.base)
+	return a.bytes()[offset : offset+n : offset+n], nil
+}
+
+// reachHost returns n bytes at p, which the program passed as its own memory. If it is none of the driver's, p is trusted.
+func (d *Driver) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
+	if n == 0 {
+		return nil, nil
+	}
+	at := driver.Ptr(uintptr(p))
+	if d.host.knows(at) {
+		return d.reach(at, n)
+	}
+	if n > 1<<47 {
+		return nil, d.miss(at, n)
+	}
+	return unsafe.Slice((*byte)(p), n), nil
+}
+
+// miss describes an access to n bytes at p that nothing allows.
+func (d *Driver) miss(p driver.Ptr, n uint64) *AccessError {
+	e := &AccessError{Addr: p, Size: n}
+	if v := d.owner(p); v != nil {
+		v.space.explain(e)
+	} else {
+		d.host.explain(e)
+	}
+	return e
+}
+
+// owner returns the device in whose range p is, or nil if it is in none.
+func (d *Driver) owner(p driver.Ptr) *device {
+	if i := (p - rangeOfDevices) >> rangeBits; p >= rangeOfDevices && i < driver.Ptr(len(d.devices)) {
+		return d.devices[i]
+	}
+	return nil
+}
+
+// fill fills b with a pattern of 1, 2 or 4 bytes; b is not empty and has whole ones.
+func fill(b []byte, pattern uint32, width int) {
+	if len(b) == 0 {
+		return
+	}
+	for i := range width {
+		b[i] = byte(pattern >> (8 * i))
+	}
+	for n := width; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+}
+
+// product returns a·b, if that fits.
+func product(a, b uint64) (uint64, bool) {
+	if a != 0 && b > ^uint64(0)/a {
+		return 0, false
+	}
+	return a * b, true
+}

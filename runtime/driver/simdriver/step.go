@@ -1,0 +1,52 @@
+package simdriver
+
+import (
+	"math/rand/v2"
+	"sync"
+)
+
+// A stepper executes the operations of a deterministic driver.
+type stepper struct {
+	mu    sync.Mutex // held while an operation executes
+	rand  *rand.Rand
+	ready []*stream
+}
+
+// Step executes one operation that is ready, and reports whether there was one. An operation is ready when those before
+// it in its stream have executed, what it waits for is complete, and the stream is not stalled; among the streams that
+// have one, [Config.Seed] chooses. Without [Config.Deterministic] Step does nothing and returns false.
+//
+// A kernel must not call Step, nor Run.
+func (d *Driver) Step() bool {
+	if !d.manual {
+		return false
+	}
+	st := &d.steps
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.ready = st.ready[:0]
+	d.mu.Lock()
+	for _, s := range d.order {
+		if s.dev.down.Load() != nil {
+			s.drop()
+		} else if o := s.peek(); o != nil && !s.held() && o.ready() {
+			st.ready = append(st.ready, s)
+		}
+	}
+	d.mu.Unlock()
+	if len(st.ready) == 0 {
+		return false
+	}
+	s := st.ready[st.rand.IntN(len(st.ready))]
+	s.execute(s.peek())
+	return true
+}
+
+// Run calls Step until nothing is ready, and returns how many operations have executed.
+func (d *Driver) Run() int {
+	n := 0
+	for d.Step() {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,276 @@
+package simdriver_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+// TestOrder has a stream execute more operations than fit in a chunk of its queue, with the queue empty at times.
+func TestOrder(t *testing.T) {
+	var got []uint32
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
+		"note": func(g *simdriver.Grid, i uint32) { got = append(got, i) },
+	})})
+	v := vs[0]
+	s, f := stream(t, v), function(t, v, "note")
+	var want []uint32
+	for i := range uint32(1000) {
+		check(t, launch(v, s, f, unsafe.Pointer(&i)))
+		want = append(want, i)
+		if i%300 == 7 {
+			check(t, drain(t, v, s))
+		}
+	}
+	check(t, drain(t, v, s))
+	if !slices.Equal(got, want) {
+		t.Errorf("executed %d", got)
+	}
+}
+
+// TestConcurrent has kernels on two devices and three streams meet.
+func TestConcurrent(t *testing.T) {
+	var all sync.WaitGroup
+	all.Add(3)
+	_, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
+		"meet": func(g *simdriver.Grid) { all.Done(); all.Wait() },
+	})})
+	for i, v := range []driver.Device{vs[0], vs[0], vs[1]} {
+		s := stream(t, v)
+		check(t, launch(v, s, function(t, v, "meet")))
+		if i == 2 {
+			check(t, drain(t, v, s))
+		}
+	}
+}
+
+func TestEventIsAPosition(t *testing.T) {
+	d, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+	if done, err := v.Query(event(t, v)); !done || err != nil {
+		t.Fatalf("an event that was never recorded: %v, %v", done, err)
+	}
+	before := record(t, v, s)
+	check(t, wait(t, v, before)) // the stream is empty
+	check(t, d.StallStream(s))
+	check(t, v.Fill(s, m.Ptr, 1, 1, 64))
+	after := record(t, v, s)
+	pending(t, v, after)
+	check(t, wait(t, v, before))
+	// The last record counts.
+	check(t, v.Record(before, s))
+	pending(t, v, before)
+	check(t, d.ResumeStream(s))
+	check(t, wait(t, v, after))
+	check(t, wait(t, v, before))
+
+	check(t, d.StallStream(s))
+	pending(t, v, record(t, v, s)) // though there is no work in front of it
+	check(t, d.ResumeStream(s))
+}
+
+// TestStreamWait has a stream of each device wait for one of the first.
+func TestStreamWait(t *testing.T) {
+	for _, other := range []int{0, 1} {
+		d, vs := open(t, simdriver.Config{Devices: 2})
+		a, b := vs[0], vs[other]
+		sa, sb := stream(t, a), stream(t, b)
+		m := alloc(t, a, driver.DeviceMem, 64)
+
+		check(t, b.StreamWait(sb, event(t, a))) // never recorded: nothing to wait for
+		check(t, drain(t, b, sb))
+
+		check(t, d.StallStream(sa))
+		check(t, a.Fill(sa, m.Ptr, 1, 1, 64))
+		e := record(t, a, sa)
+		check(t, b.StreamWait(sb, e))
+		// The wait is for this record, not for one that comes later, nor is the event needed for it.
+		late := stream(t, a)
+		check(t, d.StallStream(late))
+		check(t, a.Record(e, late))
+		after := record(t, b, sb)
+		pending(t, b, after)
+		check(t, d.ResumeStream(sa))
+		check(t, wait(t, b, after))
+		pending(t, a, e)
+		check(t, d.ResumeStream(late))
+		check(t, wait(t, a, e))
+	}
+}
+
+// TestManyWaiters has streams wait for several positions of one.
+func TestManyWaiters(t *testing.T) {
+	d, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	src, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+	check(t, d.StallStream(src))
+	var ends []driver.Event
+	for range 50 {
+		check(t, v.Fill(src, m.Ptr, 1, 1, 64))
+		e := record(t, v, src)
+		s := stream(t, v)
+		check(t, v.StreamWait(s, e))
+		ends = append(ends, record(t, v, s))
+	}
+	for _, e := range ends {
+		if done, err := v.Query(e); done || err != nil {
+			t.Fatalf("complete too early: %v", err)
+		}
+	}
+	check(t, d.ResumeStream(src))
+	for _, e := range ends {
+		check(t, wait(t, v, e))
+	}
+}
+
+func TestRerecord(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		caps driver.Caps
+		ok   bool
+	}{{"cuda", simdriver.CUDACaps(), true}, {"hip", simdriver.HIPCaps(), false}} {
+		t.Run(c.name, func(t *testing.T) {
+			d, vs := open(t, simdriver.Config{Caps: &c.caps})
+			v := vs[0]
+			a, b := stream(t, v), stream(t, v)
+			e := record(t, v, a)
+			check(t, v.Record(e, a)) // nothing waits for it
+			check(t, d.StallStream(a))
+			check(t, v.Record(e, a)) // though the record is pending
+			check(t, v.StreamWait(b, e))
+			err := v.Record(e, a)
+			if c.ok {
+				check(t, err)
+			} else {
+				refused(t, err, simdriver.ErrBusy, "1 waits")
+			}
+			refused(t, v.DestroyEvent(e), simdriver.ErrBusy)
+			check(t, d.ResumeStream(a))
+			check(t, drain(t, v, b))
+			check(t, v.Record(e, a))
+			check(t, wait(t, v, e))
+			check(t, v.DestroyEvent(e))
+		})
+	}
+}
+
+func TestHandles(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+	s, e, m := stream(t, v), event(t, v), alloc(t, v, driver.DeviceMem, 64)
+	for name, err := range map[string]error{
+		"record on another device's stream": v.Record(e, stream(t, w)),
+		"record another device's event":     v.Record(event(t, w), s),
+		"query another device's event":      second(w.Query(e)),
+		"another device's stream":           w.Fill(s, m.Ptr, 0, 1, 1),
+		"destroy another device's stream":   w.DestroyStream(s),
+		"destroy another device's event":    w.DestroyEvent(e),
+		"unload nothing":                    v.Unload(0),
+		"no stream":                         v.Fill(0, m.Ptr, 0, 1, 1),
+		"no event":                          v.StreamWait(s, 12345),
+		"no function":                       v.Launch(s, &driver.Launch{}),
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, err, simdriver.ErrInvalidHandle) })
+	}
+	check(t, v.DestroyStream(s))
+	check(t, v.DestroyEvent(e))
+	// New ones do not have the old handles.
+	for range 2000 {
+		s2, e2 := stream(t, v), event(t, v)
+		if s2 == s || e2 == e {
+			t.Fatal("a handle was used again")
+		}
+		check(t, v.DestroyStream(s2))
+		check(t, v.DestroyEvent(e2))
+	}
+	refused(t, v.DestroyStream(s), simdriver.ErrInvalidHandle, "destroyed")
+	refused(t, v.Record(e, s), simdriver.ErrInvalidHandle)
+	if err := d.StallStream(s); err == nil {
+		t.Error("a destroyed stream was stalled")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestDestroyBusyStream(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+	s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+	check(t, d.StallStream(s))
+	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+	refused(t, v.DestroyStream(s), simdriver.ErrBusy, "1 operations")
+
+	// What waits for a lost device, directly or not, will not execute; the stream can be destroyed.
+	e := record(t, v, s)
+	first, next := stream(t, w), stream(t, w)
+	check(t, w.StreamWait(first, e))
+	ef := record(t, w, first)
+	check(t, w.StreamWait(next, ef))
+	pending(t, w, record(t, w, next))
+	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
+	check(t, d.LoseDevice(0, nil))
+	check(t, w.DestroyStream(first))
+	check(t, w.DestroyStream(next))
+	check(t, w.DestroyEvent(ef))
+	refused(t, v.DestroyStream(s), driver.ErrLost)
+	refused(t, v.DestroyEvent(e), driver.ErrLost)
+}
+
+func TestCloseDestroysAndSays(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	v := must(d.Open(0))(t)
+	again := must(d.Open(0))(t)
+	s, e, m := stream(t, v), event(t, again), alloc(t, v, driver.DeviceMem, 100)
+	must(v.Load(simdriver.Image("x=64")))(t)
+	check(t, d.StallDevice(0))
+	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+	check(t, v.Record(e, s))
+	check(t, again.Close()) // the other one is open
+	if len(d.Leaks()) != 5 {
+		t.Errorf("leaks %q", d.Leaks())
+	}
+	refused(t, v.Close(), simdriver.ErrBusy, "stream", "event", "module", "100 bytes of device memory")
+	refused(t, v.Close(), simdriver.ErrClosed)
+	refused(t, v.Fill(s, m.Ptr, 0, 1, 1), simdriver.ErrClosed)
+	if len(d.Leaks()) != 4 { // what was left, but the device is not open
+		t.Errorf("leaks %q", d.Leaks())
+	}
+	c := d.Counters().Devices[0]
+	if c.Streams+c.Events+c.Modules+c.Allocations != 0 || c.Bytes != 0 {
+		t.Errorf("counters %+v", c)
+	}
+	v = must(d.Open(0))(t)
+	check(t, d.ResumeDevice(0))
+	s = stream(t, v)
+	check(t, drain(t, v, s))
+	check(t, v.DestroyStream(s))
+}
+
+func TestOpen(t *testing.T) {
+	d := simdriver.New(simdriver.Config{Devices: -1})
+	if infos, err := d.Devices(); len(infos) != 0 || err != nil {
+		t.Errorf("devices %v, %v", infos, err)
+	}
+	if d.Name() != "sim" {
+		t.Errorf("name %q", d.Name())
+	}
+	d = simdriver.New(simdriver.Config{Devices: 3, Memory: 1 << 20})
+	infos, _ := d.Devices()
+	for i, info := range infos {
+		if info.Index != i || info.Memory != 1<<20 || info.Arch != "sim" || info.UUID == infos[(i+1)%3].UUID {
+			t.Errorf("device %d: %+v", i, info)
+		}
+	}
+	for _, i := range []int{-1, 3} {
+		_, err := d.Open(i)
+		refused(t, err, simdriver.ErrInvalidValue)
+		if d.LoseDevice(i, nil) == nil || d.StallDevice(i) == nil || d.ResumeDevice(i) == nil {
+			t.Errorf("device %d is there", i)
+		}
+	}
+}

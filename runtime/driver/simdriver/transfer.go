@@ -1,0 +1,64 @@
+package simdriver
+
+import (
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Fill writes count elements of width bytes at dst.
+func (v *device) Fill(h driver.Stream, dst driver.Ptr, pattern uint32, width int, count uint64) error {
+	later, err := v.submit(codeFill)
+	if err != nil {
+		return err
+	}
+	if width != 1 && width != 2 && width != 4 {
+		return failf(codeFill, "elements of %d bytes: %w: 1, 2 and 4 can be filled", width, ErrInvalidValue)
+	}
+	s, err := v.stream(codeFill, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	o := s.slot(codeFill)
+	o.fail, o.dst, o.pattern, o.width, o.n = later, dst, pattern, uint8(width), count
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
+// Copy copies n bytes.
+func (v *device) Copy(h driver.Stream, dst, src driver.Ptr, n uint64) error {
+	return v.transfer(codeCopy, h, dst, src, nil, n)
+}
+
+// Upload copies n bytes from the host.
+func (v *device) Upload(h driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
+	return v.transfer(codeUpload, h, dst, 0, src, n)
+}
+
+// Download copies n bytes to the host.
+func (v *device) Download(h driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
+	return v.transfer(codeDownload, h, 0, src, dst, n)
+}
+
+// transfer submits a copy; host is one side of it unless c is codeCopy.
+func (v *device) transfer(c code, h driver.Stream, dst, src driver.Ptr, host unsafe.Pointer, n uint64) error {
+	later, err := v.submit(c)
+	if err != nil {
+		return err
+	}
+	if c != codeCopy && host == nil && n > 0 {
+		return failf(c, "%d bytes with nil as the host's side: %w", n, ErrInvalidValue)
+	}
+	s, err := v.stream(c, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	o := s.slot(c)
+	o.fail, o.dst, o.src, o.host, o.n = later, dst, src, host, n
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}

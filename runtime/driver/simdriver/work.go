@@ -1,0 +1,164 @@
+package simdriver
+
+import (
+	"runtime"
+	"time"
+)
+
+// spins is how often a stream without work yields before it sleeps. To wake it costs the submitter more than the rest of
+// the call, and work often comes in quick succession.
+const spins = 32
+
+// work is the stream's goroutine. It ends when the stream is destroyed.
+func (s *stream) work() {
+	defer func() { // a kernel may end the goroutine
+		s.drop()
+		close(s.ended)
+	}()
+	for !s.stopped.Load() {
+		o := s.peek()
+		switch {
+		case o == nil:
+			s.rest()
+		case s.dev.down.Load() != nil:
+			s.drop()
+		case s.held():
+			<-s.wake
+		case !o.ready():
+			s.await(o)
+		case s.early(o):
+		default:
+			s.execute(o)
+		}
+	}
+}
+
+// rest waits for work.
+func (s *stream) rest() {
+	for range spins {
+		runtime.Gosched()
+		if s.peek() != nil {
+			return
+		}
+	}
+	s.asleep.Store(true)
+	if s.peek() == nil && !s.stopped.Load() { // who adds now sees asleep
+		<-s.wake
+	}
+	s.asleep.Store(false)
+}
+
+// ready reports whether the operation waits for nothing in another stream.
+func (o *operation) ready() bool {
+	return o.code != codeStreamWait || o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq
+}
+
+// await waits until o may be ready, or something else has happened.
+func (s *stream) await(o *operation) {
+	src := o.source
+	if n := s.head.Load() + 1; s.enlisted != n {
+		s.enlisted = n
+		src.waitersMu.Lock()
+		src.waiters = append(src.waiters, waiter{s, o.seq})
+		src.waiting.Store(int32(len(src.waiters)))
+		src.waitersMu.Unlock()
+		if o.ready() { // it may have been before src saw the waiter
+			return
+		}
+	}
+	s.blocked.Store(src)
+	<-s.wake
+	s.blocked.Store(nil)
+}
+
+// early waits until o has taken its time, or something else has happened; then it is true.
+func (s *stream) early(o *operation) bool {
+	delay := time.Duration(s.dev.d.delays[o.code].Load())
+	if delay <= 0 {
+		return false
+	}
+	if s.due.IsZero() {
+		s.due = time.Now().Add(delay)
+	}
+	left := time.Until(s.due)
+	if left <= 0 {
+		s.due = time.Time{}
+		return false
+	}
+	if s.timer == nil {
+		s.timer = time.NewTimer(left)
+	} else {
+		s.timer.Reset(left)
+	}
+	select {
+	case <-s.timer.C:
+	case <-s.wake:
+		s.timer.Stop()
+	}
+	return true
+}
+
+// execute executes o, the stream's oldest operation.
+func (s *stream) execute(o *operation) {
+	v := s.dev
+	err := o.fail
+	if err == nil {
+		err = s.perform(o)
+	}
+	if f := v.d.executed; f != nil {
+		e := Executed{Device: v.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Err: err}
+		if o.call != nil {
+			e.Kernel = o.call.grid.Name
+		}
+		f(e)
+	}
+	if err != nil {
+		v.lose(err)
+		s.drop()
+		return
+	}
+	s.discard(o)
+	if v.down.Load() != nil {
+		return // too late: the event of this operation never completes
+	}
+	v.done.Add(1)
+	s.done.Store(s.head.Load())
+	if s.waiting.Load() > 0 {
+		s.release()
+	}
+}
+
+// release wakes the streams that waited for what is done now.
+func (s *stream) release() {
+	s.waitersMu.Lock()
+	defer s.waitersMu.Unlock()
+	done, left := s.done.Load(), s.waiters[:0]
+	for _, w := range s.waiters {
+		if w.seq <= done {
+			w.stream.poke()
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(s.waiters[len(left):])
+	s.waiters = left
+	s.waiting.Store(int32(len(left)))
+}
+
+// discard takes o, the oldest operation, away.
+func (s *stream) discard(o *operation) {
+	if o.event != nil {
+		o.event.waits.Add(-1)
+	}
+	if o.call != nil {
+		o.call.giveBack()
+	}
+	s.take(o)
+}
+
+// drop takes all operations away.
+func (s *stream) drop() {
+	for o := s.peek(); o != nil; o = s.peek() {
+		s.discard(o)
+	}
+}

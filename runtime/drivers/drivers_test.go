@@ -1,0 +1,61 @@
+package drivers_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/drivers"
+)
+
+func TestOpen(t *testing.T) {
+	d, err := drivers.Open(drivers.Sim, drivers.WithSim(simdriver.Config{Devices: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if infos, err := d.Devices(); d.Name() != "sim" || len(infos) != 3 || err != nil {
+		t.Errorf("driver %s has %d devices, %v; want sim, 3", d.Name(), len(infos), err)
+	}
+	if i, err := drivers.Find(d, "2"); i != 2 || err != nil {
+		t.Errorf("found device %d, %v; want 2", i, err)
+	}
+
+	if d, err := drivers.Open("hip"); d != nil || !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "no HIP driver yet") {
+		t.Errorf("hip: %v, %v", d, err)
+	}
+	if d, err := drivers.Open("CUDA"); d != nil || !errors.Is(err, drivers.ErrUnknown) || !strings.Contains(err.Error(), `"cuda" or "sim"`) {
+		t.Errorf("an unknown name: %v, %v", d, err)
+	}
+}
+
+// missing is a library that is not there.
+func missing(t *testing.T) drivers.Option {
+	return drivers.WithCUDA(cuda.Options{Path: t.TempDir() + "/absent.so"})
+}
+
+func TestOpenCUDA(t *testing.T) {
+	d, err := drivers.Open(drivers.CUDA, missing(t))
+	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
+		t.Errorf("a library that is not there: %v, %v", d, err)
+	}
+}
+
+func TestBest(t *testing.T) {
+	d, reason := drivers.Best(missing(t), drivers.WithSim(simdriver.Config{Devices: 2}))
+	infos, err := d.Devices()
+	if d.Name() != "sim" || len(infos) != 2 || err != nil {
+		t.Errorf("driver %s has %d devices, %v; want sim, 2", d.Name(), len(infos), err)
+	}
+	if line, _, _ := strings.Cut(reason, "\n"); !strings.HasPrefix(line, "the simulated GPU, because CUDA cannot be used: cuda: ") {
+		t.Errorf("reason %q", reason)
+	}
+	// Whatever this machine has, it has a device.
+	d, reason = drivers.Best()
+	t.Log(reason)
+	if i, err := drivers.Find(d, "0"); i != 0 || err != nil {
+		t.Errorf("the best driver, %s: found device %d, %v; want 0", d.Name(), i, err)
+	}
+}
