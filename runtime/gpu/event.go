@@ -57,7 +57,7 @@ func (p *eventPool) get(onThread bool) (*event, error) {
 	}
 	p.free = e.next
 	p.stats.Free--
-	low := p.stats.Free < p.batch/4 && !p.growing
+	low := p.stats.Free < p.stats.Made/8 && !p.growing
 	if low {
 		p.growing = true
 	}
@@ -82,9 +82,10 @@ func (p *eventPool) put(e *event) {
 	p.mu.Unlock()
 }
 
-// grow makes a batch of events. It runs on the device's thread.
+// grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on the
+// device's thread.
 func (p *eventPool) grow() error {
-	for range p.batch {
+	for range min(max(p.batch, p.statistics().Made), 1024) {
 		h, err := p.dev.drv.NewEvent()
 		if err != nil {
 			return err

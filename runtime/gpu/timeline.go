@@ -95,6 +95,9 @@ func (tl *timeline) want(seq uint64) {
 	}
 }
 
+// tidyEvery is after how many submissions in flight the submitter looks which are done; a power of two.
+const tidyEvery = 64
+
 // issue gives a submission whose waits are all issued to the device, and publishes what it signals. It runs in the caller
 // or on the device's thread.
 func (tl *timeline) issue(s *submission, onThread bool) {
@@ -103,6 +106,7 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		tl.dev.failSubmission(s, err)
 		return
 	}
+	tidy, middle := false, uint64(0)
 	tl.mu.Lock()
 	how, err := tl.submit(s, e)
 	var released *timepoint
@@ -110,6 +114,8 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		released = tl.publish(s)
 		tl.ringMu.Lock() // only now may it be retired, and recycled
 		tl.ring.push(s)
+		tidy = tl.ring.n&(tidyEvery-1) == 0
+		middle = tl.ring.front().seq + uint64(tl.ring.n/2)
 		tl.ringMu.Unlock()
 	}
 	tl.mu.Unlock()
@@ -130,6 +136,9 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		s.q.enlist(s, onThread)
 	default:
 		release(released, on)
+		if tidy && (onThread || tl.dev.caps.SubmitAnywhere) {
+			tl.poll(middle) // so that records and events come back though nobody waits
+		}
 		if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
 			tl.dev.failInFlight()
 		}
