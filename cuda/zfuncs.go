@@ -575,90 +575,90 @@ func (l *Library) GetErrorName(code Result) (pStr string, err error) {
 //
 // C: cuInit, since CUDA 2.0, set core.
 func (l *Library) Init(flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnInit])
-	if addr == 0 {
-		res, err := l.Slow(fnInit, uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnInit]); addr != 0 {
+		a0 := uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnInit, uintptr(flags))
+	return check(res, err)
 }
 
 // DriverGetVersion tells the newest CUDA release that the driver supports, as 1000*major + 10*minor.
 //
 // C: cuDriverGetVersion, since CUDA 2.2, set core.
 func (l *Library) DriverGetVersion() (driverVersion int32, err error) {
-	addr := dl.Load(&l.fns[fnDriverGetVersion])
-	if addr == 0 {
-		out := new(struct {
-			driverVersion int32
-		})
-		res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
-		return out.driverVersion, check(res, err)
+	if addr := dl.Load(&l.fns[fnDriverGetVersion]); addr != 0 {
+		a0 := &driverVersion
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return driverVersion, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &driverVersion
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return driverVersion, err
+	out := new(struct {
+		driverVersion int32
+	})
+	res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
+	return out.driverVersion, check(res, err)
 }
 
 // DeviceGet finds a device by its number.
 //
 // C: cuDeviceGet, since CUDA 2.0, set core.
 func (l *Library) DeviceGet(ordinal int32) (device Device, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGet])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGet]); addr != 0 {
+		a0, a1 := &device, uintptr(ordinal)
+		var frame struct {
+			dl.Frame
+			a0 *Device
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ordinal)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
+	return out.device, check(res, err)
 }
 
 // DeviceGetCount counts the devices that the program may use.
 //
 // C: cuDeviceGetCount, since CUDA 2.0, set core.
 func (l *Library) DeviceGetCount() (count int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetCount])
-	if addr == 0 {
-		out := new(struct {
-			count int32
-		})
-		res, err := l.Slow(fnDeviceGetCount, uintptr(unsafe.Pointer(&out.count)))
-		return out.count, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetCount]); addr != 0 {
+		a0 := &count
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return count, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &count
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return count, err
+	out := new(struct {
+		count int32
+	})
+	res, err := l.Slow(fnDeviceGetCount, uintptr(unsafe.Pointer(&out.count)))
+	return out.count, check(res, err)
 }
 
 // DeviceGetName tells the name of a device, such as its product name.
@@ -676,172 +676,172 @@ func (l *Library) DeviceGetName(dev Device) (name string, err error) {
 //
 // C: cuDeviceGetUuid, since CUDA 9.2, set core.
 func (l *Library) DeviceGetUuidV1(dev Device) (uuid UUID, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetUuidV1])
-	if addr == 0 {
-		out := new(struct {
-			uuid UUID
-		})
-		res, err := l.Slow(fnDeviceGetUuidV1, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
-		return out.uuid, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetUuidV1]); addr != 0 {
+		a0, a1 := &uuid, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *UUID
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return uuid, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *UUID
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return uuid, err
+	out := new(struct {
+		uuid UUID
+	})
+	res, err := l.Slow(fnDeviceGetUuidV1, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
+	return out.uuid, check(res, err)
 }
 
 // DeviceGetUuid tells the UUID of a device, and under MIG the one of the compute instance.
 //
 // C: cuDeviceGetUuid_v2, since CUDA 11.4, set devices-11.4.
 func (l *Library) DeviceGetUuid(dev Device) (uuid UUID, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetUuid])
-	if addr == 0 {
-		out := new(struct {
-			uuid UUID
-		})
-		res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
-		return out.uuid, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetUuid]); addr != 0 {
+		a0, a1 := &uuid, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *UUID
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return uuid, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *UUID
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return uuid, err
+	out := new(struct {
+		uuid UUID
+	})
+	res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(dev))
+	return out.uuid, check(res, err)
 }
 
 // DeviceGetLuid tells the LUID by which Windows knows a device, and its node mask.
 //
 // C: cuDeviceGetLuid, since CUDA 10.0, set devices. The library reads and writes *luid.
 func (l *Library) DeviceGetLuid(luid *[8]byte, dev Device) (deviceNodeMask uint32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetLuid])
-	if addr == 0 {
-		out := new(struct {
-			deviceNodeMask uint32
-		})
-		res, err := l.Slow(fnDeviceGetLuid, uintptr(unsafe.Pointer(luid)), uintptr(unsafe.Pointer(&out.deviceNodeMask)), uintptr(dev))
-		return out.deviceNodeMask, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetLuid]); addr != 0 {
+		a0, a1, a2 := luid, &deviceNodeMask, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *[8]byte
+			a1 *uint32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return deviceNodeMask, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *[8]byte
-		a1 *uint32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, luid, &deviceNodeMask, uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return deviceNodeMask, err
+	out := new(struct {
+		deviceNodeMask uint32
+	})
+	res, err := l.Slow(fnDeviceGetLuid, uintptr(unsafe.Pointer(luid)), uintptr(unsafe.Pointer(&out.deviceNodeMask)), uintptr(dev))
+	return out.deviceNodeMask, check(res, err)
 }
 
 // DeviceTotalMemV1 tells how many bytes of memory a device has.
 //
 // C: cuDeviceTotalMem, since CUDA 2.0, set legacy-addresses.
 func (l *Library) DeviceTotalMemV1(dev Device) (bytes uint32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceTotalMemV1])
-	if addr == 0 {
-		out := new(struct {
-			bytes uint32
-		})
-		res, err := l.Slow(fnDeviceTotalMemV1, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
-		return out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceTotalMemV1]); addr != 0 {
+		a0, a1 := &bytes, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return bytes, err
+	out := new(struct {
+		bytes uint32
+	})
+	res, err := l.Slow(fnDeviceTotalMemV1, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
+	return out.bytes, check(res, err)
 }
 
 // DeviceTotalMem tells how many bytes of memory a device has.
 //
 // C: cuDeviceTotalMem_v2, since CUDA 3.2, set core.
 func (l *Library) DeviceTotalMem(dev Device) (bytes uint64, err error) {
-	addr := dl.Load(&l.fns[fnDeviceTotalMem])
-	if addr == 0 {
-		out := new(struct {
-			bytes uint64
-		})
-		res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
-		return out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceTotalMem]); addr != 0 {
+		a0, a1 := &bytes, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return bytes, err
+	out := new(struct {
+		bytes uint64
+	})
+	res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(dev))
+	return out.bytes, check(res, err)
 }
 
 // DeviceGetTexture1DLinearMaxWidth tells how many elements a linear texture of a format may have.
 //
 // C: cuDeviceGetTexture1DLinearMaxWidth, since CUDA 11.1, set devices.
 func (l *Library) DeviceGetTexture1DLinearMaxWidth(format ArrayFormat, numChannels uint32, dev Device) (maxWidthInElements uint64, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetTexture1DLinearMaxWidth])
-	if addr == 0 {
-		out := new(struct {
-			maxWidthInElements uint64
-		})
-		res, err := l.Slow(fnDeviceGetTexture1DLinearMaxWidth, uintptr(unsafe.Pointer(&out.maxWidthInElements)), uintptr(format), uintptr(numChannels), uintptr(dev))
-		return out.maxWidthInElements, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetTexture1DLinearMaxWidth]); addr != 0 {
+		a0, a1, a2, a3 := &maxWidthInElements, uintptr(format), uintptr(numChannels), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return maxWidthInElements, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &maxWidthInElements, uintptr(format), uintptr(numChannels), uintptr(dev)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return maxWidthInElements, err
+	out := new(struct {
+		maxWidthInElements uint64
+	})
+	res, err := l.Slow(fnDeviceGetTexture1DLinearMaxWidth, uintptr(unsafe.Pointer(&out.maxWidthInElements)), uintptr(format), uintptr(numChannels), uintptr(dev))
+	return out.maxWidthInElements, check(res, err)
 }
 
 // DeviceGetAttribute tells one property of a device as a number.
 //
 // C: cuDeviceGetAttribute, since CUDA 2.0, set core.
 func (l *Library) DeviceGetAttribute(attrib DeviceAttribute, dev Device) (pi int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			pi int32
-		})
-		res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(dev))
-		return out.pi, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetAttribute]); addr != 0 {
+		a0, a1, a2 := &pi, uintptr(attrib), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pi, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attrib), uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pi, err
+	out := new(struct {
+		pi int32
+	})
+	res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(dev))
+	return out.pi, check(res, err)
 }
 
 // DeviceGetHostAtomicCapabilities tells which atomic operations a device can do on host memory.
@@ -851,160 +851,160 @@ func (l *Library) DeviceGetHostAtomicCapabilities(capabilities []AtomicOperation
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetHostAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
-	addr := dl.Load(&l.fns[fnDeviceGetHostAtomicCapabilities])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGetHostAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetHostAtomicCapabilities]); addr != 0 {
+		a0, a1, a2, a3 := unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *AtomicOperationCapability
+			a1 *AtomicOperation
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *AtomicOperationCapability
-		a1 *AtomicOperation
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(dev)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGetHostAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(dev))
+	return check(res, err)
 }
 
 // DeviceGetNvSciSyncAttributes fills an NvSciSync attribute list with what a device can do.
 //
 // C: cuDeviceGetNvSciSyncAttributes, since CUDA 10.2, set external-interop.
 func (l *Library) DeviceGetNvSciSyncAttributes(nvSciSyncAttrList unsafe.Pointer, dev Device, flags int32) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetNvSciSyncAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGetNvSciSyncAttributes, uintptr(nvSciSyncAttrList), uintptr(dev), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetNvSciSyncAttributes]); addr != 0 {
+		a0, a1, a2 := nvSciSyncAttrList, uintptr(dev), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, nvSciSyncAttrList, uintptr(dev), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGetNvSciSyncAttributes, uintptr(nvSciSyncAttrList), uintptr(dev), uintptr(flags))
+	return check(res, err)
 }
 
 // DeviceSetMemPool sets the pool that allocations in stream order on a device come from.
 //
 // C: cuDeviceSetMemPool, since CUDA 11.2, set memory-pools.
 func (l *Library) DeviceSetMemPool(dev Device, pool MemoryPool) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetMemPool])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetMemPool, uintptr(dev), uintptr(pool))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetMemPool]); addr != 0 {
+		a0, a1 := uintptr(dev), uintptr(pool)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(pool)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetMemPool, uintptr(dev), uintptr(pool))
+	return check(res, err)
 }
 
 // DeviceGetMemPool gives the pool that allocations in stream order on a device come from.
 //
 // C: cuDeviceGetMemPool, since CUDA 11.2, set memory-pools.
 func (l *Library) DeviceGetMemPool(dev Device) (pool MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetMemPool])
-	if addr == 0 {
-		out := new(struct {
-			pool MemoryPool
-		})
-		res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(dev))
-		return out.pool, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetMemPool]); addr != 0 {
+		a0, a1 := &pool, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pool, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pool, err
+	out := new(struct {
+		pool MemoryPool
+	})
+	res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(dev))
+	return out.pool, check(res, err)
 }
 
 // DeviceGetDefaultMemPool gives the pool that a device starts with.
 //
 // C: cuDeviceGetDefaultMemPool, since CUDA 11.2, set memory-pools.
 func (l *Library) DeviceGetDefaultMemPool(dev Device) (poolOut MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetDefaultMemPool])
-	if addr == 0 {
-		out := new(struct {
-			poolOut MemoryPool
-		})
-		res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(dev))
-		return out.poolOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetDefaultMemPool]); addr != 0 {
+		a0, a1 := &poolOut, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return poolOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &poolOut, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return poolOut, err
+	out := new(struct {
+		poolOut MemoryPool
+	})
+	res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(dev))
+	return out.poolOut, check(res, err)
 }
 
 // DeviceGetExecAffinitySupport tells whether contexts of a device can be held to part of it.
 //
 // C: cuDeviceGetExecAffinitySupport, since CUDA 11.4, set exec-affinity.
 func (l *Library) DeviceGetExecAffinitySupport(typ ExecAffinityType, dev Device) (pi int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetExecAffinitySupport])
-	if addr == 0 {
-		out := new(struct {
-			pi int32
-		})
-		res, err := l.Slow(fnDeviceGetExecAffinitySupport, uintptr(unsafe.Pointer(&out.pi)), uintptr(typ), uintptr(dev))
-		return out.pi, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetExecAffinitySupport]); addr != 0 {
+		a0, a1, a2 := &pi, uintptr(typ), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pi, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(typ), uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pi, err
+	out := new(struct {
+		pi int32
+	})
+	res, err := l.Slow(fnDeviceGetExecAffinitySupport, uintptr(unsafe.Pointer(&out.pi)), uintptr(typ), uintptr(dev))
+	return out.pi, check(res, err)
 }
 
 // FlushGPUDirectRDMAWrites waits until writes by other devices on the bus are visible.
 //
 // C: cuFlushGPUDirectRDMAWrites, since CUDA 11.3, set gpudirect-rdma.
 func (l *Library) FlushGPUDirectRDMAWrites(target FlushGPUDirectRDMAWritesTarget, scope FlushGPUDirectRDMAWritesScope) (err error) {
-	addr := dl.Load(&l.fns[fnFlushGPUDirectRDMAWrites])
-	if addr == 0 {
-		res, err := l.Slow(fnFlushGPUDirectRDMAWrites, uintptr(target), uintptr(scope))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFlushGPUDirectRDMAWrites]); addr != 0 {
+		a0, a1 := uintptr(target), uintptr(scope)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(target), uintptr(scope)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFlushGPUDirectRDMAWrites, uintptr(target), uintptr(scope))
+	return check(res, err)
 }
 
 // DeviceGetProperties tells the basic limits of a device; cuDeviceGetAttribute tells more.
@@ -1013,24 +1013,24 @@ func (l *Library) FlushGPUDirectRDMAWrites(target FlushGPUDirectRDMAWritesTarget
 //
 // Deprecated: the library's header marks cuDeviceGetProperties as deprecated.
 func (l *Library) DeviceGetProperties(dev Device) (prop DevProp, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetProperties])
-	if addr == 0 {
-		out := new(struct {
-			prop DevProp
-		})
-		res, err := l.Slow(fnDeviceGetProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(dev))
-		return out.prop, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetProperties]); addr != 0 {
+		a0, a1 := &prop, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *DevProp
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return prop, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevProp
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return prop, err
+	out := new(struct {
+		prop DevProp
+	})
+	res, err := l.Slow(fnDeviceGetProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(dev))
+	return out.prop, check(res, err)
 }
 
 // DeviceComputeCapability tells the compute capability of a device; cuDeviceGetAttribute does too.
@@ -1039,845 +1039,843 @@ func (l *Library) DeviceGetProperties(dev Device) (prop DevProp, err error) {
 //
 // Deprecated: the library's header marks cuDeviceComputeCapability as deprecated.
 func (l *Library) DeviceComputeCapability(dev Device) (major int32, minor int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceComputeCapability])
-	if addr == 0 {
-		out := new(struct {
-			major int32
-			minor int32
-		})
-		res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(dev))
-		return out.major, out.minor, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceComputeCapability]); addr != 0 {
+		a0, a1, a2 := &major, &minor, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return major, minor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &major, &minor, uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return major, minor, err
+	out := new(struct {
+		major int32
+		minor int32
+	})
+	res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(dev))
+	return out.major, out.minor, check(res, err)
 }
 
 // DevicePrimaryCtxRetain takes a reference to a device's primary context and makes it if need be.
 //
 // C: cuDevicePrimaryCtxRetain, since CUDA 7.0, set core.
 func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxRetain])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxRetain]); addr != 0 {
+		a0, a1 := &pctx, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // DevicePrimaryCtxReleaseV1 gives back a reference to a device's primary context; the last one resets it.
 //
 // C: cuDevicePrimaryCtxRelease, since CUDA 7.0, set legacy-abis.
 func (l *Library) DevicePrimaryCtxReleaseV1(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxReleaseV1])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxReleaseV1, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxReleaseV1]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxReleaseV1, uintptr(dev))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxRelease gives back a reference to a device's primary context; the last one resets it.
 //
 // C: cuDevicePrimaryCtxRelease_v2, since CUDA 11.0, set core.
 func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxRelease])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxRelease]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxSetFlagsV1 sets how a device's primary context waits and maps memory.
 //
 // C: cuDevicePrimaryCtxSetFlags, since CUDA 7.0, set legacy-abis.
 func (l *Library) DevicePrimaryCtxSetFlagsV1(dev Device, flags CtxFlags) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlagsV1])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxSetFlagsV1, uintptr(dev), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlagsV1]); addr != 0 {
+		a0, a1 := uintptr(dev), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxSetFlagsV1, uintptr(dev), uintptr(flags))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxSetFlags sets how a device's primary context waits and maps memory.
 //
 // C: cuDevicePrimaryCtxSetFlags_v2, since CUDA 11.0, set primary-context.
 func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags CtxFlags) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlags]); addr != 0 {
+		a0, a1 := uintptr(dev), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxGetState tells the flags of a device's primary context and whether it is there.
 //
 // C: cuDevicePrimaryCtxGetState, since CUDA 7.0, set primary-context.
 func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags CtxFlags, active int32, err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxGetState])
-	if addr == 0 {
-		out := new(struct {
-			flags  CtxFlags
-			active int32
-		})
-		res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
-		return out.flags, out.active, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxGetState]); addr != 0 {
+		a0, a1, a2 := uintptr(dev), &flags, &active
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *CtxFlags
+			a2 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, active, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *CtxFlags
-		a2 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dev), &flags, &active
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, active, err
+	out := new(struct {
+		flags  CtxFlags
+		active int32
+	})
+	res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
+	return out.flags, out.active, check(res, err)
 }
 
 // DevicePrimaryCtxResetV1 destroys all that a device's primary context holds, whoever uses it.
 //
 // C: cuDevicePrimaryCtxReset, since CUDA 7.0, set legacy-abis.
 func (l *Library) DevicePrimaryCtxResetV1(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxResetV1])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxResetV1, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxResetV1]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxResetV1, uintptr(dev))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxReset destroys all that a device's primary context holds, whoever uses it.
 //
 // C: cuDevicePrimaryCtxReset_v2, since CUDA 11.0, set primary-context.
 func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxReset])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxReset]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
+	return check(res, err)
 }
 
 // CtxCreateV1 makes a context on a device and makes it current.
 //
 // C: cuCtxCreate, since CUDA 2.0, set legacy-abis.
 func (l *Library) CtxCreateV1(flags CtxFlags, dev Device) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxCreateV1])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxCreateV1, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxCreateV1]); addr != 0 {
+		a0, a1, a2 := &pctx, uintptr(flags), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pctx, uintptr(flags), uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxCreateV1, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // CtxCreateV2 makes a context on a device and makes it current.
 //
 // C: cuCtxCreate_v2, since CUDA 3.2, set contexts.
 func (l *Library) CtxCreateV2(flags CtxFlags, dev Device) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxCreateV2])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxCreateV2, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxCreateV2]); addr != 0 {
+		a0, a1, a2 := &pctx, uintptr(flags), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pctx, uintptr(flags), uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxCreateV2, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // CtxCreateV3 makes a context that may be held to part of a device, and makes it current.
 //
 // C: cuCtxCreate_v3, since CUDA 11.4, set exec-affinity.
 func (l *Library) CtxCreateV3(paramsArray []ExecAffinityParam, flags CtxFlags, dev Device) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxCreateV3])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxCreateV3, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxCreateV3]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pctx, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 *ExecAffinityParam
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 *ExecAffinityParam
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pctx, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxCreateV3, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // CtxCreate makes a context with parameters for affinity or graphics, and makes it current.
 //
 // C: cuCtxCreate_v4, since CUDA 12.5, set contexts-12.5.
 func (l *Library) CtxCreate(ctxCreateParams *CtxCreateParams, flags CtxFlags, dev Device) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxCreate])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(ctxCreateParams)), uintptr(flags), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxCreate]); addr != 0 {
+		a0, a1, a2, a3 := &pctx, ctxCreateParams, uintptr(flags), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 *CtxCreateParams
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 *CtxCreateParams
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pctx, ctxCreateParams, uintptr(flags), uintptr(dev)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.pctx)), uintptr(unsafe.Pointer(ctxCreateParams)), uintptr(flags), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // CtxDestroyV1 destroys a context and all that it holds.
 //
 // C: cuCtxDestroy, since CUDA 2.0, set legacy-abis.
 func (l *Library) CtxDestroyV1(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDestroyV1])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDestroyV1, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDestroyV1]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDestroyV1, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxDestroy destroys a context and all that it holds.
 //
 // C: cuCtxDestroy_v2, since CUDA 4.0, set contexts.
 func (l *Library) CtxDestroy(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDestroy]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxPushCurrentV1 puts a context on top of the calling thread's stack of contexts.
 //
 // C: cuCtxPushCurrent, since CUDA 2.0, set legacy-abis.
 func (l *Library) CtxPushCurrentV1(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxPushCurrentV1])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxPushCurrentV1, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPushCurrentV1]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxPushCurrentV1, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxPushCurrent puts a context on top of the calling thread's stack of contexts.
 //
 // C: cuCtxPushCurrent_v2, since CUDA 4.0, set core.
 func (l *Library) CtxPushCurrent(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxPushCurrent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPushCurrent]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxPopCurrentV1 takes the top context off the calling thread's stack.
 //
 // C: cuCtxPopCurrent, since CUDA 2.0, set legacy-abis.
 func (l *Library) CtxPopCurrentV1() (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxPopCurrentV1])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxPopCurrentV1, uintptr(unsafe.Pointer(&out.pctx)))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPopCurrentV1]); addr != 0 {
+		a0 := &pctx
+		var frame struct {
+			dl.Frame
+			a0 *Context
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxPopCurrentV1, uintptr(unsafe.Pointer(&out.pctx)))
+	return out.pctx, check(res, err)
 }
 
 // CtxPopCurrent takes the top context off the calling thread's stack.
 //
 // C: cuCtxPopCurrent_v2, since CUDA 4.0, set core.
 func (l *Library) CtxPopCurrent() (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxPopCurrent])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.pctx)))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPopCurrent]); addr != 0 {
+		a0 := &pctx
+		var frame struct {
+			dl.Frame
+			a0 *Context
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.pctx)))
+	return out.pctx, check(res, err)
 }
 
 // CtxSetCurrent makes a context the calling thread's current one.
 //
 // C: cuCtxSetCurrent, since CUDA 4.0, set core.
 func (l *Library) CtxSetCurrent(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetCurrent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetCurrent]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxGetCurrent gives the calling thread's current context.
 //
 // C: cuCtxGetCurrent, since CUDA 4.0, set core.
 func (l *Library) CtxGetCurrent() (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetCurrent])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.pctx)))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetCurrent]); addr != 0 {
+		a0 := &pctx
+		var frame struct {
+			dl.Frame
+			a0 *Context
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pctx
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.pctx)))
+	return out.pctx, check(res, err)
 }
 
 // CtxGetDevice tells the device of the current context.
 //
 // C: cuCtxGetDevice, since CUDA 2.0, set contexts.
 func (l *Library) CtxGetDevice() (device Device, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetDevice])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetDevice]); addr != 0 {
+		a0 := &device
+		var frame struct {
+			dl.Frame
+			a0 *Device
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &device
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
+	return out.device, check(res, err)
 }
 
 // CtxGetDeviceV2 tells the device of a context.
 //
 // C: cuCtxGetDevice_v2, since CUDA 13.0, set contexts-13.0.
 func (l *Library) CtxGetDeviceV2(ctx Context) (device Device, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetDeviceV2])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnCtxGetDeviceV2, uintptr(unsafe.Pointer(&out.device)), uintptr(ctx))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetDeviceV2]); addr != 0 {
+		a0, a1 := &device, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 *Device
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ctx)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnCtxGetDeviceV2, uintptr(unsafe.Pointer(&out.device)), uintptr(ctx))
+	return out.device, check(res, err)
 }
 
 // CtxGetFlags tells the flags of the current context.
 //
 // C: cuCtxGetFlags, since CUDA 7.0, set contexts.
 func (l *Library) CtxGetFlags() (flags CtxFlags, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags CtxFlags
-		})
-		res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetFlags]); addr != 0 {
+		a0 := &flags
+		var frame struct {
+			dl.Frame
+			a0 *CtxFlags
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *CtxFlags
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags CtxFlags
+	})
+	res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // CtxSetFlags changes the flags of the current context.
 //
 // C: cuCtxSetFlags, since CUDA 12.1, set contexts-12.1.
 func (l *Library) CtxSetFlags(flags CtxFlags) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetFlags, uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetFlags]); addr != 0 {
+		a0 := uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetFlags, uintptr(flags))
+	return check(res, err)
 }
 
 // CtxGetId tells the number of a context, which no other context of the process ever has.
 //
 // C: cuCtxGetId, since CUDA 12.0, set contexts-12.0.
 func (l *Library) CtxGetId(ctx Context) (ctxId uint64, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetId])
-	if addr == 0 {
-		out := new(struct {
-			ctxId uint64
-		})
-		res, err := l.Slow(fnCtxGetId, uintptr(ctx), uintptr(unsafe.Pointer(&out.ctxId)))
-		return out.ctxId, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetId]); addr != 0 {
+		a0, a1 := uintptr(ctx), &ctxId
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ctxId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &ctxId
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ctxId, err
+	out := new(struct {
+		ctxId uint64
+	})
+	res, err := l.Slow(fnCtxGetId, uintptr(ctx), uintptr(unsafe.Pointer(&out.ctxId)))
+	return out.ctxId, check(res, err)
 }
 
 // CtxSynchronize waits until the current context has done all its work.
 //
 // C: cuCtxSynchronize, since CUDA 2.0, set core.
 func (l *Library) CtxSynchronize() (err error) {
-	addr := dl.Load(&l.fns[fnCtxSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSynchronize)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSynchronize]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSynchronize)
+	return check(res, err)
 }
 
 // CtxSynchronizeV2 waits until a context has done all its work.
 //
 // C: cuCtxSynchronize_v2, since CUDA 13.0, set contexts-13.0.
 func (l *Library) CtxSynchronizeV2(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSynchronizeV2])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSynchronizeV2, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSynchronizeV2]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSynchronizeV2, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxSetLimit sets a limit of the current context, such as the size of kernel stacks.
 //
 // C: cuCtxSetLimit, since CUDA 3.1, set contexts.
 func (l *Library) CtxSetLimit(limit Limit, value uint64) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetLimit])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetLimit, uintptr(limit), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetLimit]); addr != 0 {
+		a0, a1 := uintptr(limit), uintptr(value)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(limit), uintptr(value)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetLimit, uintptr(limit), uintptr(value))
+	return check(res, err)
 }
 
 // CtxGetLimit tells a limit of the current context.
 //
 // C: cuCtxGetLimit, since CUDA 3.1, set contexts.
 func (l *Library) CtxGetLimit(limit Limit) (pvalue uint64, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetLimit])
-	if addr == 0 {
-		out := new(struct {
-			pvalue uint64
-		})
-		res, err := l.Slow(fnCtxGetLimit, uintptr(unsafe.Pointer(&out.pvalue)), uintptr(limit))
-		return out.pvalue, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetLimit]); addr != 0 {
+		a0, a1 := &pvalue, uintptr(limit)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pvalue, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pvalue, uintptr(limit)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pvalue, err
+	out := new(struct {
+		pvalue uint64
+	})
+	res, err := l.Slow(fnCtxGetLimit, uintptr(unsafe.Pointer(&out.pvalue)), uintptr(limit))
+	return out.pvalue, check(res, err)
 }
 
 // CtxGetCacheConfig tells whether the current context favours cache or shared memory.
 //
 // C: cuCtxGetCacheConfig, since CUDA 3.2, set contexts.
 func (l *Library) CtxGetCacheConfig() (pconfig FuncCache, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetCacheConfig])
-	if addr == 0 {
-		out := new(struct {
-			pconfig FuncCache
-		})
-		res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.pconfig)))
-		return out.pconfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetCacheConfig]); addr != 0 {
+		a0 := &pconfig
+		var frame struct {
+			dl.Frame
+			a0 *FuncCache
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pconfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FuncCache
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pconfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pconfig, err
+	out := new(struct {
+		pconfig FuncCache
+	})
+	res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.pconfig)))
+	return out.pconfig, check(res, err)
 }
 
 // CtxSetCacheConfig lets the current context favour cache or shared memory.
 //
 // C: cuCtxSetCacheConfig, since CUDA 3.2, set contexts.
 func (l *Library) CtxSetCacheConfig(config FuncCache) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetCacheConfig, uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetCacheConfig]); addr != 0 {
+		a0 := uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetCacheConfig, uintptr(config))
+	return check(res, err)
 }
 
 // CtxGetApiVersion tells the API version that a context was made for.
 //
 // C: cuCtxGetApiVersion, since CUDA 3.2, set contexts.
 func (l *Library) CtxGetApiVersion(ctx Context) (version uint32, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetApiVersion])
-	if addr == 0 {
-		out := new(struct {
-			version uint32
-		})
-		res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.version)))
-		return out.version, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetApiVersion]); addr != 0 {
+		a0, a1 := uintptr(ctx), &version
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return version, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &version
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return version, err
+	out := new(struct {
+		version uint32
+	})
+	res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.version)))
+	return out.version, check(res, err)
 }
 
 // CtxGetStreamPriorityRange tells the least and the greatest priority of streams; smaller numbers go first.
 //
 // C: cuCtxGetStreamPriorityRange, since CUDA 5.5, set streams.
 func (l *Library) CtxGetStreamPriorityRange() (leastPriority int32, greatestPriority int32, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetStreamPriorityRange])
-	if addr == 0 {
-		out := new(struct {
-			leastPriority    int32
-			greatestPriority int32
-		})
-		res, err := l.Slow(fnCtxGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
-		return out.leastPriority, out.greatestPriority, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetStreamPriorityRange]); addr != 0 {
+		a0, a1 := &leastPriority, &greatestPriority
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return leastPriority, greatestPriority, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &leastPriority, &greatestPriority
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return leastPriority, greatestPriority, err
+	out := new(struct {
+		leastPriority    int32
+		greatestPriority int32
+	})
+	res, err := l.Slow(fnCtxGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
+	return out.leastPriority, out.greatestPriority, check(res, err)
 }
 
 // CtxResetPersistingL2Cache makes all lines that persist in the L2 cache ordinary again.
 //
 // C: cuCtxResetPersistingL2Cache, since CUDA 11.0, set contexts.
 func (l *Library) CtxResetPersistingL2Cache() (err error) {
-	addr := dl.Load(&l.fns[fnCtxResetPersistingL2Cache])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxResetPersistingL2Cache)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxResetPersistingL2Cache]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxResetPersistingL2Cache)
+	return check(res, err)
 }
 
 // CtxGetExecAffinity tells to what part of its device the current context is held.
 //
 // C: cuCtxGetExecAffinity, since CUDA 11.4, set exec-affinity.
 func (l *Library) CtxGetExecAffinity(typ ExecAffinityType) (pExecAffinity ExecAffinityParam, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetExecAffinity])
-	if addr == 0 {
-		out := new(struct {
-			pExecAffinity ExecAffinityParam
-		})
-		res, err := l.Slow(fnCtxGetExecAffinity, uintptr(unsafe.Pointer(&out.pExecAffinity)), uintptr(typ))
-		return out.pExecAffinity, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetExecAffinity]); addr != 0 {
+		a0, a1 := &pExecAffinity, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 *ExecAffinityParam
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pExecAffinity, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExecAffinityParam
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pExecAffinity, uintptr(typ)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pExecAffinity, err
+	out := new(struct {
+		pExecAffinity ExecAffinityParam
+	})
+	res, err := l.Slow(fnCtxGetExecAffinity, uintptr(unsafe.Pointer(&out.pExecAffinity)), uintptr(typ))
+	return out.pExecAffinity, check(res, err)
 }
 
 // CtxRecordEvent records an event after the work of all streams of a context.
 //
 // C: cuCtxRecordEvent, since CUDA 12.5, set contexts-12.5.
 func (l *Library) CtxRecordEvent(hCtx Context, hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnCtxRecordEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxRecordEvent]); addr != 0 {
+		a0, a1 := uintptr(hCtx), uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
+	return check(res, err)
 }
 
 // CtxWaitEvent makes all later work of a context wait for an event.
 //
 // C: cuCtxWaitEvent, since CUDA 12.5, set contexts-12.5.
 func (l *Library) CtxWaitEvent(hCtx Context, hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnCtxWaitEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxWaitEvent]); addr != 0 {
+		a0, a1 := uintptr(hCtx), uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
+	return check(res, err)
 }
 
 // CtxAttach adds one to the use count of the current context.
@@ -1886,24 +1884,24 @@ func (l *Library) CtxWaitEvent(hCtx Context, hEvent Event) (err error) {
 //
 // Deprecated: the library's header marks cuCtxAttach as deprecated.
 func (l *Library) CtxAttach(flags uint32) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxAttach])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnCtxAttach, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxAttach]); addr != 0 {
+		a0, a1 := &pctx, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnCtxAttach, uintptr(unsafe.Pointer(&out.pctx)), uintptr(flags))
+	return out.pctx, check(res, err)
 }
 
 // CtxDetach takes one from the use count of a context and destroys it at zero.
@@ -1912,20 +1910,20 @@ func (l *Library) CtxAttach(flags uint32) (pctx Context, err error) {
 //
 // Deprecated: the library's header marks cuCtxDetach as deprecated.
 func (l *Library) CtxDetach(ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDetach])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDetach, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDetach]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDetach, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxGetSharedMemConfig tells the width of the shared memory banks of the current context.
@@ -1934,23 +1932,23 @@ func (l *Library) CtxDetach(ctx Context) (err error) {
 //
 // Deprecated: the library's header marks cuCtxGetSharedMemConfig as deprecated.
 func (l *Library) CtxGetSharedMemConfig() (pConfig SharedConfig, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetSharedMemConfig])
-	if addr == 0 {
-		out := new(struct {
-			pConfig SharedConfig
-		})
-		res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
-		return out.pConfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetSharedMemConfig]); addr != 0 {
+		a0 := &pConfig
+		var frame struct {
+			dl.Frame
+			a0 *SharedConfig
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pConfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SharedConfig
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pConfig, err
+	out := new(struct {
+		pConfig SharedConfig
+	})
+	res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
+	return out.pConfig, check(res, err)
 }
 
 // CtxSetSharedMemConfig sets the width of the shared memory banks of the current context.
@@ -1959,20 +1957,20 @@ func (l *Library) CtxGetSharedMemConfig() (pConfig SharedConfig, err error) {
 //
 // Deprecated: the library's header marks cuCtxSetSharedMemConfig as deprecated.
 func (l *Library) CtxSetSharedMemConfig(config SharedConfig) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetSharedMemConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetSharedMemConfig]); addr != 0 {
+		a0 := uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
+	return check(res, err)
 }
 
 // ModuleLoad loads a module from a file of device code.
@@ -1983,48 +1981,48 @@ func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	if err != nil {
 		return module, err
 	}
-	addr := dl.Load(&l.fns[fnModuleLoad])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoad]); addr != 0 {
+		a0, a1 := &module, fnameC
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fnameC
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
+	return out.module, check(res, err)
 }
 
 // ModuleLoadData loads a module from device code in memory: cubin, PTX or fat binary.
 //
 // C: cuModuleLoadData, since CUDA 2.0, set core.
 func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error) {
-	addr := dl.Load(&l.fns[fnModuleLoadData])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoadData]); addr != 0 {
+		a0, a1 := &module, image
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, image
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
+	return out.module, check(res, err)
 }
 
 // ModuleLoadDataEx loads a module from device code in memory, with options for the compiler.
@@ -2034,94 +2032,94 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 	if optionValues != nil && len(optionValues) != len(options) {
 		return module, &dl.LengthError{Function: "cuModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnModuleLoadDataEx])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
+		a0, a1, a2, a3, a4 := &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 *JitOption
+			a4 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 *JitOption
-		a4 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return out.module, check(res, err)
 }
 
 // ModuleLoadFatBinary loads the fitting module from a fat binary in memory.
 //
 // C: cuModuleLoadFatBinary, since CUDA 2.0, set modules.
 func (l *Library) ModuleLoadFatBinary(fatCubin unsafe.Pointer) (module Module, err error) {
-	addr := dl.Load(&l.fns[fnModuleLoadFatBinary])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoadFatBinary, uintptr(unsafe.Pointer(&out.module)), uintptr(fatCubin))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoadFatBinary]); addr != 0 {
+		a0, a1 := &module, fatCubin
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fatCubin
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoadFatBinary, uintptr(unsafe.Pointer(&out.module)), uintptr(fatCubin))
+	return out.module, check(res, err)
 }
 
 // ModuleUnload unloads a module from the current context.
 //
 // C: cuModuleUnload, since CUDA 2.0, set core.
 func (l *Library) ModuleUnload(hmod Module) (err error) {
-	addr := dl.Load(&l.fns[fnModuleUnload])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleUnload, uintptr(hmod))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleUnload]); addr != 0 {
+		a0 := uintptr(hmod)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hmod)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleUnload, uintptr(hmod))
+	return check(res, err)
 }
 
 // ModuleGetLoadingMode tells whether kernels are loaded at once or when first used.
 //
 // C: cuModuleGetLoadingMode, since CUDA 11.7, set modules-11.7.
 func (l *Library) ModuleGetLoadingMode() (mode ModuleLoadingMode, err error) {
-	addr := dl.Load(&l.fns[fnModuleGetLoadingMode])
-	if addr == 0 {
-		out := new(struct {
-			mode ModuleLoadingMode
-		})
-		res, err := l.Slow(fnModuleGetLoadingMode, uintptr(unsafe.Pointer(&out.mode)))
-		return out.mode, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetLoadingMode]); addr != 0 {
+		a0 := &mode
+		var frame struct {
+			dl.Frame
+			a0 *ModuleLoadingMode
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return mode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ModuleLoadingMode
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &mode
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return mode, err
+	out := new(struct {
+		mode ModuleLoadingMode
+	})
+	res, err := l.Slow(fnModuleGetLoadingMode, uintptr(unsafe.Pointer(&out.mode)))
+	return out.mode, check(res, err)
 }
 
 // ModuleGetFunction finds a kernel in a module by name.
@@ -2132,71 +2130,71 @@ func (l *Library) ModuleGetFunction(hmod Module, name string) (hfunc Function, e
 	if err != nil {
 		return hfunc, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetFunction])
-	if addr == 0 {
-		out := new(struct {
-			hfunc Function
-		})
-		res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.hfunc)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.hfunc, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetFunction]); addr != 0 {
+		a0, a1, a2 := &hfunc, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *Function
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return hfunc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Function
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &hfunc, uintptr(hmod), nameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return hfunc, err
+	out := new(struct {
+		hfunc Function
+	})
+	res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.hfunc)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.hfunc, check(res, err)
 }
 
 // ModuleGetFunctionCount counts the kernels of a module.
 //
 // C: cuModuleGetFunctionCount, since CUDA 12.4, set modules-12.4.
 func (l *Library) ModuleGetFunctionCount(mod Module) (count uint32, err error) {
-	addr := dl.Load(&l.fns[fnModuleGetFunctionCount])
-	if addr == 0 {
-		out := new(struct {
-			count uint32
-		})
-		res, err := l.Slow(fnModuleGetFunctionCount, uintptr(unsafe.Pointer(&out.count)), uintptr(mod))
-		return out.count, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetFunctionCount]); addr != 0 {
+		a0, a1 := &count, uintptr(mod)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return count, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &count, uintptr(mod)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return count, err
+	out := new(struct {
+		count uint32
+	})
+	res, err := l.Slow(fnModuleGetFunctionCount, uintptr(unsafe.Pointer(&out.count)), uintptr(mod))
+	return out.count, check(res, err)
 }
 
 // ModuleEnumerateFunctions lists the kernels of a module.
 //
 // C: cuModuleEnumerateFunctions, since CUDA 12.4, set modules-12.4. The library writes to functions.
 func (l *Library) ModuleEnumerateFunctions(functions []Function, mod Module) (err error) {
-	addr := dl.Load(&l.fns[fnModuleEnumerateFunctions])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleEnumerateFunctions, uintptr(unsafe.Pointer(unsafe.SliceData(functions))), uintptr(len(functions)), uintptr(mod))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleEnumerateFunctions]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(functions), uintptr(len(functions)), uintptr(mod)
+		var frame struct {
+			dl.Frame
+			a0 *Function
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Function
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(functions), uintptr(len(functions)), uintptr(mod)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleEnumerateFunctions, uintptr(unsafe.Pointer(unsafe.SliceData(functions))), uintptr(len(functions)), uintptr(mod))
+	return check(res, err)
 }
 
 // ModuleGetGlobalV1 finds a global variable in a module: its address and size.
@@ -2207,27 +2205,27 @@ func (l *Library) ModuleGetGlobalV1(hmod Module, name string) (dptr DevicePtrV1,
 	if err != nil {
 		return dptr, bytes, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetGlobalV1])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtrV1
-			bytes uint32
-		})
-		res, err := l.Slow(fnModuleGetGlobalV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.dptr, out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetGlobalV1]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 *uint32
+			a2 uintptr
+			a3 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 *uint32
-		a2 uintptr
-		a3 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, bytes, err
+	out := new(struct {
+		dptr  DevicePtrV1
+		bytes uint32
+	})
+	res, err := l.Slow(fnModuleGetGlobalV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.dptr, out.bytes, check(res, err)
 }
 
 // ModuleGetGlobal finds a global variable in a module: its address and size.
@@ -2238,27 +2236,27 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 	if err != nil {
 		return dptr, bytes, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetGlobal])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtr
-			bytes uint64
-		})
-		res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.dptr, out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetGlobal]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, bytes, err
+	out := new(struct {
+		dptr  DevicePtr
+		bytes uint64
+	})
+	res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.dptr, out.bytes, check(res, err)
 }
 
 // LinkCreateV1 makes a linker for device code.
@@ -2268,26 +2266,26 @@ func (l *Library) LinkCreateV1(options []JitOption, optionValues []uintptr) (sta
 	if optionValues != nil && len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "cuLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkCreateV1])
-	if addr == 0 {
-		out := new(struct {
-			stateOut LinkState
-		})
-		res, err := l.Slow(fnLinkCreateV1, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
-		return out.stateOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkCreateV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *JitOption
+			a2 *uintptr
+			a3 *LinkState
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stateOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *JitOption
-		a2 *uintptr
-		a3 *LinkState
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stateOut, err
+	out := new(struct {
+		stateOut LinkState
+	})
+	res, err := l.Slow(fnLinkCreateV1, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
+	return out.stateOut, check(res, err)
 }
 
 // LinkCreate makes a linker for device code.
@@ -2297,26 +2295,26 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 	if optionValues != nil && len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "cuLinkCreate_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkCreate])
-	if addr == 0 {
-		out := new(struct {
-			stateOut LinkState
-		})
-		res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
-		return out.stateOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *JitOption
+			a2 *uintptr
+			a3 *LinkState
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stateOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *JitOption
-		a2 *uintptr
-		a3 *LinkState
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stateOut, err
+	out := new(struct {
+		stateOut LinkState
+	})
+	res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
+	return out.stateOut, check(res, err)
 }
 
 // LinkAddDataV1 gives a linker a piece of code from memory.
@@ -2330,27 +2328,27 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddDataV1])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddDataV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddDataV1]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *byte
+			a3 uintptr
+			a4 *byte
+			a5 uintptr
+			a6 *JitOption
+			a7 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *byte
-		a3 uintptr
-		a4 *byte
-		a5 uintptr
-		a6 *JitOption
-		a7 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddDataV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkAddData gives a linker a piece of code from memory.
@@ -2364,27 +2362,27 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, na
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddData_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddData])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *byte
+			a3 uintptr
+			a4 *byte
+			a5 uintptr
+			a6 *JitOption
+			a7 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *byte
-		a3 uintptr
-		a4 *byte
-		a5 uintptr
-		a6 *JitOption
-		a7 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), unsafe.SliceData(data), uintptr(len(data)), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkAddFileV1 gives a linker a piece of code from a file.
@@ -2398,25 +2396,25 @@ func (l *Library) LinkAddFileV1(state LinkState, typ JitInputType, path string, 
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddFileV1])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddFileV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddFileV1]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *byte
+			a3 uintptr
+			a4 *JitOption
+			a5 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *byte
-		a3 uintptr
-		a4 *JitOption
-		a5 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddFileV1, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkAddFile gives a linker a piece of code from a file.
@@ -2430,71 +2428,71 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "cuLinkAddFile_v2", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddFile])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *byte
+			a3 uintptr
+			a4 *JitOption
+			a5 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *byte
-		a3 uintptr
-		a4 *JitOption
-		a5 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkComplete links what a linker has been given; the image belongs to the linker.
 //
 // C: cuLinkComplete, since CUDA 5.5, set linker.
 func (l *Library) LinkComplete(state LinkState) (cubinOut unsafe.Pointer, sizeOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnLinkComplete])
-	if addr == 0 {
-		out := new(struct {
-			cubinOut unsafe.Pointer
-			sizeOut  uint64
-		})
-		res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.cubinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
-		return out.cubinOut, out.sizeOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkComplete]); addr != 0 {
+		a0, a1, a2 := uintptr(state), &cubinOut, &sizeOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return cubinOut, sizeOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(state), &cubinOut, &sizeOut
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return cubinOut, sizeOut, err
+	out := new(struct {
+		cubinOut unsafe.Pointer
+		sizeOut  uint64
+	})
+	res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.cubinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
+	return out.cubinOut, out.sizeOut, check(res, err)
 }
 
 // LinkDestroy destroys a linker and its image.
 //
 // C: cuLinkDestroy, since CUDA 5.5, set linker.
 func (l *Library) LinkDestroy(state LinkState) (err error) {
-	addr := dl.Load(&l.fns[fnLinkDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkDestroy, uintptr(state))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkDestroy]); addr != 0 {
+		a0 := uintptr(state)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(state)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkDestroy, uintptr(state))
+	return check(res, err)
 }
 
 // ModuleGetTexRef finds a texture reference in a module by name.
@@ -2507,25 +2505,25 @@ func (l *Library) ModuleGetTexRef(hmod Module, name string) (pTexRef TexRef, err
 	if err != nil {
 		return pTexRef, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetTexRef])
-	if addr == 0 {
-		out := new(struct {
-			pTexRef TexRef
-		})
-		res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.pTexRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.pTexRef, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetTexRef]); addr != 0 {
+		a0, a1, a2 := &pTexRef, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *TexRef
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexRef, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TexRef
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pTexRef, uintptr(hmod), nameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexRef, err
+	out := new(struct {
+		pTexRef TexRef
+	})
+	res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.pTexRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.pTexRef, check(res, err)
 }
 
 // ModuleGetSurfRef finds a surface reference in a module by name.
@@ -2538,25 +2536,25 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 	if err != nil {
 		return pSurfRef, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetSurfRef])
-	if addr == 0 {
-		out := new(struct {
-			pSurfRef SurfRef
-		})
-		res, err := l.Slow(fnModuleGetSurfRef, uintptr(unsafe.Pointer(&out.pSurfRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.pSurfRef, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetSurfRef]); addr != 0 {
+		a0, a1, a2 := &pSurfRef, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *SurfRef
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pSurfRef, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SurfRef
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pSurfRef, uintptr(hmod), nameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pSurfRef, err
+	out := new(struct {
+		pSurfRef SurfRef
+	})
+	res, err := l.Slow(fnModuleGetSurfRef, uintptr(unsafe.Pointer(&out.pSurfRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.pSurfRef, check(res, err)
 }
 
 // LibraryLoadData loads a library of device code from memory, for all contexts.
@@ -2569,30 +2567,30 @@ func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption
 	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadData", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLibraryLoadData])
-	if addr == 0 {
-		out := new(struct {
-			library CodeLibrary
-		})
-		res, err := l.Slow(fnLibraryLoadData, uintptr(unsafe.Pointer(&out.library)), uintptr(codeArg), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
-		return out.library, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryLoadData]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
+		var frame struct {
+			dl.Frame
+			a0 *CodeLibrary
+			a1 unsafe.Pointer
+			a2 *JitOption
+			a3 *uintptr
+			a4 uintptr
+			a5 *LibraryOption
+			a6 *uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return library, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *CodeLibrary
-		a1 unsafe.Pointer
-		a2 *JitOption
-		a3 *uintptr
-		a4 uintptr
-		a5 *LibraryOption
-		a6 *uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &library, codeArg, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return library, err
+	out := new(struct {
+		library CodeLibrary
+	})
+	res, err := l.Slow(fnLibraryLoadData, uintptr(unsafe.Pointer(&out.library)), uintptr(codeArg), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
+	return out.library, check(res, err)
 }
 
 // LibraryLoadFromFile loads a library of device code from a file, for all contexts.
@@ -2609,50 +2607,50 @@ func (l *Library) LibraryLoadFromFile(fileName string, jitOptions []JitOption, j
 	if libraryOptionValues != nil && len(libraryOptionValues) != len(libraryOptions) {
 		return library, &dl.LengthError{Function: "cuLibraryLoadFromFile", A: "libraryOptions", LenA: len(libraryOptions), B: "libraryOptionValues", LenB: len(libraryOptionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLibraryLoadFromFile])
-	if addr == 0 {
-		out := new(struct {
-			library CodeLibrary
-		})
-		res, err := l.Slow(fnLibraryLoadFromFile, uintptr(unsafe.Pointer(&out.library)), uintptr(unsafe.Pointer(fileNameC)), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
-		return out.library, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryLoadFromFile]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
+		var frame struct {
+			dl.Frame
+			a0 *CodeLibrary
+			a1 *byte
+			a2 *JitOption
+			a3 *uintptr
+			a4 uintptr
+			a5 *LibraryOption
+			a6 *uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return library, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *CodeLibrary
-		a1 *byte
-		a2 *JitOption
-		a3 *uintptr
-		a4 uintptr
-		a5 *LibraryOption
-		a6 *uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &library, fileNameC, unsafe.SliceData(jitOptions), unsafe.SliceData(jitOptionsValues), uintptr(len(jitOptions)), unsafe.SliceData(libraryOptions), unsafe.SliceData(libraryOptionValues), uintptr(len(libraryOptions))
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return library, err
+	out := new(struct {
+		library CodeLibrary
+	})
+	res, err := l.Slow(fnLibraryLoadFromFile, uintptr(unsafe.Pointer(&out.library)), uintptr(unsafe.Pointer(fileNameC)), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(jitOptionsValues))), uintptr(len(jitOptions)), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptions))), uintptr(unsafe.Pointer(unsafe.SliceData(libraryOptionValues))), uintptr(len(libraryOptions)))
+	return out.library, check(res, err)
 }
 
 // LibraryUnload unloads a library of device code.
 //
 // C: cuLibraryUnload, since CUDA 12.0, set libraries.
 func (l *Library) LibraryUnload(library CodeLibrary) (err error) {
-	addr := dl.Load(&l.fns[fnLibraryUnload])
-	if addr == 0 {
-		res, err := l.Slow(fnLibraryUnload, uintptr(library))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryUnload]); addr != 0 {
+		a0 := uintptr(library)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(library)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLibraryUnload, uintptr(library))
+	return check(res, err)
 }
 
 // LibraryGetKernel finds a kernel in a library by name.
@@ -2663,143 +2661,143 @@ func (l *Library) LibraryGetKernel(library CodeLibrary, name string) (pKernel Ke
 	if err != nil {
 		return pKernel, err
 	}
-	addr := dl.Load(&l.fns[fnLibraryGetKernel])
-	if addr == 0 {
-		out := new(struct {
-			pKernel Kernel
-		})
-		res, err := l.Slow(fnLibraryGetKernel, uintptr(unsafe.Pointer(&out.pKernel)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
-		return out.pKernel, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetKernel]); addr != 0 {
+		a0, a1, a2 := &pKernel, uintptr(library), nameC
+		var frame struct {
+			dl.Frame
+			a0 *Kernel
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pKernel, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Kernel
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pKernel, uintptr(library), nameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pKernel, err
+	out := new(struct {
+		pKernel Kernel
+	})
+	res, err := l.Slow(fnLibraryGetKernel, uintptr(unsafe.Pointer(&out.pKernel)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
+	return out.pKernel, check(res, err)
 }
 
 // LibraryGetKernelCount counts the kernels of a library.
 //
 // C: cuLibraryGetKernelCount, since CUDA 12.4, set libraries-12.4.
 func (l *Library) LibraryGetKernelCount(lib CodeLibrary) (count uint32, err error) {
-	addr := dl.Load(&l.fns[fnLibraryGetKernelCount])
-	if addr == 0 {
-		out := new(struct {
-			count uint32
-		})
-		res, err := l.Slow(fnLibraryGetKernelCount, uintptr(unsafe.Pointer(&out.count)), uintptr(lib))
-		return out.count, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetKernelCount]); addr != 0 {
+		a0, a1 := &count, uintptr(lib)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return count, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &count, uintptr(lib)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return count, err
+	out := new(struct {
+		count uint32
+	})
+	res, err := l.Slow(fnLibraryGetKernelCount, uintptr(unsafe.Pointer(&out.count)), uintptr(lib))
+	return out.count, check(res, err)
 }
 
 // LibraryEnumerateKernels lists the kernels of a library.
 //
 // C: cuLibraryEnumerateKernels, since CUDA 12.4, set libraries-12.4. The library writes to kernels.
 func (l *Library) LibraryEnumerateKernels(kernels []Kernel, lib CodeLibrary) (err error) {
-	addr := dl.Load(&l.fns[fnLibraryEnumerateKernels])
-	if addr == 0 {
-		res, err := l.Slow(fnLibraryEnumerateKernels, uintptr(unsafe.Pointer(unsafe.SliceData(kernels))), uintptr(len(kernels)), uintptr(lib))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryEnumerateKernels]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(kernels), uintptr(len(kernels)), uintptr(lib)
+		var frame struct {
+			dl.Frame
+			a0 *Kernel
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Kernel
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(kernels), uintptr(len(kernels)), uintptr(lib)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLibraryEnumerateKernels, uintptr(unsafe.Pointer(unsafe.SliceData(kernels))), uintptr(len(kernels)), uintptr(lib))
+	return check(res, err)
 }
 
 // LibraryGetModule gives the module that a library is in the current context.
 //
 // C: cuLibraryGetModule, since CUDA 12.0, set libraries.
 func (l *Library) LibraryGetModule(library CodeLibrary) (pMod Module, err error) {
-	addr := dl.Load(&l.fns[fnLibraryGetModule])
-	if addr == 0 {
-		out := new(struct {
-			pMod Module
-		})
-		res, err := l.Slow(fnLibraryGetModule, uintptr(unsafe.Pointer(&out.pMod)), uintptr(library))
-		return out.pMod, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetModule]); addr != 0 {
+		a0, a1 := &pMod, uintptr(library)
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pMod, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pMod, uintptr(library)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pMod, err
+	out := new(struct {
+		pMod Module
+	})
+	res, err := l.Slow(fnLibraryGetModule, uintptr(unsafe.Pointer(&out.pMod)), uintptr(library))
+	return out.pMod, check(res, err)
 }
 
 // KernelGetFunction gives the function that a kernel is in the current context.
 //
 // C: cuKernelGetFunction, since CUDA 12.0, set libraries.
 func (l *Library) KernelGetFunction(kernel Kernel) (pFunc Function, err error) {
-	addr := dl.Load(&l.fns[fnKernelGetFunction])
-	if addr == 0 {
-		out := new(struct {
-			pFunc Function
-		})
-		res, err := l.Slow(fnKernelGetFunction, uintptr(unsafe.Pointer(&out.pFunc)), uintptr(kernel))
-		return out.pFunc, check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelGetFunction]); addr != 0 {
+		a0, a1 := &pFunc, uintptr(kernel)
+		var frame struct {
+			dl.Frame
+			a0 *Function
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFunc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Function
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFunc, uintptr(kernel)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFunc, err
+	out := new(struct {
+		pFunc Function
+	})
+	res, err := l.Slow(fnKernelGetFunction, uintptr(unsafe.Pointer(&out.pFunc)), uintptr(kernel))
+	return out.pFunc, check(res, err)
 }
 
 // KernelGetLibrary gives the library that a kernel is from.
 //
 // C: cuKernelGetLibrary, since CUDA 12.5, set libraries-12.5.
 func (l *Library) KernelGetLibrary(kernel Kernel) (pLib CodeLibrary, err error) {
-	addr := dl.Load(&l.fns[fnKernelGetLibrary])
-	if addr == 0 {
-		out := new(struct {
-			pLib CodeLibrary
-		})
-		res, err := l.Slow(fnKernelGetLibrary, uintptr(unsafe.Pointer(&out.pLib)), uintptr(kernel))
-		return out.pLib, check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelGetLibrary]); addr != 0 {
+		a0, a1 := &pLib, uintptr(kernel)
+		var frame struct {
+			dl.Frame
+			a0 *CodeLibrary
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pLib, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *CodeLibrary
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pLib, uintptr(kernel)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pLib, err
+	out := new(struct {
+		pLib CodeLibrary
+	})
+	res, err := l.Slow(fnKernelGetLibrary, uintptr(unsafe.Pointer(&out.pLib)), uintptr(kernel))
+	return out.pLib, check(res, err)
 }
 
 // LibraryGetGlobal finds a global variable of a library in the current context: its address and size.
@@ -2810,27 +2808,27 @@ func (l *Library) LibraryGetGlobal(library CodeLibrary, name string) (dptr Devic
 	if err != nil {
 		return dptr, bytes, err
 	}
-	addr := dl.Load(&l.fns[fnLibraryGetGlobal])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtr
-			bytes uint64
-		})
-		res, err := l.Slow(fnLibraryGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
-		return out.dptr, out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetGlobal]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, &bytes, uintptr(library), nameC
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(library), nameC
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, bytes, err
+	out := new(struct {
+		dptr  DevicePtr
+		bytes uint64
+	})
+	res, err := l.Slow(fnLibraryGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
+	return out.dptr, out.bytes, check(res, err)
 }
 
 // LibraryGetManaged finds managed memory of a library: its address and size.
@@ -2841,27 +2839,27 @@ func (l *Library) LibraryGetManaged(library CodeLibrary, name string) (dptr Devi
 	if err != nil {
 		return dptr, bytes, err
 	}
-	addr := dl.Load(&l.fns[fnLibraryGetManaged])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtr
-			bytes uint64
-		})
-		res, err := l.Slow(fnLibraryGetManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
-		return out.dptr, out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetManaged]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, &bytes, uintptr(library), nameC
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(library), nameC
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, bytes, err
+	out := new(struct {
+		dptr  DevicePtr
+		bytes uint64
+	})
+	res, err := l.Slow(fnLibraryGetManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(library), uintptr(unsafe.Pointer(nameC)))
+	return out.dptr, out.bytes, check(res, err)
 }
 
 // LibraryGetUnifiedFunction finds a function of a library that all devices call by one address.
@@ -2872,96 +2870,96 @@ func (l *Library) LibraryGetUnifiedFunction(library CodeLibrary, symbol string) 
 	if err != nil {
 		return fptr, err
 	}
-	addr := dl.Load(&l.fns[fnLibraryGetUnifiedFunction])
-	if addr == 0 {
-		out := new(struct {
-			fptr unsafe.Pointer
-		})
-		res, err := l.Slow(fnLibraryGetUnifiedFunction, uintptr(unsafe.Pointer(&out.fptr)), uintptr(library), uintptr(unsafe.Pointer(symbolC)))
-		return out.fptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnLibraryGetUnifiedFunction]); addr != 0 {
+		a0, a1, a2 := &fptr, uintptr(library), symbolC
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return fptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &fptr, uintptr(library), symbolC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return fptr, err
+	out := new(struct {
+		fptr unsafe.Pointer
+	})
+	res, err := l.Slow(fnLibraryGetUnifiedFunction, uintptr(unsafe.Pointer(&out.fptr)), uintptr(library), uintptr(unsafe.Pointer(symbolC)))
+	return out.fptr, check(res, err)
 }
 
 // KernelGetAttribute tells one property of a kernel on a device.
 //
 // C: cuKernelGetAttribute, since CUDA 12.0, set libraries.
 func (l *Library) KernelGetAttribute(attrib FunctionAttribute, kernel Kernel, dev Device) (pi int32, err error) {
-	addr := dl.Load(&l.fns[fnKernelGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			pi int32
-		})
-		res, err := l.Slow(fnKernelGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(kernel), uintptr(dev))
-		return out.pi, check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelGetAttribute]); addr != 0 {
+		a0, a1, a2, a3 := &pi, uintptr(attrib), uintptr(kernel), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pi, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pi, uintptr(attrib), uintptr(kernel), uintptr(dev)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pi, err
+	out := new(struct {
+		pi int32
+	})
+	res, err := l.Slow(fnKernelGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(kernel), uintptr(dev))
+	return out.pi, check(res, err)
 }
 
 // KernelSetAttribute sets one property of a kernel on a device.
 //
 // C: cuKernelSetAttribute, since CUDA 12.0, set libraries.
 func (l *Library) KernelSetAttribute(attrib FunctionAttribute, val int32, kernel Kernel, dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnKernelSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnKernelSetAttribute, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelSetAttribute]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnKernelSetAttribute, uintptr(attrib), uintptr(val), uintptr(kernel), uintptr(dev))
+	return check(res, err)
 }
 
 // KernelSetCacheConfig lets a kernel favour cache or shared memory on a device.
 //
 // C: cuKernelSetCacheConfig, since CUDA 12.0, set libraries.
 func (l *Library) KernelSetCacheConfig(kernel Kernel, config FuncCache, dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnKernelSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnKernelSetCacheConfig, uintptr(kernel), uintptr(config), uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelSetCacheConfig]); addr != 0 {
+		a0, a1, a2 := uintptr(kernel), uintptr(config), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(kernel), uintptr(config), uintptr(dev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnKernelSetCacheConfig, uintptr(kernel), uintptr(config), uintptr(dev))
+	return check(res, err)
 }
 
 // KernelGetName tells the name of a kernel.
@@ -2979,465 +2977,465 @@ func (l *Library) KernelGetName(hfunc Kernel) (name string, err error) {
 //
 // C: cuKernelGetParamInfo, since CUDA 12.4, set libraries-12.4.
 func (l *Library) KernelGetParamInfo(kernel Kernel, paramIndex uint64) (paramOffset uint64, paramSize uint64, err error) {
-	addr := dl.Load(&l.fns[fnKernelGetParamInfo])
-	if addr == 0 {
-		out := new(struct {
-			paramOffset uint64
-			paramSize   uint64
-		})
-		res, err := l.Slow(fnKernelGetParamInfo, uintptr(kernel), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
-		return out.paramOffset, out.paramSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnKernelGetParamInfo]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(kernel), uintptr(paramIndex), &paramOffset, &paramSize
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint64
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramOffset, paramSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint64
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(kernel), uintptr(paramIndex), &paramOffset, &paramSize
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramOffset, paramSize, err
+	out := new(struct {
+		paramOffset uint64
+		paramSize   uint64
+	})
+	res, err := l.Slow(fnKernelGetParamInfo, uintptr(kernel), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
+	return out.paramOffset, out.paramSize, check(res, err)
 }
 
 // MemGetInfoV1 tells how many bytes of memory the current context has free, and in all.
 //
 // C: cuMemGetInfo, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemGetInfoV1() (free uint32, total uint32, err error) {
-	addr := dl.Load(&l.fns[fnMemGetInfoV1])
-	if addr == 0 {
-		out := new(struct {
-			free  uint32
-			total uint32
-		})
-		res, err := l.Slow(fnMemGetInfoV1, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
-		return out.free, out.total, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetInfoV1]); addr != 0 {
+		a0, a1 := &free, &total
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return free, total, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return free, total, err
+	out := new(struct {
+		free  uint32
+		total uint32
+	})
+	res, err := l.Slow(fnMemGetInfoV1, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
+	return out.free, out.total, check(res, err)
 }
 
 // MemGetInfo tells how many bytes of memory the current context has free, and in all.
 //
 // C: cuMemGetInfo_v2, since CUDA 3.2, set core.
 func (l *Library) MemGetInfo() (free uint64, total uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetInfo])
-	if addr == 0 {
-		out := new(struct {
-			free  uint64
-			total uint64
-		})
-		res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
-		return out.free, out.total, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetInfo]); addr != 0 {
+		a0, a1 := &free, &total
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return free, total, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return free, total, err
+	out := new(struct {
+		free  uint64
+		total uint64
+	})
+	res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
+	return out.free, out.total, check(res, err)
 }
 
 // MemAllocV1 allocates memory on the current context's device.
 //
 // C: cuMemAlloc, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemAllocV1(bytesize uint32) (dptr DevicePtrV1, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocV1])
-	if addr == 0 {
-		out := new(struct {
-			dptr DevicePtrV1
-		})
-		res, err := l.Slow(fnMemAllocV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
-		return out.dptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocV1]); addr != 0 {
+		a0, a1 := &dptr, uintptr(bytesize)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dptr, uintptr(bytesize)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, err
+	out := new(struct {
+		dptr DevicePtrV1
+	})
+	res, err := l.Slow(fnMemAllocV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
+	return out.dptr, check(res, err)
 }
 
 // MemAlloc allocates memory on the current context's device.
 //
 // C: cuMemAlloc_v2, since CUDA 3.2, set core.
 func (l *Library) MemAlloc(bytesize uint64) (dptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAlloc])
-	if addr == 0 {
-		out := new(struct {
-			dptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
-		return out.dptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAlloc]); addr != 0 {
+		a0, a1 := &dptr, uintptr(bytesize)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dptr, uintptr(bytesize)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, err
+	out := new(struct {
+		dptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize))
+	return out.dptr, check(res, err)
 }
 
 // MemAllocPitchV1 allocates device memory for rows of a width, each of them well aligned.
 //
 // C: cuMemAllocPitch, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemAllocPitchV1(widthInBytes uint32, height uint32, elementSizeBytes uint32) (dptr DevicePtrV1, pPitch uint32, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocPitchV1])
-	if addr == 0 {
-		out := new(struct {
-			dptr   DevicePtrV1
-			pPitch uint32
-		})
-		res, err := l.Slow(fnMemAllocPitchV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
-		return out.dptr, out.pPitch, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocPitchV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 *uint32
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, pPitch, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 *uint32
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, pPitch, err
+	out := new(struct {
+		dptr   DevicePtrV1
+		pPitch uint32
+	})
+	res, err := l.Slow(fnMemAllocPitchV1, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
+	return out.dptr, out.pPitch, check(res, err)
 }
 
 // MemAllocPitch allocates device memory for rows of a width, each of them well aligned.
 //
 // C: cuMemAllocPitch_v2, since CUDA 3.2, set memory.
 func (l *Library) MemAllocPitch(widthInBytes uint64, height uint64, elementSizeBytes uint32) (dptr DevicePtr, pPitch uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocPitch])
-	if addr == 0 {
-		out := new(struct {
-			dptr   DevicePtr
-			pPitch uint64
-		})
-		res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
-		return out.dptr, out.pPitch, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocPitch]); addr != 0 {
+		a0, a1, a2, a3, a4 := &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, pPitch, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pPitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, pPitch, err
+	out := new(struct {
+		dptr   DevicePtr
+		pPitch uint64
+	})
+	res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pPitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
+	return out.dptr, out.pPitch, check(res, err)
 }
 
 // MemFreeV1 frees device memory, not in stream order.
 //
 // C: cuMemFree, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemFreeV1(dptr DevicePtrV1) (err error) {
-	addr := dl.Load(&l.fns[fnMemFreeV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemFreeV1, uintptr(dptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemFreeV1]); addr != 0 {
+		a0 := uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemFreeV1, uintptr(dptr))
+	return check(res, err)
 }
 
 // MemFree frees device memory, not in stream order.
 //
 // C: cuMemFree_v2, since CUDA 3.2, set core.
 func (l *Library) MemFree(dptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnMemFree])
-	if addr == 0 {
-		res, err := l.Slow(fnMemFree, uintptr(dptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemFree]); addr != 0 {
+		a0 := uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemFree, uintptr(dptr))
+	return check(res, err)
 }
 
 // MemGetAddressRangeV1 tells the start and the size of the allocation that an address lies in.
 //
 // C: cuMemGetAddressRange, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemGetAddressRangeV1(dptr DevicePtrV1) (pbase DevicePtrV1, psize uint32, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAddressRangeV1])
-	if addr == 0 {
-		out := new(struct {
-			pbase DevicePtrV1
-			psize uint32
-		})
-		res, err := l.Slow(fnMemGetAddressRangeV1, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
-		return out.pbase, out.psize, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAddressRangeV1]); addr != 0 {
+		a0, a1, a2 := &pbase, &psize, uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 *uint32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pbase, psize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 *uint32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pbase, psize, err
+	out := new(struct {
+		pbase DevicePtrV1
+		psize uint32
+	})
+	res, err := l.Slow(fnMemGetAddressRangeV1, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
+	return out.pbase, out.psize, check(res, err)
 }
 
 // MemGetAddressRange tells the start and the size of the allocation that an address lies in.
 //
 // C: cuMemGetAddressRange_v2, since CUDA 3.2, set memory.
 func (l *Library) MemGetAddressRange(dptr DevicePtr) (pbase DevicePtr, psize uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAddressRange])
-	if addr == 0 {
-		out := new(struct {
-			pbase DevicePtr
-			psize uint64
-		})
-		res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
-		return out.pbase, out.psize, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAddressRange]); addr != 0 {
+		a0, a1, a2 := &pbase, &psize, uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pbase, psize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pbase, psize, err
+	out := new(struct {
+		pbase DevicePtr
+		psize uint64
+	})
+	res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
+	return out.pbase, out.psize, check(res, err)
 }
 
 // MemAllocHostV1 allocates host memory whose pages are locked.
 //
 // C: cuMemAllocHost, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemAllocHostV1(bytesize uint32) (pp unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocHostV1])
-	if addr == 0 {
-		out := new(struct {
-			pp unsafe.Pointer
-		})
-		res, err := l.Slow(fnMemAllocHostV1, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
-		return out.pp, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocHostV1]); addr != 0 {
+		a0, a1 := &pp, uintptr(bytesize)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pp, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pp, uintptr(bytesize)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pp, err
+	out := new(struct {
+		pp unsafe.Pointer
+	})
+	res, err := l.Slow(fnMemAllocHostV1, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
+	return out.pp, check(res, err)
 }
 
 // MemAllocHost allocates host memory whose pages are locked.
 //
 // C: cuMemAllocHost_v2, since CUDA 3.2, set memory-host.
 func (l *Library) MemAllocHost(bytesize uint64) (pp unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocHost])
-	if addr == 0 {
-		out := new(struct {
-			pp unsafe.Pointer
-		})
-		res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
-		return out.pp, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocHost]); addr != 0 {
+		a0, a1 := &pp, uintptr(bytesize)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pp, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pp, uintptr(bytesize)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pp, err
+	out := new(struct {
+		pp unsafe.Pointer
+	})
+	res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize))
+	return out.pp, check(res, err)
 }
 
 // MemFreeHost frees host memory that the driver allocated.
 //
 // C: cuMemFreeHost, since CUDA 2.0, set core.
 func (l *Library) MemFreeHost(p unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemFreeHost])
-	if addr == 0 {
-		res, err := l.Slow(fnMemFreeHost, uintptr(p))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemFreeHost]); addr != 0 {
+		a0 := p
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemFreeHost, uintptr(p))
+	return check(res, err)
 }
 
 // MemHostAlloc allocates host memory whose pages are locked, with flags.
 //
 // C: cuMemHostAlloc, since CUDA 2.2, set core.
 func (l *Library) MemHostAlloc(bytesize uint64, flags uint32) (pp unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMemHostAlloc])
-	if addr == 0 {
-		out := new(struct {
-			pp unsafe.Pointer
-		})
-		res, err := l.Slow(fnMemHostAlloc, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize), uintptr(flags))
-		return out.pp, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostAlloc]); addr != 0 {
+		a0, a1, a2 := &pp, uintptr(bytesize), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pp, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pp, uintptr(bytesize), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pp, err
+	out := new(struct {
+		pp unsafe.Pointer
+	})
+	res, err := l.Slow(fnMemHostAlloc, uintptr(unsafe.Pointer(&out.pp)), uintptr(bytesize), uintptr(flags))
+	return out.pp, check(res, err)
 }
 
 // MemHostGetDevicePointerV1 tells the device address of mapped host memory.
 //
 // C: cuMemHostGetDevicePointer, since CUDA 2.2, set legacy-addresses.
 func (l *Library) MemHostGetDevicePointerV1(p unsafe.Pointer, flags uint32) (pdptr DevicePtrV1, err error) {
-	addr := dl.Load(&l.fns[fnMemHostGetDevicePointerV1])
-	if addr == 0 {
-		out := new(struct {
-			pdptr DevicePtrV1
-		})
-		res, err := l.Slow(fnMemHostGetDevicePointerV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
-		return out.pdptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostGetDevicePointerV1]); addr != 0 {
+		a0, a1, a2 := &pdptr, p, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pdptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pdptr, p, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pdptr, err
+	out := new(struct {
+		pdptr DevicePtrV1
+	})
+	res, err := l.Slow(fnMemHostGetDevicePointerV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
+	return out.pdptr, check(res, err)
 }
 
 // MemHostGetDevicePointer tells the device address of mapped host memory.
 //
 // C: cuMemHostGetDevicePointer_v2, since CUDA 3.2, set core.
 func (l *Library) MemHostGetDevicePointer(p unsafe.Pointer, flags uint32) (pdptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemHostGetDevicePointer])
-	if addr == 0 {
-		out := new(struct {
-			pdptr DevicePtr
-		})
-		res, err := l.Slow(fnMemHostGetDevicePointer, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
-		return out.pdptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostGetDevicePointer]); addr != 0 {
+		a0, a1, a2 := &pdptr, p, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pdptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pdptr, p, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pdptr, err
+	out := new(struct {
+		pdptr DevicePtr
+	})
+	res, err := l.Slow(fnMemHostGetDevicePointer, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(p), uintptr(flags))
+	return out.pdptr, check(res, err)
 }
 
 // MemHostGetFlags tells the flags that host memory was allocated with.
 //
 // C: cuMemHostGetFlags, since CUDA 2.3, set memory-host.
 func (l *Library) MemHostGetFlags(p unsafe.Pointer) (pFlags uint32, err error) {
-	addr := dl.Load(&l.fns[fnMemHostGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			pFlags uint32
-		})
-		res, err := l.Slow(fnMemHostGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(p))
-		return out.pFlags, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostGetFlags]); addr != 0 {
+		a0, a1 := &pFlags, p
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFlags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, p
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFlags, err
+	out := new(struct {
+		pFlags uint32
+	})
+	res, err := l.Slow(fnMemHostGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(p))
+	return out.pFlags, check(res, err)
 }
 
 // MemAllocManaged allocates memory that moves between host and devices by itself.
 //
 // C: cuMemAllocManaged, since CUDA 6.0, set unified-memory.
 func (l *Library) MemAllocManaged(bytesize uint64, flags MemAttachFlags) (dptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocManaged])
-	if addr == 0 {
-		out := new(struct {
-			dptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAllocManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(flags))
-		return out.dptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocManaged]); addr != 0 {
+		a0, a1, a2 := &dptr, uintptr(bytesize), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &dptr, uintptr(bytesize), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, err
+	out := new(struct {
+		dptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAllocManaged, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(flags))
+	return out.dptr, check(res, err)
 }
 
 // DeviceRegisterAsyncNotification has a function called when a device has something to tell.
@@ -3446,26 +3444,26 @@ func (l *Library) MemAllocManaged(bytesize uint64, flags MemAttachFlags) (dptr D
 func (l *Library) DeviceRegisterAsyncNotification(device Device, callbackFunc AsyncCallback, userData uintptr) (callback AsyncCallbackHandle, err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
-	addr := dl.Load(&l.fns[fnDeviceRegisterAsyncNotification])
-	if addr == 0 {
-		out := new(struct {
-			callback AsyncCallbackHandle
-		})
-		res, err := l.Slow(fnDeviceRegisterAsyncNotification, uintptr(device), uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callback)))
-		return out.callback, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceRegisterAsyncNotification]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(device), uintptr(callbackFunc), uintptr(userData), &callback
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 *AsyncCallbackHandle
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return callback, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 *AsyncCallbackHandle
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(device), uintptr(callbackFunc), uintptr(userData), &callback
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return callback, err
+	out := new(struct {
+		callback AsyncCallbackHandle
+	})
+	res, err := l.Slow(fnDeviceRegisterAsyncNotification, uintptr(device), uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callback)))
+	return out.callback, check(res, err)
 }
 
 // DeviceUnregisterAsyncNotification ends what cuDeviceRegisterAsyncNotification began.
@@ -3485,24 +3483,24 @@ func (l *Library) DeviceGetByPCIBusId(pciBusId string) (dev Device, err error) {
 	if err != nil {
 		return dev, err
 	}
-	addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId])
-	if addr == 0 {
-		out := new(struct {
-			dev Device
-		})
-		res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.dev)), uintptr(unsafe.Pointer(pciBusIdC)))
-		return out.dev, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId]); addr != 0 {
+		a0, a1 := &dev, pciBusIdC
+		var frame struct {
+			dl.Frame
+			a0 *Device
+			a1 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dev, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-		a1 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &dev, pciBusIdC
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dev, err
+	out := new(struct {
+		dev Device
+	})
+	res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.dev)), uintptr(unsafe.Pointer(pciBusIdC)))
+	return out.dev, check(res, err)
 }
 
 // DeviceGetPCIBusId tells the address of a device on the PCI bus.
@@ -3520,24 +3518,24 @@ func (l *Library) DeviceGetPCIBusId(dev Device) (pciBusId string, err error) {
 //
 // C: cuIpcGetEventHandle, since CUDA 4.1, set ipc.
 func (l *Library) IpcGetEventHandle(event Event) (pHandle IpcEventHandle, err error) {
-	addr := dl.Load(&l.fns[fnIpcGetEventHandle])
-	if addr == 0 {
-		out := new(struct {
-			pHandle IpcEventHandle
-		})
-		res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(event))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcGetEventHandle]); addr != 0 {
+		a0, a1 := &pHandle, uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *IpcEventHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *IpcEventHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle IpcEventHandle
+	})
+	res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(event))
+	return out.pHandle, check(res, err)
 }
 
 // IpcOpenEventHandle opens an event of another process.
@@ -3555,24 +3553,24 @@ func (l *Library) IpcOpenEventHandle(handle IpcEventHandle) (phEvent Event, err 
 //
 // C: cuIpcGetMemHandle, since CUDA 4.1, set ipc.
 func (l *Library) IpcGetMemHandle(dptr DevicePtr) (pHandle IpcMemHandle, err error) {
-	addr := dl.Load(&l.fns[fnIpcGetMemHandle])
-	if addr == 0 {
-		out := new(struct {
-			pHandle IpcMemHandle
-		})
-		res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(dptr))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcGetMemHandle]); addr != 0 {
+		a0, a1 := &pHandle, uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *IpcMemHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *IpcMemHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, uintptr(dptr)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle IpcMemHandle
+	})
+	res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(dptr))
+	return out.pHandle, check(res, err)
 }
 
 // IpcOpenMemHandleV1 maps device memory of another process.
@@ -3601,1021 +3599,1021 @@ func (l *Library) IpcOpenMemHandle(handle IpcMemHandle, flags IpcMemFlags) (pdpt
 //
 // C: cuIpcCloseMemHandle, since CUDA 4.1, set ipc.
 func (l *Library) IpcCloseMemHandle(dptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnIpcCloseMemHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnIpcCloseMemHandle, uintptr(dptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcCloseMemHandle]); addr != 0 {
+		a0 := uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dptr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnIpcCloseMemHandle, uintptr(dptr))
+	return check(res, err)
 }
 
 // MemHostRegisterV1 locks the pages of host memory, so that devices can reach it.
 //
 // C: cuMemHostRegister, since CUDA 4.0, set legacy-abis.
 func (l *Library) MemHostRegisterV1(p unsafe.Pointer, bytesize uint64, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemHostRegisterV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemHostRegisterV1, uintptr(p), uintptr(bytesize), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostRegisterV1]); addr != 0 {
+		a0, a1, a2 := p, uintptr(bytesize), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, p, uintptr(bytesize), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemHostRegisterV1, uintptr(p), uintptr(bytesize), uintptr(flags))
+	return check(res, err)
 }
 
 // MemHostRegister locks the pages of host memory, so that devices can reach it.
 //
 // C: cuMemHostRegister_v2, since CUDA 6.5, set memory-host.
 func (l *Library) MemHostRegister(p unsafe.Pointer, bytesize uint64, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemHostRegister])
-	if addr == 0 {
-		res, err := l.Slow(fnMemHostRegister, uintptr(p), uintptr(bytesize), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostRegister]); addr != 0 {
+		a0, a1, a2 := p, uintptr(bytesize), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, p, uintptr(bytesize), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemHostRegister, uintptr(p), uintptr(bytesize), uintptr(flags))
+	return check(res, err)
 }
 
 // MemHostUnregister unlocks the pages of host memory.
 //
 // C: cuMemHostUnregister, since CUDA 4.0, set memory-host.
 func (l *Library) MemHostUnregister(p unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemHostUnregister])
-	if addr == 0 {
-		res, err := l.Slow(fnMemHostUnregister, uintptr(p))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemHostUnregister]); addr != 0 {
+		a0 := p
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemHostUnregister, uintptr(p))
+	return check(res, err)
 }
 
 // Memcpy copies bytes between any two addresses.
 //
 // C: cuMemcpy, since CUDA 4.0, set copies.
 func (l *Library) Memcpy(dst DevicePtr, src DevicePtr, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy]); addr != 0 {
+		a0, a1, a2 := uintptr(dst), uintptr(src), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(src), uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyPeer copies bytes between the memories of two contexts.
 //
 // C: cuMemcpyPeer, since CUDA 4.0, set peer.
 func (l *Library) MemcpyPeer(dstDevice DevicePtr, dstContext Context, srcDevice DevicePtr, srcContext Context, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyPeer])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyPeer, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyPeer]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyPeer, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyHtoDV1 copies bytes from host to device.
 //
 // C: cuMemcpyHtoD, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemcpyHtoDV1(dstDevice DevicePtrV1, srcHost unsafe.Pointer, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoDV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoDV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoDV1]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), srcHost, uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoDV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyHtoD copies bytes from host to device.
 //
 // C: cuMemcpyHtoD_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyHtoD(dstDevice DevicePtr, srcHost unsafe.Pointer, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoD, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoD]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), srcHost, uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoD, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoHV1 copies bytes from device to host.
 //
 // C: cuMemcpyDtoH, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemcpyDtoHV1(dstHost unsafe.Pointer, srcDevice DevicePtrV1, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoHV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoHV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoHV1]); addr != 0 {
+		a0, a1, a2 := dstHost, uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoHV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoH copies bytes from device to host.
 //
 // C: cuMemcpyDtoH_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyDtoH(dstHost unsafe.Pointer, srcDevice DevicePtr, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoH])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoH, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoH]); addr != 0 {
+		a0, a1, a2 := dstHost, uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoH, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoDV1 copies bytes within device memory.
 //
 // C: cuMemcpyDtoD, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemcpyDtoDV1(dstDevice DevicePtrV1, srcDevice DevicePtrV1, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoDV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoDV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoDV1]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoDV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoD copies bytes within device memory.
 //
 // C: cuMemcpyDtoD_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyDtoD(dstDevice DevicePtr, srcDevice DevicePtr, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoD, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoD]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoD, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoAV1 copies bytes from device memory to an array.
 //
 // C: cuMemcpyDtoA, since CUDA 2.0, set legacy-addresses. dstOffset counts bytes.
 func (l *Library) MemcpyDtoAV1(dstArray Array, dstOffset uint32, srcDevice DevicePtrV1, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoAV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoAV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoA copies bytes from device memory to an array.
 //
 // C: cuMemcpyDtoA_v2, since CUDA 3.2, set arrays. dstOffset counts bytes.
 func (l *Library) MemcpyDtoA(dstArray Array, dstOffset uint64, srcDevice DevicePtr, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoA]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoDV1 copies bytes from an array to device memory.
 //
 // C: cuMemcpyAtoD, since CUDA 2.0, set legacy-addresses. srcOffset counts bytes.
 func (l *Library) MemcpyAtoDV1(dstDevice DevicePtrV1, srcArray Array, srcOffset uint32, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoDV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoDV1, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoDV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoDV1, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoD copies bytes from an array to device memory.
 //
 // C: cuMemcpyAtoD_v2, since CUDA 3.2, set arrays. srcOffset counts bytes.
 func (l *Library) MemcpyAtoD(dstDevice DevicePtr, srcArray Array, srcOffset uint64, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoD]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyHtoAV1 copies bytes from host to an array.
 //
 // C: cuMemcpyHtoA, since CUDA 2.0, set legacy-addresses. dstOffset counts bytes.
 func (l *Library) MemcpyHtoAV1(dstArray Array, dstOffset uint32, srcHost unsafe.Pointer, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoAV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoAV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyHtoA copies bytes from host to an array.
 //
 // C: cuMemcpyHtoA_v2, since CUDA 3.2, set arrays. dstOffset counts bytes.
 func (l *Library) MemcpyHtoA(dstArray Array, dstOffset uint64, srcHost unsafe.Pointer, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoA]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoHV1 copies bytes from an array to host.
 //
 // C: cuMemcpyAtoH, since CUDA 2.0, set legacy-addresses. srcOffset counts bytes.
 func (l *Library) MemcpyAtoHV1(dstHost unsafe.Pointer, srcArray Array, srcOffset uint32, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoHV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoHV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoHV1]); addr != 0 {
+		a0, a1, a2, a3 := dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoHV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoH copies bytes from an array to host.
 //
 // C: cuMemcpyAtoH_v2, since CUDA 3.2, set arrays. srcOffset counts bytes.
 func (l *Library) MemcpyAtoH(dstHost unsafe.Pointer, srcArray Array, srcOffset uint64, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoH])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoH, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoH]); addr != 0 {
+		a0, a1, a2, a3 := dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoH, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoAV1 copies bytes from one array to another.
 //
 // C: cuMemcpyAtoA, since CUDA 2.0, set legacy-addresses. dstOffset counts bytes. srcOffset counts bytes.
 func (l *Library) MemcpyAtoAV1(dstArray Array, dstOffset uint32, srcArray Array, srcOffset uint32, byteCount uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoAV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoAV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoAV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoA copies bytes from one array to another.
 //
 // C: cuMemcpyAtoA_v2, since CUDA 3.2, set arrays. dstOffset counts bytes. srcOffset counts bytes.
 func (l *Library) MemcpyAtoA(dstArray Array, dstOffset uint64, srcArray Array, srcOffset uint64, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoA]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // Memcpy2DV1 copies a rectangle.
 //
 // C: cuMemcpy2D, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Memcpy2DV1(pCopy *Memcpy2DV1) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DV1, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DV1]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2DV1
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2DV1
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DV1, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy2D copies a rectangle.
 //
 // C: cuMemcpy2D_v2, since CUDA 3.2, set copies.
 func (l *Library) Memcpy2D(pCopy *Memcpy2D) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2D, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2D]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2D, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy2DUnalignedV1 copies a rectangle whose pitches the driver did not choose.
 //
 // C: cuMemcpy2DUnaligned, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Memcpy2DUnalignedV1(pCopy *Memcpy2DV1) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DUnalignedV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DUnalignedV1, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DUnalignedV1]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2DV1
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2DV1
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DUnalignedV1, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy2DUnaligned copies a rectangle whose pitches the driver did not choose.
 //
 // C: cuMemcpy2DUnaligned_v2, since CUDA 3.2, set copies.
 func (l *Library) Memcpy2DUnaligned(pCopy *Memcpy2D) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DUnaligned])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DUnaligned]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy3DV1 copies a box.
 //
 // C: cuMemcpy3D, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Memcpy3DV1(pCopy *Memcpy3DV1) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DV1, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DV1]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DV1
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DV1
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DV1, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy3D copies a box.
 //
 // C: cuMemcpy3D_v2, since CUDA 3.2, set copies.
 func (l *Library) Memcpy3D(pCopy *Memcpy3D) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3D]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // Memcpy3DPeer copies a box between the memories of two contexts.
 //
 // C: cuMemcpy3DPeer, since CUDA 4.0, set peer.
 func (l *Library) Memcpy3DPeer(pCopy *Memcpy3DPeer) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DPeer])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DPeer, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DPeer]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DPeer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DPeer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DPeer, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // MemcpyAsync copies bytes between any two addresses, in stream order.
 //
 // C: cuMemcpyAsync, since CUDA 4.0, set copies.
 func (l *Library) MemcpyAsync(dst DevicePtr, src DevicePtr, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyPeerAsync copies bytes between the memories of two contexts, in stream order.
 //
 // C: cuMemcpyPeerAsync, since CUDA 4.0, set peer.
 func (l *Library) MemcpyPeerAsync(dstDevice DevicePtr, dstContext Context, srcDevice DevicePtr, srcContext Context, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyPeerAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyPeerAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dstDevice), uintptr(dstContext), uintptr(srcDevice), uintptr(srcContext), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyHtoDAsyncV1 copies bytes from host to device, in stream order.
 //
 // C: cuMemcpyHtoDAsync, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemcpyHtoDAsyncV1(dstDevice DevicePtrV1, srcHost unsafe.Pointer, byteCount uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoDAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoDAsyncV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoDAsyncV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoDAsyncV1, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyHtoDAsync copies bytes from host to device, in stream order.
 //
 // C: cuMemcpyHtoDAsync_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyHtoDAsync(dstDevice DevicePtr, srcHost unsafe.Pointer, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoDAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoDAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), srcHost, uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dstDevice), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyDtoHAsyncV1 copies bytes from device to host, in stream order.
 //
 // C: cuMemcpyDtoHAsync, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemcpyDtoHAsyncV1(dstHost unsafe.Pointer, srcDevice DevicePtrV1, byteCount uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoHAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoHAsyncV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoHAsyncV1]); addr != 0 {
+		a0, a1, a2, a3 := dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoHAsyncV1, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyDtoHAsync copies bytes from device to host, in stream order.
 //
 // C: cuMemcpyDtoHAsync_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyDtoHAsync(dstHost unsafe.Pointer, srcDevice DevicePtr, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoHAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoHAsync]); addr != 0 {
+		a0, a1, a2, a3 := dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dstHost, uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dstHost), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyDtoDAsyncV1 copies bytes within device memory, in stream order.
 //
 // C: cuMemcpyDtoDAsync, since CUDA 3.0, set legacy-addresses.
 func (l *Library) MemcpyDtoDAsyncV1(dstDevice DevicePtrV1, srcDevice DevicePtrV1, byteCount uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoDAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoDAsyncV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoDAsyncV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoDAsyncV1, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyDtoDAsync copies bytes within device memory, in stream order.
 //
 // C: cuMemcpyDtoDAsync_v2, since CUDA 3.2, set core.
 func (l *Library) MemcpyDtoDAsync(dstDevice DevicePtr, srcDevice DevicePtr, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoDAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoDAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dstDevice), uintptr(srcDevice), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyHtoAAsyncV1 copies bytes from host to an array, in stream order.
 //
 // C: cuMemcpyHtoAAsync, since CUDA 2.0, set legacy-addresses. dstOffset counts bytes.
 func (l *Library) MemcpyHtoAAsyncV1(dstArray Array, dstOffset uint32, srcHost unsafe.Pointer, byteCount uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoAAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoAAsyncV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoAAsyncV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoAAsyncV1, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyHtoAAsync copies bytes from host to an array, in stream order.
 //
 // C: cuMemcpyHtoAAsync_v2, since CUDA 3.2, set arrays. dstOffset counts bytes.
 func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsafe.Pointer, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoAAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoAAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyAtoHAsyncV1 copies bytes from an array to host, in stream order.
 //
 // C: cuMemcpyAtoHAsync, since CUDA 2.0, set legacy-addresses. srcOffset counts bytes.
 func (l *Library) MemcpyAtoHAsyncV1(dstHost unsafe.Pointer, srcArray Array, srcOffset uint32, byteCount uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoHAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoHAsyncV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoHAsyncV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoHAsyncV1, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyAtoHAsync copies bytes from an array to host, in stream order.
 //
 // C: cuMemcpyAtoHAsync_v2, since CUDA 3.2, set arrays. srcOffset counts bytes.
 func (l *Library) MemcpyAtoHAsync(dstHost unsafe.Pointer, srcArray Array, srcOffset uint64, byteCount uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoHAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoHAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy2DAsyncV1 copies a rectangle, in stream order.
 //
 // C: cuMemcpy2DAsync, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Memcpy2DAsyncV1(pCopy *Memcpy2DV1, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DAsyncV1]); addr != 0 {
+		a0, a1 := pCopy, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2DV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2DV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy2DAsync copies a rectangle, in stream order.
 //
 // C: cuMemcpy2DAsync_v2, since CUDA 3.2, set copies.
 func (l *Library) Memcpy2DAsync(pCopy *Memcpy2D, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DAsync]); addr != 0 {
+		a0, a1 := pCopy, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy3DAsyncV1 copies a box, in stream order.
 //
 // C: cuMemcpy3DAsync, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Memcpy3DAsyncV1(pCopy *Memcpy3DV1, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DAsyncV1]); addr != 0 {
+		a0, a1 := pCopy, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DAsyncV1, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy3DAsync copies a box, in stream order.
 //
 // C: cuMemcpy3DAsync_v2, since CUDA 3.2, set copies.
 func (l *Library) Memcpy3DAsync(pCopy *Memcpy3D, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DAsync]); addr != 0 {
+		a0, a1 := pCopy, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3D
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3D
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy3DPeerAsync copies a box between the memories of two contexts, in stream order.
 //
 // C: cuMemcpy3DPeerAsync, since CUDA 4.0, set peer.
 func (l *Library) Memcpy3DPeerAsync(pCopy *Memcpy3DPeer, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DPeerAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DPeerAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DPeerAsync]); addr != 0 {
+		a0, a1 := pCopy, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DPeer
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DPeer
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DPeerAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemcpyBatchAsyncV1 makes many copies, in stream order but in any order among themselves.
@@ -4631,31 +4629,31 @@ func (l *Library) MemcpyBatchAsyncV1(dsts []DevicePtr, srcs []DevicePtr, sizes [
 	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
 		return failIdx, &dl.LengthError{Function: "cuMemcpyBatchAsync", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
-	addr := dl.Load(&l.fns[fnMemcpyBatchAsyncV1])
-	if addr == 0 {
-		out := new(struct {
-			failIdx uint64
-		})
-		res, err := l.Slow(fnMemcpyBatchAsyncV1, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(hStream))
-		return out.failIdx, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyBatchAsyncV1]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *DevicePtr
+			a2 *uint64
+			a3 uintptr
+			a4 *MemcpyAttributes
+			a5 *uint64
+			a6 uintptr
+			a7 *uint64
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return failIdx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *DevicePtr
-		a2 *uint64
-		a3 uintptr
-		a4 *MemcpyAttributes
-		a5 *uint64
-		a6 uintptr
-		a7 *uint64
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), &failIdx, uintptr(hStream)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return failIdx, err
+	out := new(struct {
+		failIdx uint64
+	})
+	res, err := l.Slow(fnMemcpyBatchAsyncV1, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(hStream))
+	return out.failIdx, check(res, err)
 }
 
 // MemcpyBatchAsync makes many copies, in any order among themselves; which one failed it does not tell.
@@ -4671,1938 +4669,1938 @@ func (l *Library) MemcpyBatchAsync(dsts []DevicePtr, srcs []DevicePtr, sizes []u
 	if attrsIdxs != nil && len(attrsIdxs) != len(attrs) {
 		return &dl.LengthError{Function: "cuMemcpyBatchAsync_v2", A: "attrs", LenA: len(attrs), B: "attrsIdxs", LenB: len(attrsIdxs)}
 	}
-	addr := dl.Load(&l.fns[fnMemcpyBatchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyBatchAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *DevicePtr
+			a2 *uint64
+			a3 uintptr
+			a4 *MemcpyAttributes
+			a5 *uint64
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *DevicePtr
-		a2 *uint64
-		a3 uintptr
-		a4 *MemcpyAttributes
-		a5 *uint64
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dsts), unsafe.SliceData(srcs), unsafe.SliceData(sizes), uintptr(len(dsts)), unsafe.SliceData(attrs), unsafe.SliceData(attrsIdxs), uintptr(len(attrs)), uintptr(hStream)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dsts))), uintptr(unsafe.Pointer(unsafe.SliceData(srcs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dsts)), uintptr(unsafe.Pointer(unsafe.SliceData(attrs))), uintptr(unsafe.Pointer(unsafe.SliceData(attrsIdxs))), uintptr(len(attrs)), uintptr(hStream))
+	return check(res, err)
 }
 
 // Memcpy3DBatchAsyncV1 copies many boxes, in stream order but in any order among themselves.
 //
 // C: cuMemcpy3DBatchAsync, since CUDA 12.8, set batch-copies.
 func (l *Library) Memcpy3DBatchAsyncV1(opList []Memcpy3DBatchOp, flags uint64, hStream Stream) (failIdx uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DBatchAsyncV1])
-	if addr == 0 {
-		out := new(struct {
-			failIdx uint64
-		})
-		res, err := l.Slow(fnMemcpy3DBatchAsyncV1, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(flags), uintptr(hStream))
-		return out.failIdx, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DBatchAsyncV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(len(opList)), unsafe.SliceData(opList), &failIdx, uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3DBatchOp
+			a2 *uint64
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return failIdx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3DBatchOp
-		a2 *uint64
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(len(opList)), unsafe.SliceData(opList), &failIdx, uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return failIdx, err
+	out := new(struct {
+		failIdx uint64
+	})
+	res, err := l.Slow(fnMemcpy3DBatchAsyncV1, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(unsafe.Pointer(&out.failIdx)), uintptr(flags), uintptr(hStream))
+	return out.failIdx, check(res, err)
 }
 
 // Memcpy3DBatchAsync copies many boxes, in any order among themselves; which one failed it does not tell.
 //
 // C: cuMemcpy3DBatchAsync_v2, since CUDA 13.0, set batch-copies-13.0.
 func (l *Library) Memcpy3DBatchAsync(opList []Memcpy3DBatchOp, flags uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DBatchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DBatchAsync, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(flags), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DBatchAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(opList)), unsafe.SliceData(opList), uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3DBatchOp
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3DBatchOp
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(opList)), unsafe.SliceData(opList), uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DBatchAsync, uintptr(len(opList)), uintptr(unsafe.Pointer(unsafe.SliceData(opList))), uintptr(flags), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD8V1 fills memory with a byte.
 //
 // C: cuMemsetD8, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD8V1(dstDevice DevicePtrV1, uc uint8, n uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD8V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD8V1, uintptr(dstDevice), uintptr(uc), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD8V1]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(uc), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD8V1, uintptr(dstDevice), uintptr(uc), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD8 fills memory with a byte.
 //
 // C: cuMemsetD8_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD8(dstDevice DevicePtr, uc uint8, n uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD8])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD8, uintptr(dstDevice), uintptr(uc), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD8]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(uc), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD8, uintptr(dstDevice), uintptr(uc), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD16V1 fills memory with a 16-bit value.
 //
 // C: cuMemsetD16, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD16V1(dstDevice DevicePtrV1, us uint16, n uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD16V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD16V1, uintptr(dstDevice), uintptr(us), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD16V1]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(us), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD16V1, uintptr(dstDevice), uintptr(us), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD16 fills memory with a 16-bit value.
 //
 // C: cuMemsetD16_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD16(dstDevice DevicePtr, us uint16, n uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD16])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD16, uintptr(dstDevice), uintptr(us), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD16]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(us), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD16, uintptr(dstDevice), uintptr(us), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD32V1 fills memory with a 32-bit value.
 //
 // C: cuMemsetD32, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD32V1(dstDevice DevicePtrV1, ui uint32, n uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD32V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD32V1, uintptr(dstDevice), uintptr(ui), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD32V1]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(ui), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD32V1, uintptr(dstDevice), uintptr(ui), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD32 fills memory with a 32-bit value.
 //
 // C: cuMemsetD32_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD32(dstDevice DevicePtr, ui uint32, n uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD32])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD32, uintptr(dstDevice), uintptr(ui), uintptr(n))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD32]); addr != 0 {
+		a0, a1, a2 := uintptr(dstDevice), uintptr(ui), uintptr(n)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD32, uintptr(dstDevice), uintptr(ui), uintptr(n))
+	return check(res, err)
 }
 
 // MemsetD2D8V1 fills rows of memory with a byte.
 //
 // C: cuMemsetD2D8, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD2D8V1(dstDevice DevicePtrV1, dstPitch uint32, uc uint8, width uint32, height uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D8V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D8V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D8V1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D8V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD2D8 fills rows of memory with a byte.
 //
 // C: cuMemsetD2D8_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D8(dstDevice DevicePtr, dstPitch uint64, uc uint8, width uint64, height uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D8])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D8, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D8]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D8, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD2D16V1 fills rows of memory with a 16-bit value.
 //
 // C: cuMemsetD2D16, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD2D16V1(dstDevice DevicePtrV1, dstPitch uint32, us uint16, width uint32, height uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D16V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D16V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D16V1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D16V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD2D16 fills rows of memory with a 16-bit value.
 //
 // C: cuMemsetD2D16_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D16(dstDevice DevicePtr, dstPitch uint64, us uint16, width uint64, height uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D16])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D16, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D16]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D16, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD2D32V1 fills rows of memory with a 32-bit value.
 //
 // C: cuMemsetD2D32, since CUDA 2.0, set legacy-addresses.
 func (l *Library) MemsetD2D32V1(dstDevice DevicePtrV1, dstPitch uint32, ui uint32, width uint32, height uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D32V1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D32V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D32V1]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D32V1, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD2D32 fills rows of memory with a 32-bit value.
 //
 // C: cuMemsetD2D32_v2, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D32(dstDevice DevicePtr, dstPitch uint64, ui uint32, width uint64, height uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D32])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D32, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D32]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D32, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // MemsetD8Async fills memory with a byte, in stream order.
 //
 // C: cuMemsetD8Async, since CUDA 3.2, set core.
 func (l *Library) MemsetD8Async(dstDevice DevicePtr, uc uint8, n uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD8Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD8Async, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD8Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD8Async, uintptr(dstDevice), uintptr(uc), uintptr(n), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD16Async fills memory with a 16-bit value, in stream order.
 //
 // C: cuMemsetD16Async, since CUDA 3.2, set core.
 func (l *Library) MemsetD16Async(dstDevice DevicePtr, us uint16, n uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD16Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD16Async, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD16Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD16Async, uintptr(dstDevice), uintptr(us), uintptr(n), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD32Async fills memory with a 32-bit value, in stream order.
 //
 // C: cuMemsetD32Async, since CUDA 3.2, set core.
 func (l *Library) MemsetD32Async(dstDevice DevicePtr, ui uint32, n uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD32Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD32Async, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD32Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD32Async, uintptr(dstDevice), uintptr(ui), uintptr(n), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD2D8Async fills rows of memory with a byte, in stream order.
 //
 // C: cuMemsetD2D8Async, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D8Async(dstDevice DevicePtr, dstPitch uint64, uc uint8, width uint64, height uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D8Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D8Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D8Async]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D8Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(uc), uintptr(width), uintptr(height), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD2D16Async fills rows of memory with a 16-bit value, in stream order.
 //
 // C: cuMemsetD2D16Async, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D16Async(dstDevice DevicePtr, dstPitch uint64, us uint16, width uint64, height uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D16Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D16Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D16Async]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D16Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(us), uintptr(width), uintptr(height), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemsetD2D32Async fills rows of memory with a 32-bit value, in stream order.
 //
 // C: cuMemsetD2D32Async, since CUDA 3.2, set fills.
 func (l *Library) MemsetD2D32Async(dstDevice DevicePtr, dstPitch uint64, ui uint32, width uint64, height uint64, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD2D32Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD2D32Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD2D32Async]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD2D32Async, uintptr(dstDevice), uintptr(dstPitch), uintptr(ui), uintptr(width), uintptr(height), uintptr(hStream))
+	return check(res, err)
 }
 
 // ArrayCreateV1 makes an array of one or two dimensions.
 //
 // C: cuArrayCreate, since CUDA 2.0, set legacy-addresses.
 func (l *Library) ArrayCreateV1(pAllocateArray *ArrayDescriptorV1) (pHandle Array, err error) {
-	addr := dl.Load(&l.fns[fnArrayCreateV1])
-	if addr == 0 {
-		out := new(struct {
-			pHandle Array
-		})
-		res, err := l.Slow(fnArrayCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayCreateV1]); addr != 0 {
+		a0, a1 := &pHandle, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *ArrayDescriptorV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *ArrayDescriptorV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle Array
+	})
+	res, err := l.Slow(fnArrayCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.pHandle, check(res, err)
 }
 
 // ArrayCreate makes an array of one or two dimensions.
 //
 // C: cuArrayCreate_v2, since CUDA 3.2, set arrays.
 func (l *Library) ArrayCreate(pAllocateArray *ArrayDescriptor) (pHandle Array, err error) {
-	addr := dl.Load(&l.fns[fnArrayCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandle Array
-		})
-		res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayCreate]); addr != 0 {
+		a0, a1 := &pHandle, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *ArrayDescriptor
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *ArrayDescriptor
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle Array
+	})
+	res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.pHandle, check(res, err)
 }
 
 // ArrayGetDescriptorV1 tells the size and the format of an array.
 //
 // C: cuArrayGetDescriptor, since CUDA 2.0, set legacy-addresses.
 func (l *Library) ArrayGetDescriptorV1(hArray Array) (pArrayDescriptor ArrayDescriptorV1, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetDescriptorV1])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor ArrayDescriptorV1
-		})
-		res, err := l.Slow(fnArrayGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetDescriptorV1]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(hArray)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayDescriptorV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayDescriptorV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor ArrayDescriptorV1
+	})
+	res, err := l.Slow(fnArrayGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // ArrayGetDescriptor tells the size and the format of an array.
 //
 // C: cuArrayGetDescriptor_v2, since CUDA 3.2, set arrays.
 func (l *Library) ArrayGetDescriptor(hArray Array) (pArrayDescriptor ArrayDescriptor, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetDescriptor])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor ArrayDescriptor
-		})
-		res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetDescriptor]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(hArray)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayDescriptor
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayDescriptor
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor ArrayDescriptor
+	})
+	res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // ArrayGetSparseProperties tells how the memory of a sparse array is cut into tiles.
 //
 // C: cuArrayGetSparseProperties, since CUDA 11.1, set sparse-arrays.
 func (l *Library) ArrayGetSparseProperties(array Array) (sparseProperties ArraySparseProperties, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetSparseProperties])
-	if addr == 0 {
-		out := new(struct {
-			sparseProperties ArraySparseProperties
-		})
-		res, err := l.Slow(fnArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(array))
-		return out.sparseProperties, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetSparseProperties]); addr != 0 {
+		a0, a1 := &sparseProperties, uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 *ArraySparseProperties
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return sparseProperties, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArraySparseProperties
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &sparseProperties, uintptr(array)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return sparseProperties, err
+	out := new(struct {
+		sparseProperties ArraySparseProperties
+	})
+	res, err := l.Slow(fnArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(array))
+	return out.sparseProperties, check(res, err)
 }
 
 // MipmappedArrayGetSparseProperties tells how the memory of a sparse mipmapped array is cut into tiles.
 //
 // C: cuMipmappedArrayGetSparseProperties, since CUDA 11.1, set sparse-arrays.
 func (l *Library) MipmappedArrayGetSparseProperties(mipmap MipmappedArray) (sparseProperties ArraySparseProperties, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayGetSparseProperties])
-	if addr == 0 {
-		out := new(struct {
-			sparseProperties ArraySparseProperties
-		})
-		res, err := l.Slow(fnMipmappedArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(mipmap))
-		return out.sparseProperties, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayGetSparseProperties]); addr != 0 {
+		a0, a1 := &sparseProperties, uintptr(mipmap)
+		var frame struct {
+			dl.Frame
+			a0 *ArraySparseProperties
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return sparseProperties, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArraySparseProperties
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &sparseProperties, uintptr(mipmap)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return sparseProperties, err
+	out := new(struct {
+		sparseProperties ArraySparseProperties
+	})
+	res, err := l.Slow(fnMipmappedArrayGetSparseProperties, uintptr(unsafe.Pointer(&out.sparseProperties)), uintptr(mipmap))
+	return out.sparseProperties, check(res, err)
 }
 
 // ArrayGetMemoryRequirements tells how much memory an array needs that is mapped later.
 //
 // C: cuArrayGetMemoryRequirements, since CUDA 11.6, set sparse-arrays.
 func (l *Library) ArrayGetMemoryRequirements(array Array, device Device) (memoryRequirements ArrayMemoryRequirements, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetMemoryRequirements])
-	if addr == 0 {
-		out := new(struct {
-			memoryRequirements ArrayMemoryRequirements
-		})
-		res, err := l.Slow(fnArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(array), uintptr(device))
-		return out.memoryRequirements, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetMemoryRequirements]); addr != 0 {
+		a0, a1, a2 := &memoryRequirements, uintptr(array), uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayMemoryRequirements
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memoryRequirements, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayMemoryRequirements
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &memoryRequirements, uintptr(array), uintptr(device)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memoryRequirements, err
+	out := new(struct {
+		memoryRequirements ArrayMemoryRequirements
+	})
+	res, err := l.Slow(fnArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(array), uintptr(device))
+	return out.memoryRequirements, check(res, err)
 }
 
 // MipmappedArrayGetMemoryRequirements tells how much memory a mipmapped array needs that is mapped later.
 //
 // C: cuMipmappedArrayGetMemoryRequirements, since CUDA 11.6, set sparse-arrays.
 func (l *Library) MipmappedArrayGetMemoryRequirements(mipmap MipmappedArray, device Device) (memoryRequirements ArrayMemoryRequirements, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayGetMemoryRequirements])
-	if addr == 0 {
-		out := new(struct {
-			memoryRequirements ArrayMemoryRequirements
-		})
-		res, err := l.Slow(fnMipmappedArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(mipmap), uintptr(device))
-		return out.memoryRequirements, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayGetMemoryRequirements]); addr != 0 {
+		a0, a1, a2 := &memoryRequirements, uintptr(mipmap), uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayMemoryRequirements
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memoryRequirements, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayMemoryRequirements
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &memoryRequirements, uintptr(mipmap), uintptr(device)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memoryRequirements, err
+	out := new(struct {
+		memoryRequirements ArrayMemoryRequirements
+	})
+	res, err := l.Slow(fnMipmappedArrayGetMemoryRequirements, uintptr(unsafe.Pointer(&out.memoryRequirements)), uintptr(mipmap), uintptr(device))
+	return out.memoryRequirements, check(res, err)
 }
 
 // ArrayGetPlane gives one plane of an array of several.
 //
 // C: cuArrayGetPlane, since CUDA 11.2, set arrays.
 func (l *Library) ArrayGetPlane(hArray Array, planeIdx uint32) (pPlaneArray Array, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetPlane])
-	if addr == 0 {
-		out := new(struct {
-			pPlaneArray Array
-		})
-		res, err := l.Slow(fnArrayGetPlane, uintptr(unsafe.Pointer(&out.pPlaneArray)), uintptr(hArray), uintptr(planeIdx))
-		return out.pPlaneArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetPlane]); addr != 0 {
+		a0, a1, a2 := &pPlaneArray, uintptr(hArray), uintptr(planeIdx)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pPlaneArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pPlaneArray, uintptr(hArray), uintptr(planeIdx)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pPlaneArray, err
+	out := new(struct {
+		pPlaneArray Array
+	})
+	res, err := l.Slow(fnArrayGetPlane, uintptr(unsafe.Pointer(&out.pPlaneArray)), uintptr(hArray), uintptr(planeIdx))
+	return out.pPlaneArray, check(res, err)
 }
 
 // ArrayDestroy destroys an array.
 //
 // C: cuArrayDestroy, since CUDA 2.0, set arrays.
 func (l *Library) ArrayDestroy(hArray Array) (err error) {
-	addr := dl.Load(&l.fns[fnArrayDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnArrayDestroy, uintptr(hArray))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayDestroy]); addr != 0 {
+		a0 := uintptr(hArray)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hArray)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnArrayDestroy, uintptr(hArray))
+	return check(res, err)
 }
 
 // Array3DCreateV1 makes an array of up to three dimensions, of layers or of cube faces.
 //
 // C: cuArray3DCreate, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Array3DCreateV1(pAllocateArray *Array3DDescriptorV1) (pHandle Array, err error) {
-	addr := dl.Load(&l.fns[fnArray3DCreateV1])
-	if addr == 0 {
-		out := new(struct {
-			pHandle Array
-		})
-		res, err := l.Slow(fnArray3DCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DCreateV1]); addr != 0 {
+		a0, a1 := &pHandle, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *Array3DDescriptorV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *Array3DDescriptorV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle Array
+	})
+	res, err := l.Slow(fnArray3DCreateV1, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.pHandle, check(res, err)
 }
 
 // Array3DCreate makes an array of up to three dimensions, of layers or of cube faces.
 //
 // C: cuArray3DCreate_v2, since CUDA 3.2, set arrays.
 func (l *Library) Array3DCreate(pAllocateArray *Array3DDescriptor) (pHandle Array, err error) {
-	addr := dl.Load(&l.fns[fnArray3DCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandle Array
-		})
-		res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DCreate]); addr != 0 {
+		a0, a1 := &pHandle, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *Array3DDescriptor
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *Array3DDescriptor
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle Array
+	})
+	res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.pHandle, check(res, err)
 }
 
 // Array3DGetDescriptorV1 tells the size, the format and the flags of an array.
 //
 // C: cuArray3DGetDescriptor, since CUDA 2.0, set legacy-addresses.
 func (l *Library) Array3DGetDescriptorV1(hArray Array) (pArrayDescriptor Array3DDescriptorV1, err error) {
-	addr := dl.Load(&l.fns[fnArray3DGetDescriptorV1])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor Array3DDescriptorV1
-		})
-		res, err := l.Slow(fnArray3DGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DGetDescriptorV1]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(hArray)
+		var frame struct {
+			dl.Frame
+			a0 *Array3DDescriptorV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array3DDescriptorV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor Array3DDescriptorV1
+	})
+	res, err := l.Slow(fnArray3DGetDescriptorV1, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // Array3DGetDescriptor tells the size, the format and the flags of an array.
 //
 // C: cuArray3DGetDescriptor_v2, since CUDA 3.2, set arrays.
 func (l *Library) Array3DGetDescriptor(hArray Array) (pArrayDescriptor Array3DDescriptor, err error) {
-	addr := dl.Load(&l.fns[fnArray3DGetDescriptor])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor Array3DDescriptor
-		})
-		res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DGetDescriptor]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(hArray)
+		var frame struct {
+			dl.Frame
+			a0 *Array3DDescriptor
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array3DDescriptor
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(hArray)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor Array3DDescriptor
+	})
+	res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(hArray))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // MipmappedArrayCreate makes a mipmapped array.
 //
 // C: cuMipmappedArrayCreate, since CUDA 5.0, set arrays.
 func (l *Library) MipmappedArrayCreate(pMipmappedArrayDesc *Array3DDescriptor, numMipmapLevels uint32) (pHandle MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandle MipmappedArray
-		})
-		res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayCreate]); addr != 0 {
+		a0, a1, a2 := &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 *Array3DDescriptor
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 *Array3DDescriptor
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle MipmappedArray
+	})
+	res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
+	return out.pHandle, check(res, err)
 }
 
 // MipmappedArrayGetLevel gives one level of a mipmapped array as an array.
 //
 // C: cuMipmappedArrayGetLevel, since CUDA 5.0, set arrays.
 func (l *Library) MipmappedArrayGetLevel(hMipmappedArray MipmappedArray, level uint32) (pLevelArray Array, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayGetLevel])
-	if addr == 0 {
-		out := new(struct {
-			pLevelArray Array
-		})
-		res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipmappedArray), uintptr(level))
-		return out.pLevelArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayGetLevel]); addr != 0 {
+		a0, a1, a2 := &pLevelArray, uintptr(hMipmappedArray), uintptr(level)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pLevelArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pLevelArray, uintptr(hMipmappedArray), uintptr(level)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pLevelArray, err
+	out := new(struct {
+		pLevelArray Array
+	})
+	res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipmappedArray), uintptr(level))
+	return out.pLevelArray, check(res, err)
 }
 
 // MipmappedArrayDestroy destroys a mipmapped array.
 //
 // C: cuMipmappedArrayDestroy, since CUDA 5.0, set arrays.
 func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayDestroy]); addr != 0 {
+		a0 := uintptr(hMipmappedArray)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hMipmappedArray)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
+	return check(res, err)
 }
 
 // MemGetHandleForAddressRange makes a handle, such as a DMA-BUF, for a range of device memory.
 //
 // C: cuMemGetHandleForAddressRange, since CUDA 11.7, set gpudirect-rdma.
 func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr DevicePtr, size uint64, handleType MemRangeHandleType, flags MemRangeFlags) (err error) {
-	addr := dl.Load(&l.fns[fnMemGetHandleForAddressRange])
-	if addr == 0 {
-		res, err := l.Slow(fnMemGetHandleForAddressRange, uintptr(handle), uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetHandleForAddressRange]); addr != 0 {
+		a0, a1, a2, a3, a4 := handle, uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, handle, uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemGetHandleForAddressRange, uintptr(handle), uintptr(dptr), uintptr(size), uintptr(handleType), uintptr(flags))
+	return check(res, err)
 }
 
 // MemBatchDecompressAsync unpacks many buffers by the device's own engine, in stream order.
 //
 // C: cuMemBatchDecompressAsync, since CUDA 12.6, set decompression.
 func (l *Library) MemBatchDecompressAsync(paramsArray []MemDecompressParams, flags uint32, stream Stream) (errorIndex uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemBatchDecompressAsync])
-	if addr == 0 {
-		out := new(struct {
-			errorIndex uint64
-		})
-		res, err := l.Slow(fnMemBatchDecompressAsync, uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(unsafe.Pointer(&out.errorIndex)), uintptr(stream))
-		return out.errorIndex, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemBatchDecompressAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), &errorIndex, uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *MemDecompressParams
+			a1 uintptr
+			a2 uintptr
+			a3 *uint64
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return errorIndex, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemDecompressParams
-		a1 uintptr
-		a2 uintptr
-		a3 *uint64
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(paramsArray), uintptr(len(paramsArray)), uintptr(flags), &errorIndex, uintptr(stream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return errorIndex, err
+	out := new(struct {
+		errorIndex uint64
+	})
+	res, err := l.Slow(fnMemBatchDecompressAsync, uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(paramsArray)), uintptr(flags), uintptr(unsafe.Pointer(&out.errorIndex)), uintptr(stream))
+	return out.errorIndex, check(res, err)
 }
 
 // MemAddressReserve reserves a range of addresses.
 //
 // C: cuMemAddressReserve, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemAddressReserve(size uint64, alignment uint64, address DevicePtr, flags uint64) (ptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAddressReserve])
-	if addr == 0 {
-		out := new(struct {
-			ptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAddressReserve]); addr != 0 {
+		a0, a1, a2, a3, a4 := &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
+	return out.ptr, check(res, err)
 }
 
 // MemAddressFree gives back a range of addresses.
 //
 // C: cuMemAddressFree, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemAddressFree(ptr DevicePtr, size uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemAddressFree])
-	if addr == 0 {
-		res, err := l.Slow(fnMemAddressFree, uintptr(ptr), uintptr(size))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAddressFree]); addr != 0 {
+		a0, a1 := uintptr(ptr), uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemAddressFree, uintptr(ptr), uintptr(size))
+	return check(res, err)
 }
 
 // MemCreate makes a piece of physical memory, which has no address yet.
 //
 // C: cuMemCreate, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemCreate(size uint64, prop *MemAllocationProp, flags uint64) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemCreate])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemCreate]); addr != 0 {
+		a0, a1, a2, a3 := &handle, uintptr(size), prop, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 uintptr
+			a2 *MemAllocationProp
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 uintptr
-		a2 *MemAllocationProp
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &handle, uintptr(size), prop, uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
+	return out.handle, check(res, err)
 }
 
 // MemRelease gives back a reference to physical memory.
 //
 // C: cuMemRelease, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemRelease(handle MemGenericAllocationHandle) (err error) {
-	addr := dl.Load(&l.fns[fnMemRelease])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRelease, uintptr(handle))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRelease]); addr != 0 {
+		a0 := uintptr(handle)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(handle)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRelease, uintptr(handle))
+	return check(res, err)
 }
 
 // MemMap puts physical memory at a reserved address.
 //
 // C: cuMemMap, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemMap(ptr DevicePtr, size uint64, offset uint64, handle MemGenericAllocationHandle, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemMap])
-	if addr == 0 {
-		res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemMap]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
+	return check(res, err)
 }
 
 // MemMapArrayAsync puts physical memory behind parts of sparse arrays, in stream order.
 //
 // C: cuMemMapArrayAsync, since CUDA 11.1, set sparse-arrays.
 func (l *Library) MemMapArrayAsync(mapInfoList []ArrayMapInfo, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemMapArrayAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemMapArrayAsync]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayMapInfo
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayMapInfo
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(hStream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemUnmap takes the physical memory away from a range of addresses.
 //
 // C: cuMemUnmap, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemUnmap(ptr DevicePtr, size uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemUnmap])
-	if addr == 0 {
-		res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemUnmap]); addr != 0 {
+		a0, a1 := uintptr(ptr), uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
+	return check(res, err)
 }
 
 // MemSetAccess sets which devices may use a mapped range, and how.
 //
 // C: cuMemSetAccess, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemSetAccess(ptr DevicePtr, size uint64, desc []MemAccessDesc) (err error) {
-	addr := dl.Load(&l.fns[fnMemSetAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemSetAccess]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *MemAccessDesc
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *MemAccessDesc
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
+	return check(res, err)
 }
 
 // MemGetAccess tells how a device may use mapped memory.
 //
 // C: cuMemGetAccess, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemGetAccess(location *MemLocation, ptr DevicePtr) (flags uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAccess])
-	if addr == 0 {
-		out := new(struct {
-			flags uint64
-		})
-		res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAccess]); addr != 0 {
+		a0, a1, a2 := &flags, location, uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *MemLocation
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *MemLocation
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, location, uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint64
+	})
+	res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
+	return out.flags, check(res, err)
 }
 
 // MemExportToShareableHandle makes a handle of physical memory for other processes.
 //
 // C: cuMemExportToShareableHandle, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemExportToShareableHandle(shareableHandle unsafe.Pointer, handle MemGenericAllocationHandle, handleType MemAllocationHandleType, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemExportToShareableHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemExportToShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
+	return check(res, err)
 }
 
 // MemImportFromShareableHandle takes in physical memory of another process.
 //
 // C: cuMemImportFromShareableHandle, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemImportFromShareableHandle(osHandle uintptr, shHandleType MemAllocationHandleType) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemImportFromShareableHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemImportFromShareableHandle]); addr != 0 {
+		a0, a1, a2 := &handle, uintptr(osHandle), uintptr(shHandleType)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &handle, uintptr(osHandle), uintptr(shHandleType)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
+	return out.handle, check(res, err)
 }
 
 // MemGetAllocationGranularity tells what sizes of physical memory must be multiples of.
 //
 // C: cuMemGetAllocationGranularity, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemGetAllocationGranularity(prop *MemAllocationProp, option MemAllocationGranularityFlags) (granularity uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAllocationGranularity])
-	if addr == 0 {
-		out := new(struct {
-			granularity uint64
-		})
-		res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
-		return out.granularity, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAllocationGranularity]); addr != 0 {
+		a0, a1, a2 := &granularity, prop, uintptr(option)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *MemAllocationProp
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return granularity, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *MemAllocationProp
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return granularity, err
+	out := new(struct {
+		granularity uint64
+	})
+	res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
+	return out.granularity, check(res, err)
 }
 
 // MemGetAllocationPropertiesFromHandle tells the properties that physical memory was made with.
 //
 // C: cuMemGetAllocationPropertiesFromHandle, since CUDA 10.2, set virtual-memory.
 func (l *Library) MemGetAllocationPropertiesFromHandle(handle MemGenericAllocationHandle) (prop MemAllocationProp, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAllocationPropertiesFromHandle])
-	if addr == 0 {
-		out := new(struct {
-			prop MemAllocationProp
-		})
-		res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
-		return out.prop, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAllocationPropertiesFromHandle]); addr != 0 {
+		a0, a1 := &prop, uintptr(handle)
+		var frame struct {
+			dl.Frame
+			a0 *MemAllocationProp
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return prop, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemAllocationProp
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(handle)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return prop, err
+	out := new(struct {
+		prop MemAllocationProp
+	})
+	res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
+	return out.prop, check(res, err)
 }
 
 // MemRetainAllocationHandle takes a reference to the physical memory behind an address.
 //
 // C: cuMemRetainAllocationHandle, since CUDA 11.0, set virtual-memory.
 func (l *Library) MemRetainAllocationHandle(address DevicePtr) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemRetainAllocationHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRetainAllocationHandle]); addr != 0 {
+		a0, a1 := &handle, uintptr(address)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(address)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
+	return out.handle, check(res, err)
 }
 
 // MemFreeAsync frees memory in stream order.
 //
 // C: cuMemFreeAsync, since CUDA 11.2, set memory-pools.
 func (l *Library) MemFreeAsync(dptr DevicePtr, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemFreeAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemFreeAsync, uintptr(dptr), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemFreeAsync]); addr != 0 {
+		a0, a1 := uintptr(dptr), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dptr), uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemFreeAsync, uintptr(dptr), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemAllocAsync allocates memory in stream order, from the device's current pool.
 //
 // C: cuMemAllocAsync, since CUDA 11.2, set memory-pools.
 func (l *Library) MemAllocAsync(bytesize uint64, hStream Stream) (dptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocAsync])
-	if addr == 0 {
-		out := new(struct {
-			dptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAllocAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(hStream))
-		return out.dptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocAsync]); addr != 0 {
+		a0, a1, a2 := &dptr, uintptr(bytesize), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &dptr, uintptr(bytesize), uintptr(hStream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, err
+	out := new(struct {
+		dptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAllocAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(hStream))
+	return out.dptr, check(res, err)
 }
 
 // MemPoolTrimTo gives unused memory of a pool back to the system, down to a size.
 //
 // C: cuMemPoolTrimTo, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolTrimTo(pool MemoryPool, minBytesToKeep uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolTrimTo])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolTrimTo, uintptr(pool), uintptr(minBytesToKeep))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolTrimTo]); addr != 0 {
+		a0, a1 := uintptr(pool), uintptr(minBytesToKeep)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pool), uintptr(minBytesToKeep)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolTrimTo, uintptr(pool), uintptr(minBytesToKeep))
+	return check(res, err)
 }
 
 // MemPoolSetAttribute sets one attribute of a pool.
 //
 // C: cuMemPoolSetAttribute, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolSetAttribute(pool MemoryPool, attr MemPoolAttribute, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolSetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(pool), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolSetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // MemPoolGetAttribute tells one attribute of a pool.
 //
 // C: cuMemPoolGetAttribute, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolGetAttribute(pool MemoryPool, attr MemPoolAttribute, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolGetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(pool), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolGetAttribute, uintptr(pool), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // MemPoolSetAccess sets which devices may use the memory of a pool.
 //
 // C: cuMemPoolSetAccess, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolSetAccess(pool MemoryPool, mapping []MemAccessDesc) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolSetAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolSetAccess, uintptr(pool), uintptr(unsafe.Pointer(unsafe.SliceData(mapping))), uintptr(len(mapping)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolSetAccess]); addr != 0 {
+		a0, a1, a2 := uintptr(pool), unsafe.SliceData(mapping), uintptr(len(mapping))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemAccessDesc
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemAccessDesc
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(pool), unsafe.SliceData(mapping), uintptr(len(mapping))
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolSetAccess, uintptr(pool), uintptr(unsafe.Pointer(unsafe.SliceData(mapping))), uintptr(len(mapping)))
+	return check(res, err)
 }
 
 // MemPoolGetAccess tells how a device may use the memory of a pool.
 //
 // C: cuMemPoolGetAccess, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolGetAccess(memPool MemoryPool, location *MemLocation) (flags MemAccessFlags, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolGetAccess])
-	if addr == 0 {
-		out := new(struct {
-			flags MemAccessFlags
-		})
-		res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolGetAccess]); addr != 0 {
+		a0, a1, a2 := &flags, uintptr(memPool), location
+		var frame struct {
+			dl.Frame
+			a0 *MemAccessFlags
+			a1 uintptr
+			a2 *MemLocation
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemAccessFlags
-		a1 uintptr
-		a2 *MemLocation
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, uintptr(memPool), location
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags MemAccessFlags
+	})
+	res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
+	return out.flags, check(res, err)
 }
 
 // MemPoolCreate makes a pool of memory.
 //
 // C: cuMemPoolCreate, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolCreate(poolProps *MemPoolProps) (pool MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolCreate])
-	if addr == 0 {
-		out := new(struct {
-			pool MemoryPool
-		})
-		res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(poolProps)))
-		return out.pool, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolCreate]); addr != 0 {
+		a0, a1 := &pool, poolProps
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 *MemPoolProps
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 *MemPoolProps
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pool, poolProps
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pool, err
+	out := new(struct {
+		pool MemoryPool
+	})
+	res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(poolProps)))
+	return out.pool, check(res, err)
 }
 
 // MemPoolDestroy destroys a pool once nothing of it is in use.
 //
 // C: cuMemPoolDestroy, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolDestroy(pool MemoryPool) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolDestroy, uintptr(pool))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolDestroy]); addr != 0 {
+		a0 := uintptr(pool)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(pool)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolDestroy, uintptr(pool))
+	return check(res, err)
 }
 
 // MemGetDefaultMemPool gives the pool that a location starts with, for a kind of memory.
 //
 // C: cuMemGetDefaultMemPool, since CUDA 13.0, set memory-pools-13.0.
 func (l *Library) MemGetDefaultMemPool(location *MemLocation, typ MemAllocationType) (poolOut MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnMemGetDefaultMemPool])
-	if addr == 0 {
-		out := new(struct {
-			poolOut MemoryPool
-		})
-		res, err := l.Slow(fnMemGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(unsafe.Pointer(location)), uintptr(typ))
-		return out.poolOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetDefaultMemPool]); addr != 0 {
+		a0, a1, a2 := &poolOut, location, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 *MemLocation
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return poolOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 *MemLocation
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &poolOut, location, uintptr(typ)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return poolOut, err
+	out := new(struct {
+		poolOut MemoryPool
+	})
+	res, err := l.Slow(fnMemGetDefaultMemPool, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(unsafe.Pointer(location)), uintptr(typ))
+	return out.poolOut, check(res, err)
 }
 
 // MemGetMemPool gives the current pool of a location, for a kind of memory.
 //
 // C: cuMemGetMemPool, since CUDA 13.0, set memory-pools-13.0.
 func (l *Library) MemGetMemPool(location *MemLocation, typ MemAllocationType) (pool MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnMemGetMemPool])
-	if addr == 0 {
-		out := new(struct {
-			pool MemoryPool
-		})
-		res, err := l.Slow(fnMemGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(location)), uintptr(typ))
-		return out.pool, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetMemPool]); addr != 0 {
+		a0, a1, a2 := &pool, location, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 *MemLocation
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 *MemLocation
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pool, location, uintptr(typ)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pool, err
+	out := new(struct {
+		pool MemoryPool
+	})
+	res, err := l.Slow(fnMemGetMemPool, uintptr(unsafe.Pointer(&out.pool)), uintptr(unsafe.Pointer(location)), uintptr(typ))
+	return out.pool, check(res, err)
 }
 
 // MemSetMemPool sets the current pool of a location, for a kind of memory.
 //
 // C: cuMemSetMemPool, since CUDA 13.0, set memory-pools-13.0.
 func (l *Library) MemSetMemPool(location *MemLocation, typ MemAllocationType, pool MemoryPool) (err error) {
-	addr := dl.Load(&l.fns[fnMemSetMemPool])
-	if addr == 0 {
-		res, err := l.Slow(fnMemSetMemPool, uintptr(unsafe.Pointer(location)), uintptr(typ), uintptr(pool))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemSetMemPool]); addr != 0 {
+		a0, a1, a2 := location, uintptr(typ), uintptr(pool)
+		var frame struct {
+			dl.Frame
+			a0 *MemLocation
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemLocation
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, location, uintptr(typ), uintptr(pool)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemSetMemPool, uintptr(unsafe.Pointer(location)), uintptr(typ), uintptr(pool))
+	return check(res, err)
 }
 
 // MemAllocFromPoolAsync allocates memory in stream order, from a pool.
 //
 // C: cuMemAllocFromPoolAsync, since CUDA 11.2, set memory-pools.
 func (l *Library) MemAllocFromPoolAsync(bytesize uint64, pool MemoryPool, hStream Stream) (dptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocFromPoolAsync])
-	if addr == 0 {
-		out := new(struct {
-			dptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAllocFromPoolAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(pool), uintptr(hStream))
-		return out.dptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocFromPoolAsync]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, uintptr(bytesize), uintptr(pool), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, uintptr(bytesize), uintptr(pool), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, err
+	out := new(struct {
+		dptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAllocFromPoolAsync, uintptr(unsafe.Pointer(&out.dptr)), uintptr(bytesize), uintptr(pool), uintptr(hStream))
+	return out.dptr, check(res, err)
 }
 
 // MemPoolExportToShareableHandle makes a handle of a pool for other processes.
 //
 // C: cuMemPoolExportToShareableHandle, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolExportToShareableHandle(handleOut unsafe.Pointer, pool MemoryPool, handleType MemAllocationHandleType, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolExportToShareableHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(handleOut), uintptr(pool), uintptr(handleType), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolExportToShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := handleOut, uintptr(pool), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, handleOut, uintptr(pool), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(handleOut), uintptr(pool), uintptr(handleType), uintptr(flags))
+	return check(res, err)
 }
 
 // MemPoolImportFromShareableHandle takes in a pool of another process.
 //
 // C: cuMemPoolImportFromShareableHandle, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolImportFromShareableHandle(handle uintptr, handleType MemAllocationHandleType, flags uint64) (poolOut MemoryPool, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolImportFromShareableHandle])
-	if addr == 0 {
-		out := new(struct {
-			poolOut MemoryPool
-		})
-		res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(handle), uintptr(handleType), uintptr(flags))
-		return out.poolOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolImportFromShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := &poolOut, uintptr(handle), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *MemoryPool
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return poolOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemoryPool
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &poolOut, uintptr(handle), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return poolOut, err
+	out := new(struct {
+		poolOut MemoryPool
+	})
+	res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.poolOut)), uintptr(handle), uintptr(handleType), uintptr(flags))
+	return out.poolOut, check(res, err)
 }
 
 // MemPoolExportPointer makes data by which another process can take in one allocation of a pool.
 //
 // C: cuMemPoolExportPointer, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolExportPointer(ptr DevicePtr) (shareDataOut MemPoolPtrExportData, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolExportPointer])
-	if addr == 0 {
-		out := new(struct {
-			shareDataOut MemPoolPtrExportData
-		})
-		res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.shareDataOut)), uintptr(ptr))
-		return out.shareDataOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolExportPointer]); addr != 0 {
+		a0, a1 := &shareDataOut, uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 *MemPoolPtrExportData
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return shareDataOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPoolPtrExportData
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &shareDataOut, uintptr(ptr)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return shareDataOut, err
+	out := new(struct {
+		shareDataOut MemPoolPtrExportData
+	})
+	res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.shareDataOut)), uintptr(ptr))
+	return out.shareDataOut, check(res, err)
 }
 
 // MemPoolImportPointer takes in one allocation of another process's pool.
 //
 // C: cuMemPoolImportPointer, since CUDA 11.2, set memory-pools.
 func (l *Library) MemPoolImportPointer(pool MemoryPool, shareData *MemPoolPtrExportData) (ptrOut DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolImportPointer])
-	if addr == 0 {
-		out := new(struct {
-			ptrOut DevicePtr
-		})
-		res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.ptrOut)), uintptr(pool), uintptr(unsafe.Pointer(shareData)))
-		return out.ptrOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolImportPointer]); addr != 0 {
+		a0, a1, a2 := &ptrOut, uintptr(pool), shareData
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 *MemPoolPtrExportData
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptrOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 *MemPoolPtrExportData
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptrOut, uintptr(pool), shareData
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptrOut, err
+	out := new(struct {
+		ptrOut DevicePtr
+	})
+	res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.ptrOut)), uintptr(pool), uintptr(unsafe.Pointer(shareData)))
+	return out.ptrOut, check(res, err)
 }
 
 // MulticastCreate makes a multicast object, which devices then join.
 //
 // C: cuMulticastCreate, since CUDA 12.1, set multicast.
 func (l *Library) MulticastCreate(prop *MulticastObjectProp) (mcHandle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMulticastCreate])
-	if addr == 0 {
-		out := new(struct {
-			mcHandle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMulticastCreate, uintptr(unsafe.Pointer(&out.mcHandle)), uintptr(unsafe.Pointer(prop)))
-		return out.mcHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastCreate]); addr != 0 {
+		a0, a1 := &mcHandle, prop
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 *MulticastObjectProp
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return mcHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 *MulticastObjectProp
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &mcHandle, prop
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return mcHandle, err
+	out := new(struct {
+		mcHandle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMulticastCreate, uintptr(unsafe.Pointer(&out.mcHandle)), uintptr(unsafe.Pointer(prop)))
+	return out.mcHandle, check(res, err)
 }
 
 // MulticastAddDevice lets a device join a multicast object.
 //
 // C: cuMulticastAddDevice, since CUDA 12.1, set multicast.
 func (l *Library) MulticastAddDevice(mcHandle MemGenericAllocationHandle, dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnMulticastAddDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnMulticastAddDevice, uintptr(mcHandle), uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastAddDevice]); addr != 0 {
+		a0, a1 := uintptr(mcHandle), uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(mcHandle), uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMulticastAddDevice, uintptr(mcHandle), uintptr(dev))
+	return check(res, err)
 }
 
 // MulticastBindMem binds physical memory of a device to a multicast object.
 //
 // C: cuMulticastBindMem, since CUDA 12.1, set multicast.
 func (l *Library) MulticastBindMem(mcHandle MemGenericAllocationHandle, mcOffset uint64, memHandle MemGenericAllocationHandle, memOffset uint64, size uint64, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMulticastBindMem])
-	if addr == 0 {
-		res, err := l.Slow(fnMulticastBindMem, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastBindMem]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMulticastBindMem, uintptr(mcHandle), uintptr(mcOffset), uintptr(memHandle), uintptr(memOffset), uintptr(size), uintptr(flags))
+	return check(res, err)
 }
 
 // MulticastBindAddr binds memory of a device, by address, to a multicast object.
 //
 // C: cuMulticastBindAddr, since CUDA 12.1, set multicast.
 func (l *Library) MulticastBindAddr(mcHandle MemGenericAllocationHandle, mcOffset uint64, memptr DevicePtr, size uint64, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMulticastBindAddr])
-	if addr == 0 {
-		res, err := l.Slow(fnMulticastBindAddr, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastBindAddr]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMulticastBindAddr, uintptr(mcHandle), uintptr(mcOffset), uintptr(memptr), uintptr(size), uintptr(flags))
+	return check(res, err)
 }
 
 // MulticastUnbind unbinds a device's memory from a multicast object.
 //
 // C: cuMulticastUnbind, since CUDA 12.1, set multicast.
 func (l *Library) MulticastUnbind(mcHandle MemGenericAllocationHandle, dev Device, mcOffset uint64, size uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMulticastUnbind])
-	if addr == 0 {
-		res, err := l.Slow(fnMulticastUnbind, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastUnbind]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMulticastUnbind, uintptr(mcHandle), uintptr(dev), uintptr(mcOffset), uintptr(size))
+	return check(res, err)
 }
 
 // MulticastGetGranularity tells what sizes of a multicast object must be multiples of.
 //
 // C: cuMulticastGetGranularity, since CUDA 12.1, set multicast.
 func (l *Library) MulticastGetGranularity(prop *MulticastObjectProp, option MulticastGranularityFlags) (granularity uint64, err error) {
-	addr := dl.Load(&l.fns[fnMulticastGetGranularity])
-	if addr == 0 {
-		out := new(struct {
-			granularity uint64
-		})
-		res, err := l.Slow(fnMulticastGetGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
-		return out.granularity, check(res, err)
+	if addr := dl.Load(&l.fns[fnMulticastGetGranularity]); addr != 0 {
+		a0, a1, a2 := &granularity, prop, uintptr(option)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *MulticastObjectProp
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return granularity, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *MulticastObjectProp
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return granularity, err
+	out := new(struct {
+		granularity uint64
+	})
+	res, err := l.Slow(fnMulticastGetGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
+	return out.granularity, check(res, err)
 }
 
 // PointerGetAttribute tells one property of an address.
 //
 // C: cuPointerGetAttribute, since CUDA 4.0, set pointers.
 func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttribute, ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnPointerGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerGetAttribute]); addr != 0 {
+		a0, a1, a2 := data, uintptr(attribute), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, data, uintptr(attribute), uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
+	return check(res, err)
 }
 
 // MemPrefetchAsyncV1 moves managed memory to a device or the host, in stream order.
 //
 // C: cuMemPrefetchAsync, since CUDA 8.0, set unified-memory. count counts bytes.
 func (l *Library) MemPrefetchAsyncV1(devPtr DevicePtr, count uint64, dstDevice Device, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemPrefetchAsyncV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPrefetchAsyncV1, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPrefetchAsyncV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPrefetchAsyncV1, uintptr(devPtr), uintptr(count), uintptr(dstDevice), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemPrefetchAsync moves managed memory to a location, in stream order.
 //
 // C: cuMemPrefetchAsync_v2, since CUDA 12.2, set unified-memory-12.2. count counts bytes.
 func (l *Library) MemPrefetchAsync(devPtr DevicePtr, count uint64, location MemLocation, flags uint32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemPrefetchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPrefetchAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), *(*uintptr)(unsafe.Pointer(&location)), uintptr(flags), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemAdviseV1 tells the driver how managed memory will be used.
 //
 // C: cuMemAdvise, since CUDA 8.0, set unified-memory. count counts bytes.
 func (l *Library) MemAdviseV1(devPtr DevicePtr, count uint64, advice MemAdvise, device Device) (err error) {
-	addr := dl.Load(&l.fns[fnMemAdviseV1])
-	if addr == 0 {
-		res, err := l.Slow(fnMemAdviseV1, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAdviseV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemAdviseV1, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
+	return check(res, err)
 }
 
 // MemAdvise tells the driver how managed memory will be used.
 //
 // C: cuMemAdvise_v2, since CUDA 12.2, set unified-memory-12.2. count counts bytes.
 func (l *Library) MemAdvise(devPtr DevicePtr, count uint64, advice MemAdvise, location MemLocation) (err error) {
-	addr := dl.Load(&l.fns[fnMemAdvise])
-	if addr == 0 {
-		res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAdvise]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), *(*uintptr)(unsafe.Pointer(&location)))
+	return check(res, err)
 }
 
 // MemPrefetchBatchAsync moves many ranges of managed memory, in stream order.
@@ -6615,27 +6613,27 @@ func (l *Library) MemPrefetchBatchAsync(dptrs []DevicePtr, sizes []uint64, prefe
 	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
 		return &dl.LengthError{Function: "cuMemPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
-	addr := dl.Load(&l.fns[fnMemPrefetchBatchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPrefetchBatchAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *MemLocation
+			a4 *uint64
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *MemLocation
-		a4 *uint64
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemDiscardBatchAsync drops the contents of many ranges of managed memory, in stream order.
@@ -6645,24 +6643,24 @@ func (l *Library) MemDiscardBatchAsync(dptrs []DevicePtr, sizes []uint64, flags 
 	if sizes != nil && len(sizes) != len(dptrs) {
 		return &dl.LengthError{Function: "cuMemDiscardBatchAsync", A: "dptrs", LenA: len(dptrs), B: "sizes", LenB: len(sizes)}
 	}
-	addr := dl.Load(&l.fns[fnMemDiscardBatchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemDiscardBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemDiscardBatchAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemDiscardBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(flags), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemDiscardAndPrefetchBatchAsync drops the contents of many ranges of managed memory and moves them.
@@ -6675,51 +6673,51 @@ func (l *Library) MemDiscardAndPrefetchBatchAsync(dptrs []DevicePtr, sizes []uin
 	if prefetchLocIdxs != nil && len(prefetchLocIdxs) != len(prefetchLocs) {
 		return &dl.LengthError{Function: "cuMemDiscardAndPrefetchBatchAsync", A: "prefetchLocs", LenA: len(prefetchLocs), B: "prefetchLocIdxs", LenB: len(prefetchLocIdxs)}
 	}
-	addr := dl.Load(&l.fns[fnMemDiscardAndPrefetchBatchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemDiscardAndPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemDiscardAndPrefetchBatchAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *MemLocation
+			a4 *uint64
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *MemLocation
-		a4 *uint64
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, unsafe.SliceData(dptrs), unsafe.SliceData(sizes), uintptr(len(dptrs)), unsafe.SliceData(prefetchLocs), unsafe.SliceData(prefetchLocIdxs), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemDiscardAndPrefetchBatchAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dptrs))), uintptr(unsafe.Pointer(unsafe.SliceData(sizes))), uintptr(len(dptrs)), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocs))), uintptr(unsafe.Pointer(unsafe.SliceData(prefetchLocIdxs))), uintptr(len(prefetchLocs)), uintptr(flags), uintptr(hStream))
+	return check(res, err)
 }
 
 // MemRangeGetAttribute tells one property of a range of managed memory.
 //
 // C: cuMemRangeGetAttribute, since CUDA 8.0, set unified-memory.
 func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, attribute MemRangeAttribute, devPtr DevicePtr, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemRangeGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRangeGetAttribute]); addr != 0 {
+		a0, a1, a2, a3, a4 := data, uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, data, uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
+	return check(res, err)
 }
 
 // MemRangeGetAttributes tells several properties of a range of managed memory.
@@ -6732,47 +6730,47 @@ func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint6
 	if attributes != nil && len(attributes) != len(data) {
 		return &dl.LengthError{Function: "cuMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
-	addr := dl.Load(&l.fns[fnMemRangeGetAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), uintptr(devPtr), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 *uint64
+			a2 *MemRangeAttribute
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 *uint64
-		a2 *MemRangeAttribute
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), uintptr(devPtr), uintptr(count)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
+	return check(res, err)
 }
 
 // PointerSetAttribute sets one property of an allocation.
 //
 // C: cuPointerSetAttribute, since CUDA 6.0, set pointers.
 func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAttribute, ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnPointerSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerSetAttribute]); addr != 0 {
+		a0, a1, a2 := value, uintptr(attribute), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, value, uintptr(attribute), uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
+	return check(res, err)
 }
 
 // PointerGetAttributes tells several properties of an address.
@@ -6782,240 +6780,240 @@ func (l *Library) PointerGetAttributes(attributes []PointerAttribute, data []uns
 	if data != nil && len(data) != len(attributes) {
 		return &dl.LengthError{Function: "cuPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
-	addr := dl.Load(&l.fns[fnPointerGetAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerGetAttributes]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *PointerAttribute
+			a2 *unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *PointerAttribute
-		a2 *unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
+	return check(res, err)
 }
 
 // StreamCreate makes a stream in the current context.
 //
 // C: cuStreamCreate, since CUDA 2.0, set core.
 func (l *Library) StreamCreate(flags StreamFlags) (phStream Stream, err error) {
-	addr := dl.Load(&l.fns[fnStreamCreate])
-	if addr == 0 {
-		out := new(struct {
-			phStream Stream
-		})
-		res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags))
-		return out.phStream, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCreate]); addr != 0 {
+		a0, a1 := &phStream, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phStream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phStream, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phStream, err
+	out := new(struct {
+		phStream Stream
+	})
+	res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags))
+	return out.phStream, check(res, err)
 }
 
 // StreamCreateWithPriority makes a stream with a priority in the current context.
 //
 // C: cuStreamCreateWithPriority, since CUDA 5.5, set core.
 func (l *Library) StreamCreateWithPriority(flags StreamFlags, priority int32) (phStream Stream, err error) {
-	addr := dl.Load(&l.fns[fnStreamCreateWithPriority])
-	if addr == 0 {
-		out := new(struct {
-			phStream Stream
-		})
-		res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags), uintptr(priority))
-		return out.phStream, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCreateWithPriority]); addr != 0 {
+		a0, a1, a2 := &phStream, uintptr(flags), uintptr(priority)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phStream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phStream, uintptr(flags), uintptr(priority)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phStream, err
+	out := new(struct {
+		phStream Stream
+	})
+	res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.phStream)), uintptr(flags), uintptr(priority))
+	return out.phStream, check(res, err)
 }
 
 // StreamGetPriority tells the priority of a stream.
 //
 // C: cuStreamGetPriority, since CUDA 5.5, set streams.
 func (l *Library) StreamGetPriority(hStream Stream) (priority int32, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetPriority])
-	if addr == 0 {
-		out := new(struct {
-			priority int32
-		})
-		res, err := l.Slow(fnStreamGetPriority, uintptr(hStream), uintptr(unsafe.Pointer(&out.priority)))
-		return out.priority, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetPriority]); addr != 0 {
+		a0, a1 := uintptr(hStream), &priority
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return priority, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &priority
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return priority, err
+	out := new(struct {
+		priority int32
+	})
+	res, err := l.Slow(fnStreamGetPriority, uintptr(hStream), uintptr(unsafe.Pointer(&out.priority)))
+	return out.priority, check(res, err)
 }
 
 // StreamGetDevice tells the device of a stream.
 //
 // C: cuStreamGetDevice, since CUDA 12.8, set streams-12.8.
 func (l *Library) StreamGetDevice(hStream Stream) (device Device, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetDevice])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnStreamGetDevice, uintptr(hStream), uintptr(unsafe.Pointer(&out.device)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetDevice]); addr != 0 {
+		a0, a1 := uintptr(hStream), &device
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Device
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Device
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &device
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnStreamGetDevice, uintptr(hStream), uintptr(unsafe.Pointer(&out.device)))
+	return out.device, check(res, err)
 }
 
 // StreamGetFlags tells the flags of a stream.
 //
 // C: cuStreamGetFlags, since CUDA 5.5, set streams.
 func (l *Library) StreamGetFlags(hStream Stream) (flags StreamFlags, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags StreamFlags
-		})
-		res, err := l.Slow(fnStreamGetFlags, uintptr(hStream), uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetFlags]); addr != 0 {
+		a0, a1 := uintptr(hStream), &flags
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamFlags
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamFlags
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &flags
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags StreamFlags
+	})
+	res, err := l.Slow(fnStreamGetFlags, uintptr(hStream), uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // StreamGetId tells the number of a stream, which no other stream of the process ever has.
 //
 // C: cuStreamGetId, since CUDA 12.0, set streams-12.0.
 func (l *Library) StreamGetId(hStream Stream) (streamId uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetId])
-	if addr == 0 {
-		out := new(struct {
-			streamId uint64
-		})
-		res, err := l.Slow(fnStreamGetId, uintptr(hStream), uintptr(unsafe.Pointer(&out.streamId)))
-		return out.streamId, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetId]); addr != 0 {
+		a0, a1 := uintptr(hStream), &streamId
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return streamId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &streamId
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return streamId, err
+	out := new(struct {
+		streamId uint64
+	})
+	res, err := l.Slow(fnStreamGetId, uintptr(hStream), uintptr(unsafe.Pointer(&out.streamId)))
+	return out.streamId, check(res, err)
 }
 
 // StreamGetCtx gives the context of a stream.
 //
 // C: cuStreamGetCtx, since CUDA 9.2, set streams.
 func (l *Library) StreamGetCtx(hStream Stream) (pctx Context, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCtx])
-	if addr == 0 {
-		out := new(struct {
-			pctx Context
-		})
-		res, err := l.Slow(fnStreamGetCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.pctx)))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCtx]); addr != 0 {
+		a0, a1 := uintptr(hStream), &pctx
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Context
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Context
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &pctx
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Context
+	})
+	res, err := l.Slow(fnStreamGetCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.pctx)))
+	return out.pctx, check(res, err)
 }
 
 // StreamGetCtxV2 gives the context of a stream, and its green context if it has one.
 //
 // C: cuStreamGetCtx_v2, since CUDA 12.5, set streams-12.5.
 func (l *Library) StreamGetCtxV2(hStream Stream) (pCtx Context, pGreenCtx GreenCtx, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCtxV2])
-	if addr == 0 {
-		out := new(struct {
-			pCtx      Context
-			pGreenCtx GreenCtx
-		})
-		res, err := l.Slow(fnStreamGetCtxV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.pCtx)), uintptr(unsafe.Pointer(&out.pGreenCtx)))
-		return out.pCtx, out.pGreenCtx, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCtxV2]); addr != 0 {
+		a0, a1, a2 := uintptr(hStream), &pCtx, &pGreenCtx
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Context
+			a2 *GreenCtx
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pCtx, pGreenCtx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Context
-		a2 *GreenCtx
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), &pCtx, &pGreenCtx
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pCtx, pGreenCtx, err
+	out := new(struct {
+		pCtx      Context
+		pGreenCtx GreenCtx
+	})
+	res, err := l.Slow(fnStreamGetCtxV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.pCtx)), uintptr(unsafe.Pointer(&out.pGreenCtx)))
+	return out.pCtx, out.pGreenCtx, check(res, err)
 }
 
 // StreamWaitEvent makes the later work of a stream wait for an event.
 //
 // C: cuStreamWaitEvent, since CUDA 3.2, set core.
 func (l *Library) StreamWaitEvent(hStream Stream, hEvent Event, flags EventWaitFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitEvent, uintptr(hStream), uintptr(hEvent), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(hStream), uintptr(hEvent), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(hEvent), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitEvent, uintptr(hStream), uintptr(hEvent), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamAddCallback has a host function called in stream order, even after an error.
@@ -7030,41 +7028,41 @@ func (l *Library) StreamAddCallback(hStream Stream, callback StreamCallback, use
 //
 // C: cuStreamBeginCapture, since CUDA 10.0, set legacy-abis.
 func (l *Library) StreamBeginCaptureV1(hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBeginCaptureV1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBeginCaptureV1, uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBeginCaptureV1]); addr != 0 {
+		a0 := uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBeginCaptureV1, uintptr(hStream))
+	return check(res, err)
 }
 
 // StreamBeginCapture begins to record the work of a stream as a graph, in a given mode.
 //
 // C: cuStreamBeginCapture_v2, since CUDA 10.1, set capture.
 func (l *Library) StreamBeginCapture(hStream Stream, mode StreamCaptureMode) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBeginCapture])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBeginCapture, uintptr(hStream), uintptr(mode))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBeginCapture]); addr != 0 {
+		a0, a1 := uintptr(hStream), uintptr(mode)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), uintptr(mode)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBeginCapture, uintptr(hStream), uintptr(mode))
+	return check(res, err)
 }
 
 // StreamBeginCaptureToGraph begins to record the work of a stream into a graph that is already there.
@@ -7074,119 +7072,119 @@ func (l *Library) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, depend
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return &dl.LengthError{Function: "cuStreamBeginCaptureToGraph", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
-	addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(hStream), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(hStream), uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hStream), uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(hStream), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
+	return check(res, err)
 }
 
 // ThreadExchangeStreamCaptureMode swaps the calling thread's capture mode.
 //
 // C: cuThreadExchangeStreamCaptureMode, since CUDA 10.1, set capture. The library reads and writes *mode.
 func (l *Library) ThreadExchangeStreamCaptureMode(mode *StreamCaptureMode) (err error) {
-	addr := dl.Load(&l.fns[fnThreadExchangeStreamCaptureMode])
-	if addr == 0 {
-		res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnThreadExchangeStreamCaptureMode]); addr != 0 {
+		a0 := mode
+		var frame struct {
+			dl.Frame
+			a0 *StreamCaptureMode
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *StreamCaptureMode
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, mode
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
+	return check(res, err)
 }
 
 // StreamEndCapture ends the recording of a stream and gives the graph.
 //
 // C: cuStreamEndCapture, since CUDA 10.0, set capture.
 func (l *Library) StreamEndCapture(hStream Stream) (phGraph Graph, err error) {
-	addr := dl.Load(&l.fns[fnStreamEndCapture])
-	if addr == 0 {
-		out := new(struct {
-			phGraph Graph
-		})
-		res, err := l.Slow(fnStreamEndCapture, uintptr(hStream), uintptr(unsafe.Pointer(&out.phGraph)))
-		return out.phGraph, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamEndCapture]); addr != 0 {
+		a0, a1 := uintptr(hStream), &phGraph
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Graph
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraph, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Graph
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &phGraph
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraph, err
+	out := new(struct {
+		phGraph Graph
+	})
+	res, err := l.Slow(fnStreamEndCapture, uintptr(hStream), uintptr(unsafe.Pointer(&out.phGraph)))
+	return out.phGraph, check(res, err)
 }
 
 // StreamIsCapturing tells whether a stream is being recorded.
 //
 // C: cuStreamIsCapturing, since CUDA 10.0, set capture.
 func (l *Library) StreamIsCapturing(hStream Stream) (captureStatus StreamCaptureStatus, err error) {
-	addr := dl.Load(&l.fns[fnStreamIsCapturing])
-	if addr == 0 {
-		out := new(struct {
-			captureStatus StreamCaptureStatus
-		})
-		res, err := l.Slow(fnStreamIsCapturing, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatus)))
-		return out.captureStatus, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamIsCapturing]); addr != 0 {
+		a0, a1 := uintptr(hStream), &captureStatus
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return captureStatus, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &captureStatus
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return captureStatus, err
+	out := new(struct {
+		captureStatus StreamCaptureStatus
+	})
+	res, err := l.Slow(fnStreamIsCapturing, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatus)))
+	return out.captureStatus, check(res, err)
 }
 
 // StreamGetCaptureInfoV1 tells the state of a stream's recording.
 //
 // C: cuStreamGetCaptureInfo, since CUDA 10.1, set legacy-abis.
 func (l *Library) StreamGetCaptureInfoV1(hStream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV1])
-	if addr == 0 {
-		out := new(struct {
-			captureStatusOut StreamCaptureStatus
-			idOut            uint64
-		})
-		res, err := l.Slow(fnStreamGetCaptureInfoV1, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)))
-		return out.captureStatusOut, out.idOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV1]); addr != 0 {
+		a0, a1, a2 := uintptr(hStream), &captureStatusOut, &idOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return captureStatusOut, idOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return captureStatusOut, idOut, err
+	out := new(struct {
+		captureStatusOut StreamCaptureStatus
+		idOut            uint64
+	})
+	res, err := l.Slow(fnStreamGetCaptureInfoV1, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)))
+	return out.captureStatusOut, out.idOut, check(res, err)
 }
 
 // StreamGetCaptureInfoV2 tells the state of a stream's recording, its graph and what the next node waits for;
@@ -7194,32 +7192,32 @@ func (l *Library) StreamGetCaptureInfoV1(hStream Stream) (captureStatusOut Strea
 //
 // C: cuStreamGetCaptureInfo_v2, since CUDA 11.3, set capture.
 func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, numDependenciesOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV2])
-	if addr == 0 {
-		out := new(struct {
-			captureStatusOut   StreamCaptureStatus
-			idOut              uint64
-			graphOut           Graph
-			dependenciesOut    *GraphNode
-			numDependenciesOut uint64
-		})
-		res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
-		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV2]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+			a2 *uint64
+			a3 *Graph
+			a4 **GraphNode
+			a5 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return captureStatusOut, idOut, graphOut, dependenciesOut, numDependenciesOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-		a2 *uint64
-		a3 *Graph
-		a4 **GraphNode
-		a5 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return captureStatusOut, idOut, graphOut, dependenciesOut, numDependenciesOut, err
+	out := new(struct {
+		captureStatusOut   StreamCaptureStatus
+		idOut              uint64
+		graphOut           Graph
+		dependenciesOut    *GraphNode
+		numDependenciesOut uint64
+	})
+	res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
+	return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
 }
 
 // StreamGetCaptureInfo tells the state of a stream's recording, its graph, and the edges to the next node;
@@ -7227,57 +7225,57 @@ func (l *Library) StreamGetCaptureInfoV2(hStream Stream) (captureStatusOut Strea
 //
 // C: cuStreamGetCaptureInfo_v3, since CUDA 12.3, set capture-12.3.
 func (l *Library) StreamGetCaptureInfo(hStream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, edgeDataOut *GraphEdgeData, numDependenciesOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCaptureInfo])
-	if addr == 0 {
-		out := new(struct {
-			captureStatusOut   StreamCaptureStatus
-			idOut              uint64
-			graphOut           Graph
-			dependenciesOut    *GraphNode
-			edgeDataOut        *GraphEdgeData
-			numDependenciesOut uint64
-		})
-		res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.edgeDataOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
-		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.edgeDataOut, out.numDependenciesOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCaptureInfo]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &edgeDataOut, &numDependenciesOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+			a2 *uint64
+			a3 *Graph
+			a4 **GraphNode
+			a5 **GraphEdgeData
+			a6 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return captureStatusOut, idOut, graphOut, dependenciesOut, edgeDataOut, numDependenciesOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-		a2 *uint64
-		a3 *Graph
-		a4 **GraphNode
-		a5 **GraphEdgeData
-		a6 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hStream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &edgeDataOut, &numDependenciesOut
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return captureStatusOut, idOut, graphOut, dependenciesOut, edgeDataOut, numDependenciesOut, err
+	out := new(struct {
+		captureStatusOut   StreamCaptureStatus
+		idOut              uint64
+		graphOut           Graph
+		dependenciesOut    *GraphNode
+		edgeDataOut        *GraphEdgeData
+		numDependenciesOut uint64
+	})
+	res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(hStream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.edgeDataOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
+	return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.edgeDataOut, out.numDependenciesOut, check(res, err)
 }
 
 // StreamUpdateCaptureDependenciesV1 changes what the next node of a recording waits for.
 //
 // C: cuStreamUpdateCaptureDependencies, since CUDA 11.3, set capture.
 func (l *Library) StreamUpdateCaptureDependenciesV1(hStream Stream, dependencies []GraphNode, flags StreamUpdateCaptureDependenciesFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependenciesV1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamUpdateCaptureDependenciesV1, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependenciesV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hStream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hStream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamUpdateCaptureDependenciesV1, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamUpdateCaptureDependencies changes what the next node of a recording waits for.
@@ -7287,510 +7285,510 @@ func (l *Library) StreamUpdateCaptureDependencies(hStream Stream, dependencies [
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return &dl.LengthError{Function: "cuStreamUpdateCaptureDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
-	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(hStream), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphEdgeData
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphEdgeData
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hStream), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamAttachMemAsync ties managed memory to a stream, in stream order.
 //
 // C: cuStreamAttachMemAsync, since CUDA 6.0, set unified-memory.
 func (l *Library) StreamAttachMemAsync(hStream Stream, dptr DevicePtr, length uint64, flags MemAttachFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamAttachMemAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamAttachMemAsync, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamAttachMemAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamAttachMemAsync, uintptr(hStream), uintptr(dptr), uintptr(length), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamQuery tells, without waiting, whether a stream has done its work.
 //
 // C: cuStreamQuery, since CUDA 2.0, set core.
 func (l *Library) StreamQuery(hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamQuery])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamQuery, uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamQuery]); addr != 0 {
+		a0 := uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamQuery, uintptr(hStream))
+	return check(res, err)
 }
 
 // StreamSynchronize waits until a stream has done its work.
 //
 // C: cuStreamSynchronize, since CUDA 2.0, set core.
 func (l *Library) StreamSynchronize(hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamSynchronize, uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamSynchronize]); addr != 0 {
+		a0 := uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamSynchronize, uintptr(hStream))
+	return check(res, err)
 }
 
 // StreamDestroyV1 destroys a stream; work in it still completes.
 //
 // C: cuStreamDestroy, since CUDA 2.0, set legacy-abis.
 func (l *Library) StreamDestroyV1(hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamDestroyV1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamDestroyV1, uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamDestroyV1]); addr != 0 {
+		a0 := uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamDestroyV1, uintptr(hStream))
+	return check(res, err)
 }
 
 // StreamDestroy destroys a stream; work in it still completes.
 //
 // C: cuStreamDestroy_v2, since CUDA 4.0, set core.
 func (l *Library) StreamDestroy(hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamDestroy, uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamDestroy]); addr != 0 {
+		a0 := uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hStream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamDestroy, uintptr(hStream))
+	return check(res, err)
 }
 
 // StreamCopyAttributes copies the attributes of one stream to another.
 //
 // C: cuStreamCopyAttributes, since CUDA 11.0, set streams.
 func (l *Library) StreamCopyAttributes(dstStream Stream, srcStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamCopyAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamCopyAttributes, uintptr(dstStream), uintptr(srcStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCopyAttributes]); addr != 0 {
+		a0, a1 := uintptr(dstStream), uintptr(srcStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dstStream), uintptr(srcStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamCopyAttributes, uintptr(dstStream), uintptr(srcStream))
+	return check(res, err)
 }
 
 // StreamGetAttribute tells one attribute of a stream.
 //
 // C: cuStreamGetAttribute, since CUDA 11.0, set streams.
 func (l *Library) StreamGetAttribute(hStream Stream, attr LaunchAttributeID) (value LaunchAttributeValue, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			value LaunchAttributeValue
-		})
-		res, err := l.Slow(fnStreamGetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
-		return out.value, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hStream), uintptr(attr), &value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return value, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(attr), &value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return value, err
+	out := new(struct {
+		value LaunchAttributeValue
+	})
+	res, err := l.Slow(fnStreamGetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
+	return out.value, check(res, err)
 }
 
 // StreamSetAttribute sets one attribute of a stream.
 //
 // C: cuStreamSetAttribute, since CUDA 11.0, set streams.
 func (l *Library) StreamSetAttribute(hStream Stream, attr LaunchAttributeID, param *LaunchAttributeValue) (err error) {
-	addr := dl.Load(&l.fns[fnStreamSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamSetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(param)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hStream), uintptr(attr), param
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hStream), uintptr(attr), param
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamSetAttribute, uintptr(hStream), uintptr(attr), uintptr(unsafe.Pointer(param)))
+	return check(res, err)
 }
 
 // EventCreate makes an event in the current context.
 //
 // C: cuEventCreate, since CUDA 2.0, set core.
 func (l *Library) EventCreate(flags EventFlags) (phEvent Event, err error) {
-	addr := dl.Load(&l.fns[fnEventCreate])
-	if addr == 0 {
-		out := new(struct {
-			phEvent Event
-		})
-		res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.phEvent)), uintptr(flags))
-		return out.phEvent, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventCreate]); addr != 0 {
+		a0, a1 := &phEvent, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Event
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phEvent, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Event
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phEvent, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phEvent, err
+	out := new(struct {
+		phEvent Event
+	})
+	res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.phEvent)), uintptr(flags))
+	return out.phEvent, check(res, err)
 }
 
 // EventRecord makes an event stand for the work that is in a stream now.
 //
 // C: cuEventRecord, since CUDA 2.0, set core.
 func (l *Library) EventRecord(hEvent Event, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnEventRecord])
-	if addr == 0 {
-		res, err := l.Slow(fnEventRecord, uintptr(hEvent), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventRecord]); addr != 0 {
+		a0, a1 := uintptr(hEvent), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hEvent), uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventRecord, uintptr(hEvent), uintptr(hStream))
+	return check(res, err)
 }
 
 // EventRecordWithFlags makes an event stand for the work that is in a stream now, with flags.
 //
 // C: cuEventRecordWithFlags, since CUDA 11.1, set events.
 func (l *Library) EventRecordWithFlags(hEvent Event, hStream Stream, flags EventRecordFlags) (err error) {
-	addr := dl.Load(&l.fns[fnEventRecordWithFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnEventRecordWithFlags, uintptr(hEvent), uintptr(hStream), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventRecordWithFlags]); addr != 0 {
+		a0, a1, a2 := uintptr(hEvent), uintptr(hStream), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hEvent), uintptr(hStream), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventRecordWithFlags, uintptr(hEvent), uintptr(hStream), uintptr(flags))
+	return check(res, err)
 }
 
 // EventQuery tells, without waiting, whether the work of an event is done.
 //
 // C: cuEventQuery, since CUDA 2.0, set core.
 func (l *Library) EventQuery(hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventQuery])
-	if addr == 0 {
-		res, err := l.Slow(fnEventQuery, uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventQuery]); addr != 0 {
+		a0 := uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventQuery, uintptr(hEvent))
+	return check(res, err)
 }
 
 // EventSynchronize waits until the work of an event is done.
 //
 // C: cuEventSynchronize, since CUDA 2.0, set core.
 func (l *Library) EventSynchronize(hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnEventSynchronize, uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventSynchronize]); addr != 0 {
+		a0 := uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventSynchronize, uintptr(hEvent))
+	return check(res, err)
 }
 
 // EventDestroyV1 destroys an event; its work still completes.
 //
 // C: cuEventDestroy, since CUDA 2.0, set legacy-abis.
 func (l *Library) EventDestroyV1(hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventDestroyV1])
-	if addr == 0 {
-		res, err := l.Slow(fnEventDestroyV1, uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventDestroyV1]); addr != 0 {
+		a0 := uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventDestroyV1, uintptr(hEvent))
+	return check(res, err)
 }
 
 // EventDestroy destroys an event; its work still completes.
 //
 // C: cuEventDestroy_v2, since CUDA 4.0, set core.
 func (l *Library) EventDestroy(hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnEventDestroy, uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventDestroy]); addr != 0 {
+		a0 := uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hEvent)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventDestroy, uintptr(hEvent))
+	return check(res, err)
 }
 
 // EventElapsedTimeV1 tells the milliseconds between two events.
 //
 // C: cuEventElapsedTime, since CUDA 2.0, set core.
 func (l *Library) EventElapsedTimeV1(hStart Event, hEnd Event) (pMilliseconds float32, err error) {
-	addr := dl.Load(&l.fns[fnEventElapsedTimeV1])
-	if addr == 0 {
-		out := new(struct {
-			pMilliseconds float32
-		})
-		res, err := l.Slow(fnEventElapsedTimeV1, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
-		return out.pMilliseconds, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventElapsedTimeV1]); addr != 0 {
+		a0, a1, a2 := &pMilliseconds, uintptr(hStart), uintptr(hEnd)
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pMilliseconds, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pMilliseconds, uintptr(hStart), uintptr(hEnd)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pMilliseconds, err
+	out := new(struct {
+		pMilliseconds float32
+	})
+	res, err := l.Slow(fnEventElapsedTimeV1, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
+	return out.pMilliseconds, check(res, err)
 }
 
 // EventElapsedTime tells the milliseconds between two events, not the errors of work that goes on.
 //
 // C: cuEventElapsedTime_v2, since CUDA 12.8, set events-12.8.
 func (l *Library) EventElapsedTime(hStart Event, hEnd Event) (pMilliseconds float32, err error) {
-	addr := dl.Load(&l.fns[fnEventElapsedTime])
-	if addr == 0 {
-		out := new(struct {
-			pMilliseconds float32
-		})
-		res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
-		return out.pMilliseconds, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventElapsedTime]); addr != 0 {
+		a0, a1, a2 := &pMilliseconds, uintptr(hStart), uintptr(hEnd)
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pMilliseconds, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pMilliseconds, uintptr(hStart), uintptr(hEnd)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pMilliseconds, err
+	out := new(struct {
+		pMilliseconds float32
+	})
+	res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.pMilliseconds)), uintptr(hStart), uintptr(hEnd))
+	return out.pMilliseconds, check(res, err)
 }
 
 // ImportExternalMemory takes in memory of another API.
 //
 // C: cuImportExternalMemory, since CUDA 10.0, set external-interop.
 func (l *Library) ImportExternalMemory(memHandleDesc *ExternalMemoryHandleDesc) (extMemOut ExternalMemory, err error) {
-	addr := dl.Load(&l.fns[fnImportExternalMemory])
-	if addr == 0 {
-		out := new(struct {
-			extMemOut ExternalMemory
-		})
-		res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
-		return out.extMemOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnImportExternalMemory]); addr != 0 {
+		a0, a1 := &extMemOut, memHandleDesc
+		var frame struct {
+			dl.Frame
+			a0 *ExternalMemory
+			a1 *ExternalMemoryHandleDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return extMemOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalMemory
-		a1 *ExternalMemoryHandleDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extMemOut, memHandleDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return extMemOut, err
+	out := new(struct {
+		extMemOut ExternalMemory
+	})
+	res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
+	return out.extMemOut, check(res, err)
 }
 
 // ExternalMemoryGetMappedBuffer maps memory of another API as a buffer.
 //
 // C: cuExternalMemoryGetMappedBuffer, since CUDA 10.0, set external-interop.
 func (l *Library) ExternalMemoryGetMappedBuffer(extMem ExternalMemory, bufferDesc *ExternalMemoryBufferDesc) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnExternalMemoryGetMappedBuffer])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnExternalMemoryGetMappedBuffer]); addr != 0 {
+		a0, a1, a2 := &devPtr, uintptr(extMem), bufferDesc
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 *ExternalMemoryBufferDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 *ExternalMemoryBufferDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(extMem), bufferDesc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
+	return out.devPtr, check(res, err)
 }
 
 // ExternalMemoryGetMappedMipmappedArray maps memory of another API as a mipmapped array.
 //
 // C: cuExternalMemoryGetMappedMipmappedArray, since CUDA 10.0, set external-interop.
 func (l *Library) ExternalMemoryGetMappedMipmappedArray(extMem ExternalMemory, mipmapDesc *ExternalMemoryMipmappedArrayDesc) (mipmap MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnExternalMemoryGetMappedMipmappedArray])
-	if addr == 0 {
-		out := new(struct {
-			mipmap MipmappedArray
-		})
-		res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
-		return out.mipmap, check(res, err)
+	if addr := dl.Load(&l.fns[fnExternalMemoryGetMappedMipmappedArray]); addr != 0 {
+		a0, a1, a2 := &mipmap, uintptr(extMem), mipmapDesc
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 uintptr
+			a2 *ExternalMemoryMipmappedArrayDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return mipmap, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 uintptr
-		a2 *ExternalMemoryMipmappedArrayDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &mipmap, uintptr(extMem), mipmapDesc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return mipmap, err
+	out := new(struct {
+		mipmap MipmappedArray
+	})
+	res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
+	return out.mipmap, check(res, err)
 }
 
 // DestroyExternalMemory lets go of memory of another API.
 //
 // C: cuDestroyExternalMemory, since CUDA 10.0, set external-interop.
 func (l *Library) DestroyExternalMemory(extMem ExternalMemory) (err error) {
-	addr := dl.Load(&l.fns[fnDestroyExternalMemory])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroyExternalMemory]); addr != 0 {
+		a0 := uintptr(extMem)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extMem)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
+	return check(res, err)
 }
 
 // ImportExternalSemaphore takes in a semaphore of another API.
 //
 // C: cuImportExternalSemaphore, since CUDA 10.0, set external-interop.
 func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandleDesc) (extSemOut ExternalSemaphore, err error) {
-	addr := dl.Load(&l.fns[fnImportExternalSemaphore])
-	if addr == 0 {
-		out := new(struct {
-			extSemOut ExternalSemaphore
-		})
-		res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
-		return out.extSemOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnImportExternalSemaphore]); addr != 0 {
+		a0, a1 := &extSemOut, semHandleDesc
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreHandleDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return extSemOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreHandleDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extSemOut, semHandleDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return extSemOut, err
+	out := new(struct {
+		extSemOut ExternalSemaphore
+	})
+	res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
+	return out.extSemOut, check(res, err)
 }
 
 // SignalExternalSemaphoresAsync signals semaphores of other APIs, in stream order.
@@ -7800,23 +7798,23 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "cuSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
-	addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
+		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreSignalParams
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreSignalParams
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
+	return check(res, err)
 }
 
 // WaitExternalSemaphoresAsync makes a stream wait for semaphores of other APIs.
@@ -7826,365 +7824,365 @@ func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, p
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "cuWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
-	addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
+		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreWaitParams
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreWaitParams
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
+	return check(res, err)
 }
 
 // DestroyExternalSemaphore lets go of a semaphore of another API.
 //
 // C: cuDestroyExternalSemaphore, since CUDA 10.0, set external-interop.
 func (l *Library) DestroyExternalSemaphore(extSem ExternalSemaphore) (err error) {
-	addr := dl.Load(&l.fns[fnDestroyExternalSemaphore])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroyExternalSemaphore]); addr != 0 {
+		a0 := uintptr(extSem)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extSem)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
+	return check(res, err)
 }
 
 // StreamWaitValue32V1 makes a stream wait until a 32-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue32, since CUDA 8.0, set stream-memory-operations-v1.
 func (l *Library) StreamWaitValue32V1(stream Stream, address DevicePtr, value uint32, flags StreamWaitValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue32V1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue32V1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWaitValue32 makes a stream wait until a 32-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue32_v2, since CUDA 11.7, set stream-memory-operations.
 func (l *Library) StreamWaitValue32(stream Stream, address DevicePtr, value uint32, flags StreamWaitValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue32])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue32]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWaitValue64V1 makes a stream wait until a 64-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue64, since CUDA 9.0, set stream-memory-operations-v1.
 func (l *Library) StreamWaitValue64V1(stream Stream, address DevicePtr, value uint64, flags StreamWaitValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue64V1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue64V1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWaitValue64 makes a stream wait until a 64-bit value in memory meets a condition.
 //
 // C: cuStreamWaitValue64_v2, since CUDA 11.7, set stream-memory-operations.
 func (l *Library) StreamWaitValue64(stream Stream, address DevicePtr, value uint64, flags StreamWaitValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue64])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue64]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWriteValue32V1 writes a 32-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue32, since CUDA 8.0, set stream-memory-operations-v1.
 func (l *Library) StreamWriteValue32V1(stream Stream, address DevicePtr, value uint32, flags StreamWriteValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue32V1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue32V1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue32V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWriteValue32 writes a 32-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue32_v2, since CUDA 11.7, set stream-memory-operations.
 func (l *Library) StreamWriteValue32(stream Stream, address DevicePtr, value uint32, flags StreamWriteValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue32])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue32]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWriteValue64V1 writes a 64-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue64, since CUDA 9.0, set stream-memory-operations-v1.
 func (l *Library) StreamWriteValue64V1(stream Stream, address DevicePtr, value uint64, flags StreamWriteValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue64V1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue64V1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue64V1, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWriteValue64 writes a 64-bit value to memory, in stream order.
 //
 // C: cuStreamWriteValue64_v2, since CUDA 11.7, set stream-memory-operations.
 func (l *Library) StreamWriteValue64(stream Stream, address DevicePtr, value uint64, flags StreamWriteValueFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue64])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue64]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(address), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamBatchMemOpV1 puts several waits for values and writes of values into a stream.
 //
 // C: cuStreamBatchMemOp, since CUDA 8.0, set stream-memory-operations-v1.
 func (l *Library) StreamBatchMemOpV1(stream Stream, paramArray []StreamBatchMemOpParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBatchMemOpV1])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBatchMemOpV1, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBatchMemOpV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *StreamBatchMemOpParams
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *StreamBatchMemOpParams
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBatchMemOpV1, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamBatchMemOp puts several waits for values and writes of values into a stream.
 //
 // C: cuStreamBatchMemOp_v2, since CUDA 11.7, set stream-memory-operations.
 func (l *Library) StreamBatchMemOp(stream Stream, paramArray []StreamBatchMemOpParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBatchMemOp])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBatchMemOp]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *StreamBatchMemOpParams
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *StreamBatchMemOpParams
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
+	return check(res, err)
 }
 
 // FuncGetAttribute tells one property of a function.
 //
 // C: cuFuncGetAttribute, since CUDA 2.2, set core.
 func (l *Library) FuncGetAttribute(attrib FunctionAttribute, hfunc Function) (pi int32, err error) {
-	addr := dl.Load(&l.fns[fnFuncGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			pi int32
-		})
-		res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(hfunc))
-		return out.pi, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncGetAttribute]); addr != 0 {
+		a0, a1, a2 := &pi, uintptr(attrib), uintptr(hfunc)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pi, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attrib), uintptr(hfunc)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pi, err
+	out := new(struct {
+		pi int32
+	})
+	res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attrib), uintptr(hfunc))
+	return out.pi, check(res, err)
 }
 
 // FuncSetAttribute sets one property of a function.
 //
 // C: cuFuncSetAttribute, since CUDA 9.0, set functions.
 func (l *Library) FuncSetAttribute(hfunc Function, attrib FunctionAttribute, value int32) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetAttribute, uintptr(hfunc), uintptr(attrib), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hfunc), uintptr(attrib), uintptr(value)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(attrib), uintptr(value)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetAttribute, uintptr(hfunc), uintptr(attrib), uintptr(value))
+	return check(res, err)
 }
 
 // FuncSetCacheConfig lets a function favour cache or shared memory.
 //
 // C: cuFuncSetCacheConfig, since CUDA 3.0, set functions.
 func (l *Library) FuncSetCacheConfig(hfunc Function, config FuncCache) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetCacheConfig, uintptr(hfunc), uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetCacheConfig]); addr != 0 {
+		a0, a1 := uintptr(hfunc), uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(config)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetCacheConfig, uintptr(hfunc), uintptr(config))
+	return check(res, err)
 }
 
 // FuncGetModule gives the module that a function is from.
 //
 // C: cuFuncGetModule, since CUDA 11.0, set functions.
 func (l *Library) FuncGetModule(hfunc Function) (hmod Module, err error) {
-	addr := dl.Load(&l.fns[fnFuncGetModule])
-	if addr == 0 {
-		out := new(struct {
-			hmod Module
-		})
-		res, err := l.Slow(fnFuncGetModule, uintptr(unsafe.Pointer(&out.hmod)), uintptr(hfunc))
-		return out.hmod, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncGetModule]); addr != 0 {
+		a0, a1 := &hmod, uintptr(hfunc)
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return hmod, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &hmod, uintptr(hfunc)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return hmod, err
+	out := new(struct {
+		hmod Module
+	})
+	res, err := l.Slow(fnFuncGetModule, uintptr(unsafe.Pointer(&out.hmod)), uintptr(hfunc))
+	return out.hmod, check(res, err)
 }
 
 // FuncGetName tells the name of a function.
@@ -8202,153 +8200,153 @@ func (l *Library) FuncGetName(hfunc Function) (name string, err error) {
 //
 // C: cuFuncGetParamInfo, since CUDA 12.4, set functions-12.4.
 func (l *Library) FuncGetParamInfo(function Function, paramIndex uint64) (paramOffset uint64, paramSize uint64, err error) {
-	addr := dl.Load(&l.fns[fnFuncGetParamInfo])
-	if addr == 0 {
-		out := new(struct {
-			paramOffset uint64
-			paramSize   uint64
-		})
-		res, err := l.Slow(fnFuncGetParamInfo, uintptr(function), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
-		return out.paramOffset, out.paramSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncGetParamInfo]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(function), uintptr(paramIndex), &paramOffset, &paramSize
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint64
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramOffset, paramSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint64
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(function), uintptr(paramIndex), &paramOffset, &paramSize
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramOffset, paramSize, err
+	out := new(struct {
+		paramOffset uint64
+		paramSize   uint64
+	})
+	res, err := l.Slow(fnFuncGetParamInfo, uintptr(function), uintptr(paramIndex), uintptr(unsafe.Pointer(&out.paramOffset)), uintptr(unsafe.Pointer(&out.paramSize)))
+	return out.paramOffset, out.paramSize, check(res, err)
 }
 
 // FuncIsLoaded tells whether the code of a function is loaded.
 //
 // C: cuFuncIsLoaded, since CUDA 12.4, set functions-12.4.
 func (l *Library) FuncIsLoaded(function Function) (state FunctionLoadingState, err error) {
-	addr := dl.Load(&l.fns[fnFuncIsLoaded])
-	if addr == 0 {
-		out := new(struct {
-			state FunctionLoadingState
-		})
-		res, err := l.Slow(fnFuncIsLoaded, uintptr(unsafe.Pointer(&out.state)), uintptr(function))
-		return out.state, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncIsLoaded]); addr != 0 {
+		a0, a1 := &state, uintptr(function)
+		var frame struct {
+			dl.Frame
+			a0 *FunctionLoadingState
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return state, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FunctionLoadingState
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &state, uintptr(function)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return state, err
+	out := new(struct {
+		state FunctionLoadingState
+	})
+	res, err := l.Slow(fnFuncIsLoaded, uintptr(unsafe.Pointer(&out.state)), uintptr(function))
+	return out.state, check(res, err)
 }
 
 // FuncLoad loads the code of a function now, not when it is first launched.
 //
 // C: cuFuncLoad, since CUDA 12.4, set functions-12.4.
 func (l *Library) FuncLoad(function Function) (err error) {
-	addr := dl.Load(&l.fns[fnFuncLoad])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncLoad, uintptr(function))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncLoad]); addr != 0 {
+		a0 := uintptr(function)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncLoad, uintptr(function))
+	return check(res, err)
 }
 
 // LaunchKernel launches a kernel in a stream.
 //
 // C: cuLaunchKernel, since CUDA 4.0, set core.
 func (l *Library) LaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchKernel])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchKernel]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		var frame struct {
+			dl.Frame
+			a0  uintptr
+			a1  uintptr
+			a2  uintptr
+			a3  uintptr
+			a4  uintptr
+			a5  uintptr
+			a6  uintptr
+			a7  uintptr
+			a8  uintptr
+			a9  *unsafe.Pointer
+			a10 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10
+		if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  uintptr
-		a1  uintptr
-		a2  uintptr
-		a3  uintptr
-		a4  uintptr
-		a5  uintptr
-		a6  uintptr
-		a7  uintptr
-		a8  uintptr
-		a9  *unsafe.Pointer
-		a10 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
-	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	return check(res, err)
 }
 
 // LaunchKernelEx launches a kernel with attributes.
 //
 // C: cuLaunchKernelEx, since CUDA 11.6, set launch-attributes.
 func (l *Library) LaunchKernelEx(config *LaunchConfig, function Function, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchKernelEx])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchKernelEx]); addr != 0 {
+		a0, a1, a2, a3 := config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		var frame struct {
+			dl.Frame
+			a0 *LaunchConfig
+			a1 uintptr
+			a2 *unsafe.Pointer
+			a3 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LaunchConfig
-		a1 uintptr
-		a2 *unsafe.Pointer
-		a3 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, config, uintptr(function), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchKernelEx, uintptr(unsafe.Pointer(config)), uintptr(function), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	return check(res, err)
 }
 
 // LaunchCooperativeKernel launches a kernel whose blocks may wait for each other.
 //
 // C: cuLaunchCooperativeKernel, since CUDA 9.0, set cooperative-launch.
 func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, hStream Stream, kernelParams []unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchCooperativeKernel])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchCooperativeKernel]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+			a9 *unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9
+		if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-		a9 *unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), unsafe.SliceData(kernelParams)
-	if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(hStream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
+	return check(res, err)
 }
 
 // LaunchCooperativeKernelMultiDevice launches one kernel on several devices, whose blocks may wait for each
@@ -8358,22 +8356,22 @@ func (l *Library) LaunchCooperativeKernel(function Function, gridDimX uint32, gr
 //
 // Deprecated: the library's header marks cuLaunchCooperativeKernelMultiDevice as deprecated.
 func (l *Library) LaunchCooperativeKernelMultiDevice(launchParamsList []LaunchParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchCooperativeKernelMultiDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchCooperativeKernelMultiDevice]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LaunchParams
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LaunchParams
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
+	return check(res, err)
 }
 
 // LaunchHostFunc has a host function called in stream order.
@@ -8390,23 +8388,23 @@ func (l *Library) LaunchHostFunc(hStream Stream, fn HostFn, userData uintptr) (e
 //
 // Deprecated: the library's header marks cuFuncSetBlockShape as deprecated.
 func (l *Library) FuncSetBlockShape(hfunc Function, x int32, y int32, z int32) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetBlockShape])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetBlockShape, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetBlockShape]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetBlockShape, uintptr(hfunc), uintptr(x), uintptr(y), uintptr(z))
+	return check(res, err)
 }
 
 // FuncSetSharedSize sets the shared memory of a function's next launch.
@@ -8415,21 +8413,21 @@ func (l *Library) FuncSetBlockShape(hfunc Function, x int32, y int32, z int32) (
 //
 // Deprecated: the library's header marks cuFuncSetSharedSize as deprecated.
 func (l *Library) FuncSetSharedSize(hfunc Function, bytes uint32) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetSharedSize])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetSharedSize, uintptr(hfunc), uintptr(bytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetSharedSize]); addr != 0 {
+		a0, a1 := uintptr(hfunc), uintptr(bytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(bytes)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetSharedSize, uintptr(hfunc), uintptr(bytes))
+	return check(res, err)
 }
 
 // ParamSetSize sets the size of the arguments of a function's next launch.
@@ -8438,21 +8436,21 @@ func (l *Library) FuncSetSharedSize(hfunc Function, bytes uint32) (err error) {
 //
 // Deprecated: the library's header marks cuParamSetSize as deprecated.
 func (l *Library) ParamSetSize(hfunc Function, numbytes uint32) (err error) {
-	addr := dl.Load(&l.fns[fnParamSetSize])
-	if addr == 0 {
-		res, err := l.Slow(fnParamSetSize, uintptr(hfunc), uintptr(numbytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnParamSetSize]); addr != 0 {
+		a0, a1 := uintptr(hfunc), uintptr(numbytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(numbytes)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnParamSetSize, uintptr(hfunc), uintptr(numbytes))
+	return check(res, err)
 }
 
 // ParamSeti sets a 32-bit integer argument of a function's next launch.
@@ -8461,22 +8459,22 @@ func (l *Library) ParamSetSize(hfunc Function, numbytes uint32) (err error) {
 //
 // Deprecated: the library's header marks cuParamSeti as deprecated.
 func (l *Library) ParamSeti(hfunc Function, offset int32, value uint32) (err error) {
-	addr := dl.Load(&l.fns[fnParamSeti])
-	if addr == 0 {
-		res, err := l.Slow(fnParamSeti, uintptr(hfunc), uintptr(offset), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnParamSeti]); addr != 0 {
+		a0, a1, a2 := uintptr(hfunc), uintptr(offset), uintptr(value)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(offset), uintptr(value)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnParamSeti, uintptr(hfunc), uintptr(offset), uintptr(value))
+	return check(res, err)
 }
 
 // ParamSetf sets a float argument of a function's next launch.
@@ -8495,23 +8493,23 @@ func (l *Library) ParamSetf(hfunc Function, offset int32, value float32) (err er
 //
 // Deprecated: the library's header marks cuParamSetv as deprecated.
 func (l *Library) ParamSetv(hfunc Function, offset int32, ptr unsafe.Pointer, numbytes uint32) (err error) {
-	addr := dl.Load(&l.fns[fnParamSetv])
-	if addr == 0 {
-		res, err := l.Slow(fnParamSetv, uintptr(hfunc), uintptr(offset), uintptr(ptr), uintptr(numbytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnParamSetv]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hfunc), uintptr(offset), ptr, uintptr(numbytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hfunc), uintptr(offset), ptr, uintptr(numbytes)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnParamSetv, uintptr(hfunc), uintptr(offset), uintptr(ptr), uintptr(numbytes))
+	return check(res, err)
 }
 
 // Launch launches a function in a grid of one block.
@@ -8520,20 +8518,20 @@ func (l *Library) ParamSetv(hfunc Function, offset int32, ptr unsafe.Pointer, nu
 //
 // Deprecated: the library's header marks cuLaunch as deprecated.
 func (l *Library) Launch(function Function) (err error) {
-	addr := dl.Load(&l.fns[fnLaunch])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunch, uintptr(function))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunch]); addr != 0 {
+		a0 := uintptr(function)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunch, uintptr(function))
+	return check(res, err)
 }
 
 // LaunchGrid launches a function in a grid.
@@ -8542,22 +8540,22 @@ func (l *Library) Launch(function Function) (err error) {
 //
 // Deprecated: the library's header marks cuLaunchGrid as deprecated.
 func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int32) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchGrid])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchGrid, uintptr(function), uintptr(gridWidth), uintptr(gridHeight))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchGrid]); addr != 0 {
+		a0, a1, a2 := uintptr(function), uintptr(gridWidth), uintptr(gridHeight)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(function), uintptr(gridWidth), uintptr(gridHeight)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchGrid, uintptr(function), uintptr(gridWidth), uintptr(gridHeight))
+	return check(res, err)
 }
 
 // LaunchGridAsync launches a function in a grid, in a stream.
@@ -8566,23 +8564,23 @@ func (l *Library) LaunchGrid(function Function, gridWidth int32, gridHeight int3
 //
 // Deprecated: the library's header marks cuLaunchGridAsync as deprecated.
 func (l *Library) LaunchGridAsync(function Function, gridWidth int32, gridHeight int32, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchGridAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchGridAsync, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchGridAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchGridAsync, uintptr(function), uintptr(gridWidth), uintptr(gridHeight), uintptr(hStream))
+	return check(res, err)
 }
 
 // ParamSetTexRef gives a texture reference to a function's next launch.
@@ -8591,22 +8589,22 @@ func (l *Library) LaunchGridAsync(function Function, gridWidth int32, gridHeight
 //
 // Deprecated: the library's header marks cuParamSetTexRef as deprecated.
 func (l *Library) ParamSetTexRef(hfunc Function, texunit int32, hTexRef TexRef) (err error) {
-	addr := dl.Load(&l.fns[fnParamSetTexRef])
-	if addr == 0 {
-		res, err := l.Slow(fnParamSetTexRef, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnParamSetTexRef]); addr != 0 {
+		a0, a1, a2 := uintptr(hfunc), uintptr(texunit), uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnParamSetTexRef, uintptr(hfunc), uintptr(texunit), uintptr(hTexRef))
+	return check(res, err)
 }
 
 // FuncSetSharedMemConfig sets the width of the shared memory banks of a function.
@@ -8615,655 +8613,655 @@ func (l *Library) ParamSetTexRef(hfunc Function, texunit int32, hTexRef TexRef) 
 //
 // Deprecated: the library's header marks cuFuncSetSharedMemConfig as deprecated.
 func (l *Library) FuncSetSharedMemConfig(hfunc Function, config SharedConfig) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetSharedMemConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(hfunc), uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetSharedMemConfig]); addr != 0 {
+		a0, a1 := uintptr(hfunc), uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hfunc), uintptr(config)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(hfunc), uintptr(config))
+	return check(res, err)
 }
 
 // GraphCreate makes an empty graph.
 //
 // C: cuGraphCreate, since CUDA 10.0, set graphs.
 func (l *Library) GraphCreate(flags uint32) (phGraph Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphCreate])
-	if addr == 0 {
-		out := new(struct {
-			phGraph Graph
-		})
-		res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.phGraph)), uintptr(flags))
-		return out.phGraph, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphCreate]); addr != 0 {
+		a0, a1 := &phGraph, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Graph
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraph, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Graph
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phGraph, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraph, err
+	out := new(struct {
+		phGraph Graph
+	})
+	res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.phGraph)), uintptr(flags))
+	return out.phGraph, check(res, err)
 }
 
 // GraphAddKernelNodeV1 adds a kernel launch to a graph.
 //
 // C: cuGraphAddKernelNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddKernelNodeV1(hGraph Graph, dependencies []GraphNode, nodeParams *KernelNodeParamsV1) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddKernelNodeV1])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddKernelNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddKernelNodeV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *KernelNodeParamsV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *KernelNodeParamsV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddKernelNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphAddKernelNode adds a kernel launch to a graph.
 //
 // C: cuGraphAddKernelNode_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphAddKernelNode(hGraph Graph, dependencies []GraphNode, nodeParams *KernelNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddKernelNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddKernelNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphKernelNodeGetParamsV1 tells the launch of a kernel node; the arguments belong to the node.
 //
 // C: cuGraphKernelNodeGetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphKernelNodeGetParamsV1(hNode GraphNode) (nodeParams KernelNodeParamsV1, err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeGetParamsV1])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams KernelNodeParamsV1
-		})
-		res, err := l.Slow(fnGraphKernelNodeGetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeGetParamsV1]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParamsV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParamsV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams KernelNodeParamsV1
+	})
+	res, err := l.Slow(fnGraphKernelNodeGetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // GraphKernelNodeGetParams tells the launch of a kernel node; the arguments belong to the node.
 //
 // C: cuGraphKernelNodeGetParams_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphKernelNodeGetParams(hNode GraphNode) (nodeParams KernelNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams KernelNodeParams
-		})
-		res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams KernelNodeParams
+	})
+	res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // GraphKernelNodeSetParamsV1 sets the launch of a kernel node.
 //
 // C: cuGraphKernelNodeSetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphKernelNodeSetParamsV1(hNode GraphNode, nodeParams *KernelNodeParamsV1) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeSetParamsV1])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeSetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeSetParamsV1]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParamsV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParamsV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeSetParamsV1, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphKernelNodeSetParams sets the launch of a kernel node.
 //
 // C: cuGraphKernelNodeSetParams_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphKernelNodeSetParams(hNode GraphNode, nodeParams *KernelNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddMemcpyNode adds a copy to a graph.
 //
 // C: cuGraphAddMemcpyNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, copyParams *Memcpy3D, ctx Context) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemcpyNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemcpyNode]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *Memcpy3D
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *Memcpy3D
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphMemcpyNodeGetParams tells the copy of a copy node.
 //
 // C: cuGraphMemcpyNodeGetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcpy3D, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams Memcpy3D
-		})
-		res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams Memcpy3D
+	})
+	res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // GraphMemcpyNodeSetParams sets the copy of a copy node.
 //
 // C: cuGraphMemcpyNodeSetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcpy3D) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddMemsetNode adds a fill to a graph.
 //
 // C: cuGraphAddMemsetNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, memsetParams *MemsetNodeParams, ctx Context) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemsetNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemsetNode]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *MemsetNodeParams
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *MemsetNodeParams
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphMemsetNodeGetParams tells the fill of a fill node.
 //
 // C: cuGraphMemsetNodeGetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphMemsetNodeGetParams(hNode GraphNode) (nodeParams MemsetNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemsetNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams MemsetNodeParams
-		})
-		res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemsetNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemsetNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemsetNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams MemsetNodeParams
+	})
+	res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // GraphMemsetNodeSetParams sets the fill of a fill node.
 //
 // C: cuGraphMemsetNodeSetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphMemsetNodeSetParams(hNode GraphNode, nodeParams *MemsetNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemsetNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemsetNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemsetNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemsetNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddHostNode adds a call of a host function to a graph.
 //
 // C: cuGraphAddHostNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddHostNode(hGraph Graph, dependencies []GraphNode, nodeParams *HostNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddHostNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddHostNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphHostNodeGetParams tells the function of a host node.
 //
 // C: cuGraphHostNodeGetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphHostNodeGetParams(hNode GraphNode) (nodeParams HostNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphHostNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams HostNodeParams
-		})
-		res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphHostNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams HostNodeParams
+	})
+	res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // GraphHostNodeSetParams sets the function of a host node.
 //
 // C: cuGraphHostNodeSetParams, since CUDA 10.0, set graphs.
 func (l *Library) GraphHostNodeSetParams(hNode GraphNode, nodeParams *HostNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphHostNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphHostNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddChildGraphNode adds a copy of a graph to another as one node.
 //
 // C: cuGraphAddChildGraphNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddChildGraphNode(hGraph Graph, dependencies []GraphNode, childGraph Graph) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddChildGraphNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(childGraph))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddChildGraphNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(childGraph)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(childGraph)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(childGraph))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphChildGraphNodeGetGraph gives the graph inside a child graph node.
 //
 // C: cuGraphChildGraphNodeGetGraph, since CUDA 10.0, set graphs.
 func (l *Library) GraphChildGraphNodeGetGraph(hNode GraphNode) (phGraph Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphChildGraphNodeGetGraph])
-	if addr == 0 {
-		out := new(struct {
-			phGraph Graph
-		})
-		res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(hNode), uintptr(unsafe.Pointer(&out.phGraph)))
-		return out.phGraph, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphChildGraphNodeGetGraph]); addr != 0 {
+		a0, a1 := uintptr(hNode), &phGraph
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Graph
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraph, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Graph
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &phGraph
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraph, err
+	out := new(struct {
+		phGraph Graph
+	})
+	res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(hNode), uintptr(unsafe.Pointer(&out.phGraph)))
+	return out.phGraph, check(res, err)
 }
 
 // GraphAddEmptyNode adds a node that does nothing, such as a barrier, to a graph.
 //
 // C: cuGraphAddEmptyNode, since CUDA 10.0, set graphs.
 func (l *Library) GraphAddEmptyNode(hGraph Graph, dependencies []GraphNode) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEmptyNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEmptyNode]); addr != 0 {
+		a0, a1, a2, a3 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies))
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphAddEventRecordNode adds the record of an event to a graph.
 //
 // C: cuGraphAddEventRecordNode, since CUDA 11.1, set graphs.
 func (l *Library) GraphAddEventRecordNode(hGraph Graph, dependencies []GraphNode, event Event) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEventRecordNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEventRecordNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphEventRecordNodeGetEvent tells the event that a node records.
 //
 // C: cuGraphEventRecordNodeGetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphEventRecordNodeGetEvent(hNode GraphNode) (eventOut Event, err error) {
-	addr := dl.Load(&l.fns[fnGraphEventRecordNodeGetEvent])
-	if addr == 0 {
-		out := new(struct {
-			eventOut Event
-		})
-		res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
-		return out.eventOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventRecordNodeGetEvent]); addr != 0 {
+		a0, a1 := uintptr(hNode), &eventOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Event
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return eventOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Event
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &eventOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return eventOut, err
+	out := new(struct {
+		eventOut Event
+	})
+	res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
+	return out.eventOut, check(res, err)
 }
 
 // GraphEventRecordNodeSetEvent sets the event that a node records.
 //
 // C: cuGraphEventRecordNodeSetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphEventRecordNodeSetEvent(hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphEventRecordNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventRecordNodeSetEvent]); addr != 0 {
+		a0, a1 := uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphAddEventWaitNode adds the wait for an event to a graph.
 //
 // C: cuGraphAddEventWaitNode, since CUDA 11.1, set graphs.
 func (l *Library) GraphAddEventWaitNode(hGraph Graph, dependencies []GraphNode, event Event) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEventWaitNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEventWaitNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(event)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(event))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphEventWaitNodeGetEvent tells the event that a node waits for.
 //
 // C: cuGraphEventWaitNodeGetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphEventWaitNodeGetEvent(hNode GraphNode) (eventOut Event, err error) {
-	addr := dl.Load(&l.fns[fnGraphEventWaitNodeGetEvent])
-	if addr == 0 {
-		out := new(struct {
-			eventOut Event
-		})
-		res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
-		return out.eventOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventWaitNodeGetEvent]); addr != 0 {
+		a0, a1 := uintptr(hNode), &eventOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Event
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return eventOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Event
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &eventOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return eventOut, err
+	out := new(struct {
+		eventOut Event
+	})
+	res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(hNode), uintptr(unsafe.Pointer(&out.eventOut)))
+	return out.eventOut, check(res, err)
 }
 
 // GraphEventWaitNodeSetEvent sets the event that a node waits for.
 //
 // C: cuGraphEventWaitNodeSetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphEventWaitNodeSetEvent(hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphEventWaitNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventWaitNodeSetEvent]); addr != 0 {
+		a0, a1 := uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphAddExternalSemaphoresSignalNode adds the signal of external semaphores to a graph.
 //
 // C: cuGraphAddExternalSemaphoresSignalNode, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphAddExternalSemaphoresSignalNode(hGraph Graph, dependencies []GraphNode, nodeParams *ExtSemSignalNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresSignalNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresSignalNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *ExtSemSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *ExtSemSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphExternalSemaphoresSignalNodeGetParams tells the semaphores that a node signals; the arrays belong to the
@@ -9271,72 +9269,72 @@ func (l *Library) GraphAddExternalSemaphoresSignalNode(hGraph Graph, dependencie
 //
 // C: cuGraphExternalSemaphoresSignalNodeGetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (paramsOut ExtSemSignalNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			paramsOut ExtSemSignalNodeParams
-		})
-		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
-		return out.paramsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &paramsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExtSemSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExtSemSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramsOut, err
+	out := new(struct {
+		paramsOut ExtSemSignalNodeParams
+	})
+	res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
+	return out.paramsOut, check(res, err)
 }
 
 // GraphExternalSemaphoresSignalNodeSetParams sets the semaphores that a node signals.
 //
 // C: cuGraphExternalSemaphoresSignalNodeSetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresSignalNodeSetParams(hNode GraphNode, nodeParams *ExtSemSignalNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExtSemSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExtSemSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddExternalSemaphoresWaitNode adds the wait for external semaphores to a graph.
 //
 // C: cuGraphAddExternalSemaphoresWaitNode, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphAddExternalSemaphoresWaitNode(hGraph Graph, dependencies []GraphNode, nodeParams *ExtSemWaitNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresWaitNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresWaitNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *ExtSemWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *ExtSemWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphExternalSemaphoresWaitNodeGetParams tells the semaphores that a node waits for; the arrays belong to the
@@ -9344,166 +9342,166 @@ func (l *Library) GraphAddExternalSemaphoresWaitNode(hGraph Graph, dependencies 
 //
 // C: cuGraphExternalSemaphoresWaitNodeGetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (paramsOut ExtSemWaitNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			paramsOut ExtSemWaitNodeParams
-		})
-		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
-		return out.paramsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &paramsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExtSemWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExtSemWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramsOut, err
+	out := new(struct {
+		paramsOut ExtSemWaitNodeParams
+	})
+	res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
+	return out.paramsOut, check(res, err)
 }
 
 // GraphExternalSemaphoresWaitNodeSetParams sets the semaphores that a node waits for.
 //
 // C: cuGraphExternalSemaphoresWaitNodeSetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, nodeParams *ExtSemWaitNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExtSemWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExtSemWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddBatchMemOpNode adds waits for values and writes of values to a graph.
 //
 // C: cuGraphAddBatchMemOpNode, since CUDA 11.7, set graph-memory-operations.
 func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode, nodeParams *BatchMemOpNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddBatchMemOpNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddBatchMemOpNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphBatchMemOpNodeGetParams tells the waits and writes of a node; the array belongs to the node.
 //
 // C: cuGraphBatchMemOpNodeGetParams, since CUDA 11.7, set graph-memory-operations.
 func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut BatchMemOpNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParamsOut BatchMemOpNodeParams
-		})
-		res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
-		return out.nodeParamsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParamsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParamsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParamsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParamsOut, err
+	out := new(struct {
+		nodeParamsOut BatchMemOpNodeParams
+	})
+	res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
+	return out.nodeParamsOut, check(res, err)
 }
 
 // GraphBatchMemOpNodeSetParams sets the waits and writes of a node.
 //
 // C: cuGraphBatchMemOpNodeSetParams, since CUDA 11.7, set graph-memory-operations.
 func (l *Library) GraphBatchMemOpNodeSetParams(hNode GraphNode, nodeParams *BatchMemOpNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecBatchMemOpNodeSetParams sets the waits and writes of a node in an executable graph.
 //
 // C: cuGraphExecBatchMemOpNodeSetParams, since CUDA 11.7, set graph-memory-operations.
 func (l *Library) GraphExecBatchMemOpNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *BatchMemOpNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecBatchMemOpNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecBatchMemOpNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphAddMemAllocNode adds an allocation to a graph, and tells its address.
 //
 // C: cuGraphAddMemAllocNode, since CUDA 11.4, set graph-memory-nodes. The library reads and writes *nodeParams.
 func (l *Library) GraphAddMemAllocNode(hGraph Graph, dependencies []GraphNode, nodeParams *MemAllocNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemAllocNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemAllocNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *MemAllocNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *MemAllocNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphMemAllocNodeGetParams tells the allocation of an allocation node; the array of access descriptors belongs
@@ -9511,212 +9509,212 @@ func (l *Library) GraphAddMemAllocNode(hGraph Graph, dependencies []GraphNode, n
 //
 // C: cuGraphMemAllocNodeGetParams, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) GraphMemAllocNodeGetParams(hNode GraphNode) (paramsOut MemAllocNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemAllocNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			paramsOut MemAllocNodeParams
-		})
-		res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
-		return out.paramsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemAllocNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &paramsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemAllocNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemAllocNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramsOut, err
+	out := new(struct {
+		paramsOut MemAllocNodeParams
+	})
+	res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
+	return out.paramsOut, check(res, err)
 }
 
 // GraphAddMemFreeNode adds the release of an allocation to a graph.
 //
 // C: cuGraphAddMemFreeNode, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) GraphAddMemFreeNode(hGraph Graph, dependencies []GraphNode, dptr DevicePtr) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemFreeNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemFreeNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphMemFreeNodeGetParams tells the address that a node frees.
 //
 // C: cuGraphMemFreeNodeGetParams, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) GraphMemFreeNodeGetParams(hNode GraphNode) (dptrOut DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemFreeNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			dptrOut DevicePtr
-		})
-		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.dptrOut)))
-		return out.dptrOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemFreeNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &dptrOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *DevicePtr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptrOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *DevicePtr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &dptrOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptrOut, err
+	out := new(struct {
+		dptrOut DevicePtr
+	})
+	res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.dptrOut)))
+	return out.dptrOut, check(res, err)
 }
 
 // DeviceGraphMemTrim gives unused memory of a device's graphs back to the system.
 //
 // C: cuDeviceGraphMemTrim, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) DeviceGraphMemTrim(device Device) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceGraphMemTrim])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGraphMemTrim]); addr != 0 {
+		a0 := uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(device)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
+	return check(res, err)
 }
 
 // DeviceGetGraphMemAttribute tells how much memory the graphs of a device use.
 //
 // C: cuDeviceGetGraphMemAttribute, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) DeviceGetGraphMemAttribute(device Device, attr GraphMemAttribute, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetGraphMemAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetGraphMemAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(device), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // DeviceSetGraphMemAttribute resets a high-water mark of the memory of a device's graphs.
 //
 // C: cuDeviceSetGraphMemAttribute, since CUDA 11.4, set graph-memory-nodes.
 func (l *Library) DeviceSetGraphMemAttribute(device Device, attr GraphMemAttribute, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetGraphMemAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetGraphMemAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(device), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // GraphClone copies a graph with its child graphs.
 //
 // C: cuGraphClone, since CUDA 10.0, set graphs.
 func (l *Library) GraphClone(originalGraph Graph) (phGraphClone Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphClone])
-	if addr == 0 {
-		out := new(struct {
-			phGraphClone Graph
-		})
-		res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.phGraphClone)), uintptr(originalGraph))
-		return out.phGraphClone, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphClone]); addr != 0 {
+		a0, a1 := &phGraphClone, uintptr(originalGraph)
+		var frame struct {
+			dl.Frame
+			a0 *Graph
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphClone, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Graph
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phGraphClone, uintptr(originalGraph)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphClone, err
+	out := new(struct {
+		phGraphClone Graph
+	})
+	res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.phGraphClone)), uintptr(originalGraph))
+	return out.phGraphClone, check(res, err)
 }
 
 // GraphNodeFindInClone finds the node of a cloned graph that a node became.
 //
 // C: cuGraphNodeFindInClone, since CUDA 10.0, set graphs.
 func (l *Library) GraphNodeFindInClone(hOriginalNode GraphNode, hClonedGraph Graph) (phNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeFindInClone])
-	if addr == 0 {
-		out := new(struct {
-			phNode GraphNode
-		})
-		res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.phNode)), uintptr(hOriginalNode), uintptr(hClonedGraph))
-		return out.phNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeFindInClone]); addr != 0 {
+		a0, a1, a2 := &phNode, uintptr(hOriginalNode), uintptr(hClonedGraph)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phNode, uintptr(hOriginalNode), uintptr(hClonedGraph)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phNode, err
+	out := new(struct {
+		phNode GraphNode
+	})
+	res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.phNode)), uintptr(hOriginalNode), uintptr(hClonedGraph))
+	return out.phNode, check(res, err)
 }
 
 // GraphNodeGetType tells the type of a node.
 //
 // C: cuGraphNodeGetType, since CUDA 10.0, set graphs.
 func (l *Library) GraphNodeGetType(hNode GraphNode) (typ GraphNodeType, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetType])
-	if addr == 0 {
-		out := new(struct {
-			typ GraphNodeType
-		})
-		res, err := l.Slow(fnGraphNodeGetType, uintptr(hNode), uintptr(unsafe.Pointer(&out.typ)))
-		return out.typ, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetType]); addr != 0 {
+		a0, a1 := uintptr(hNode), &typ
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNodeType
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return typ, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNodeType
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &typ
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return typ, err
+	out := new(struct {
+		typ GraphNodeType
+	})
+	res, err := l.Slow(fnGraphNodeGetType, uintptr(hNode), uintptr(unsafe.Pointer(&out.typ)))
+	return out.typ, check(res, err)
 }
 
 // GraphGetNodes lists the nodes of a graph.
@@ -9724,27 +9722,27 @@ func (l *Library) GraphNodeGetType(hNode GraphNode) (typ GraphNodeType, err erro
 // C: cuGraphGetNodes, since CUDA 10.0, set graphs. The library reads the length of nodes and returns numNodes.
 // The library writes to nodes.
 func (l *Library) GraphGetNodes(hGraph Graph, nodes []GraphNode) (numNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphGetNodes])
-	if addr == 0 {
-		out := new(struct {
-			numNodes uint64
-		})
-		out.numNodes = uint64(len(nodes))
-		res, err := l.Slow(fnGraphGetNodes, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))), uintptr(unsafe.Pointer(&out.numNodes)))
-		return out.numNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetNodes]); addr != 0 {
+		numNodes = uint64(len(nodes))
+		a0, a1, a2 := uintptr(hGraph), unsafe.SliceData(nodes), &numNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numNodes, err
 	}
-	numNodes = uint64(len(nodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), unsafe.SliceData(nodes), &numNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numNodes, err
+	out := new(struct {
+		numNodes uint64
+	})
+	out.numNodes = uint64(len(nodes))
+	res, err := l.Slow(fnGraphGetNodes, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))), uintptr(unsafe.Pointer(&out.numNodes)))
+	return out.numNodes, check(res, err)
 }
 
 // GraphGetRootNodes lists the nodes of a graph that wait for no other.
@@ -9752,27 +9750,27 @@ func (l *Library) GraphGetNodes(hGraph Graph, nodes []GraphNode) (numNodes uint6
 // C: cuGraphGetRootNodes, since CUDA 10.0, set graphs. The library reads the length of rootNodes and returns
 // numRootNodes. The library writes to rootNodes.
 func (l *Library) GraphGetRootNodes(hGraph Graph, rootNodes []GraphNode) (numRootNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphGetRootNodes])
-	if addr == 0 {
-		out := new(struct {
-			numRootNodes uint64
-		})
-		out.numRootNodes = uint64(len(rootNodes))
-		res, err := l.Slow(fnGraphGetRootNodes, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(rootNodes))), uintptr(unsafe.Pointer(&out.numRootNodes)))
-		return out.numRootNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetRootNodes]); addr != 0 {
+		numRootNodes = uint64(len(rootNodes))
+		a0, a1, a2 := uintptr(hGraph), unsafe.SliceData(rootNodes), &numRootNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numRootNodes, err
 	}
-	numRootNodes = uint64(len(rootNodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), unsafe.SliceData(rootNodes), &numRootNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numRootNodes, err
+	out := new(struct {
+		numRootNodes uint64
+	})
+	out.numRootNodes = uint64(len(rootNodes))
+	res, err := l.Slow(fnGraphGetRootNodes, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(rootNodes))), uintptr(unsafe.Pointer(&out.numRootNodes)))
+	return out.numRootNodes, check(res, err)
 }
 
 // GraphGetEdgesV1 lists the edges of a graph.
@@ -9783,28 +9781,28 @@ func (l *Library) GraphGetEdgesV1(hGraph Graph, from []GraphNode, to []GraphNode
 	if to != nil && len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphGetEdgesV1])
-	if addr == 0 {
-		out := new(struct {
-			numEdges uint64
-		})
-		out.numEdges = uint64(len(from))
-		res, err := l.Slow(fnGraphGetEdgesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(&out.numEdges)))
-		return out.numEdges, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetEdgesV1]); addr != 0 {
+		numEdges = uint64(len(from))
+		a0, a1, a2, a3 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numEdges, err
 	}
-	numEdges = uint64(len(from))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numEdges, err
+	out := new(struct {
+		numEdges uint64
+	})
+	out.numEdges = uint64(len(from))
+	res, err := l.Slow(fnGraphGetEdgesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(&out.numEdges)))
+	return out.numEdges, check(res, err)
 }
 
 // GraphGetEdges lists the edges of a graph with their data.
@@ -9818,29 +9816,29 @@ func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, 
 	if edgeData != nil && len(edgeData) != len(from) {
 		return numEdges, &dl.LengthError{Function: "cuGraphGetEdges_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphGetEdges])
-	if addr == 0 {
-		out := new(struct {
-			numEdges uint64
-		})
-		out.numEdges = uint64(len(from))
-		res, err := l.Slow(fnGraphGetEdges, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numEdges)))
-		return out.numEdges, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
+		numEdges = uint64(len(from))
+		a0, a1, a2, a3, a4 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), &numEdges
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numEdges, err
 	}
-	numEdges = uint64(len(from))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), &numEdges
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numEdges, err
+	out := new(struct {
+		numEdges uint64
+	})
+	out.numEdges = uint64(len(from))
+	res, err := l.Slow(fnGraphGetEdges, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numEdges)))
+	return out.numEdges, check(res, err)
 }
 
 // GraphNodeGetDependenciesV1 lists the nodes that a node waits for.
@@ -9848,27 +9846,27 @@ func (l *Library) GraphGetEdges(hGraph Graph, from []GraphNode, to []GraphNode, 
 // C: cuGraphNodeGetDependencies, since CUDA 10.0, set graphs. The library reads the length of dependencies and
 // returns numDependencies. The library writes to dependencies.
 func (l *Library) GraphNodeGetDependenciesV1(hNode GraphNode, dependencies []GraphNode) (numDependencies uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependenciesV1])
-	if addr == 0 {
-		out := new(struct {
-			numDependencies uint64
-		})
-		out.numDependencies = uint64(len(dependencies))
-		res, err := l.Slow(fnGraphNodeGetDependenciesV1, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(&out.numDependencies)))
-		return out.numDependencies, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependenciesV1]); addr != 0 {
+		numDependencies = uint64(len(dependencies))
+		a0, a1, a2 := uintptr(hNode), unsafe.SliceData(dependencies), &numDependencies
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numDependencies, err
 	}
-	numDependencies = uint64(len(dependencies))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), unsafe.SliceData(dependencies), &numDependencies
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numDependencies, err
+	out := new(struct {
+		numDependencies uint64
+	})
+	out.numDependencies = uint64(len(dependencies))
+	res, err := l.Slow(fnGraphNodeGetDependenciesV1, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(&out.numDependencies)))
+	return out.numDependencies, check(res, err)
 }
 
 // GraphNodeGetDependencies lists the nodes that a node waits for, with the data of the edges.
@@ -9879,28 +9877,28 @@ func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []Graph
 	if edgeData != nil && len(edgeData) != len(dependencies) {
 		return numDependencies, &dl.LengthError{Function: "cuGraphNodeGetDependencies_v2", A: "dependencies", LenA: len(dependencies), B: "edgeData", LenB: len(edgeData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependencies])
-	if addr == 0 {
-		out := new(struct {
-			numDependencies uint64
-		})
-		out.numDependencies = uint64(len(dependencies))
-		res, err := l.Slow(fnGraphNodeGetDependencies, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numDependencies)))
-		return out.numDependencies, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependencies]); addr != 0 {
+		numDependencies = uint64(len(dependencies))
+		a0, a1, a2, a3 := uintptr(hNode), unsafe.SliceData(dependencies), unsafe.SliceData(edgeData), &numDependencies
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphEdgeData
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numDependencies, err
 	}
-	numDependencies = uint64(len(dependencies))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphEdgeData
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hNode), unsafe.SliceData(dependencies), unsafe.SliceData(edgeData), &numDependencies
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numDependencies, err
+	out := new(struct {
+		numDependencies uint64
+	})
+	out.numDependencies = uint64(len(dependencies))
+	res, err := l.Slow(fnGraphNodeGetDependencies, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numDependencies)))
+	return out.numDependencies, check(res, err)
 }
 
 // GraphNodeGetDependentNodesV1 lists the nodes that wait for a node.
@@ -9908,27 +9906,27 @@ func (l *Library) GraphNodeGetDependencies(hNode GraphNode, dependencies []Graph
 // C: cuGraphNodeGetDependentNodes, since CUDA 10.0, set graphs. The library reads the length of dependentNodes
 // and returns numDependentNodes. The library writes to dependentNodes.
 func (l *Library) GraphNodeGetDependentNodesV1(hNode GraphNode, dependentNodes []GraphNode) (numDependentNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodesV1])
-	if addr == 0 {
-		out := new(struct {
-			numDependentNodes uint64
-		})
-		out.numDependentNodes = uint64(len(dependentNodes))
-		res, err := l.Slow(fnGraphNodeGetDependentNodesV1, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependentNodes))), uintptr(unsafe.Pointer(&out.numDependentNodes)))
-		return out.numDependentNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodesV1]); addr != 0 {
+		numDependentNodes = uint64(len(dependentNodes))
+		a0, a1, a2 := uintptr(hNode), unsafe.SliceData(dependentNodes), &numDependentNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numDependentNodes, err
 	}
-	numDependentNodes = uint64(len(dependentNodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), unsafe.SliceData(dependentNodes), &numDependentNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numDependentNodes, err
+	out := new(struct {
+		numDependentNodes uint64
+	})
+	out.numDependentNodes = uint64(len(dependentNodes))
+	res, err := l.Slow(fnGraphNodeGetDependentNodesV1, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependentNodes))), uintptr(unsafe.Pointer(&out.numDependentNodes)))
+	return out.numDependentNodes, check(res, err)
 }
 
 // GraphNodeGetDependentNodes lists the nodes that wait for a node, with the data of the edges.
@@ -9939,28 +9937,28 @@ func (l *Library) GraphNodeGetDependentNodes(hNode GraphNode, dependentNodes []G
 	if edgeData != nil && len(edgeData) != len(dependentNodes) {
 		return numDependentNodes, &dl.LengthError{Function: "cuGraphNodeGetDependentNodes_v2", A: "dependentNodes", LenA: len(dependentNodes), B: "edgeData", LenB: len(edgeData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes])
-	if addr == 0 {
-		out := new(struct {
-			numDependentNodes uint64
-		})
-		out.numDependentNodes = uint64(len(dependentNodes))
-		res, err := l.Slow(fnGraphNodeGetDependentNodes, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependentNodes))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numDependentNodes)))
-		return out.numDependentNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes]); addr != 0 {
+		numDependentNodes = uint64(len(dependentNodes))
+		a0, a1, a2, a3 := uintptr(hNode), unsafe.SliceData(dependentNodes), unsafe.SliceData(edgeData), &numDependentNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphEdgeData
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numDependentNodes, err
 	}
-	numDependentNodes = uint64(len(dependentNodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphEdgeData
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hNode), unsafe.SliceData(dependentNodes), unsafe.SliceData(edgeData), &numDependentNodes
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numDependentNodes, err
+	out := new(struct {
+		numDependentNodes uint64
+	})
+	out.numDependentNodes = uint64(len(dependentNodes))
+	res, err := l.Slow(fnGraphNodeGetDependentNodes, uintptr(hNode), uintptr(unsafe.Pointer(unsafe.SliceData(dependentNodes))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(unsafe.Pointer(&out.numDependentNodes)))
+	return out.numDependentNodes, check(res, err)
 }
 
 // GraphAddDependenciesV1 adds edges to a graph.
@@ -9970,23 +9968,23 @@ func (l *Library) GraphAddDependenciesV1(hGraph Graph, from []GraphNode, to []Gr
 	if to != nil && len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphAddDependenciesV1])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphAddDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddDependenciesV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphAddDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphAddDependencies adds edges with data to a graph.
@@ -9999,24 +9997,24 @@ func (l *Library) GraphAddDependencies(hGraph Graph, from []GraphNode, to []Grap
 	if edgeData != nil && len(edgeData) != len(from) {
 		return &dl.LengthError{Function: "cuGraphAddDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphAddDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphAddDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphAddDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphRemoveDependenciesV1 takes edges out of a graph.
@@ -10026,23 +10024,23 @@ func (l *Library) GraphRemoveDependenciesV1(hGraph Graph, from []GraphNode, to [
 	if to != nil && len(to) != len(from) {
 		return &dl.LengthError{Function: "cuGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphRemoveDependenciesV1])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphRemoveDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphRemoveDependenciesV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphRemoveDependenciesV1, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphRemoveDependencies takes edges with data out of a graph.
@@ -10055,24 +10053,24 @@ func (l *Library) GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []G
 	if edgeData != nil && len(edgeData) != len(from) {
 		return &dl.LengthError{Function: "cuGraphRemoveDependencies_v2", A: "from", LenA: len(from), B: "edgeData", LenB: len(edgeData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphRemoveDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphRemoveDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(hGraph), unsafe.SliceData(from), unsafe.SliceData(to), unsafe.SliceData(edgeData), uintptr(len(from))
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphRemoveDependencies, uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edgeData))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphDestroyNode takes a node out of its graph.
@@ -10087,25 +10085,25 @@ func (l *Library) GraphDestroyNode(hNode GraphNode) (err error) {
 //
 // C: cuGraphInstantiateWithFlags, since CUDA 11.4, set graphs.
 func (l *Library) GraphInstantiateWithFlags(hGraph Graph, flags GraphInstantiateFlags) (phGraphExec GraphExec, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			phGraphExec GraphExec
-		})
-		res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(flags))
-		return out.phGraphExec, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags]); addr != 0 {
+		a0, a1, a2 := &phGraphExec, uintptr(hGraph), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphExec, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phGraphExec, uintptr(hGraph), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphExec, err
+	out := new(struct {
+		phGraphExec GraphExec
+	})
+	res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(flags))
+	return out.phGraphExec, check(res, err)
 }
 
 // GraphInstantiateWithParams makes an executable graph of a graph, and tells which node is at fault if it
@@ -10114,360 +10112,360 @@ func (l *Library) GraphInstantiateWithFlags(hGraph Graph, flags GraphInstantiate
 // C: cuGraphInstantiateWithParams, since CUDA 12.0, set graphs-12.0. The library reads and writes
 // *instantiateParams.
 func (l *Library) GraphInstantiateWithParams(hGraph Graph, instantiateParams *GraphInstantiateParams) (phGraphExec GraphExec, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateWithParams])
-	if addr == 0 {
-		out := new(struct {
-			phGraphExec GraphExec
-		})
-		res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(instantiateParams)))
-		return out.phGraphExec, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateWithParams]); addr != 0 {
+		a0, a1, a2 := &phGraphExec, uintptr(hGraph), instantiateParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 *GraphInstantiateParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphExec, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 *GraphInstantiateParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phGraphExec, uintptr(hGraph), instantiateParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphExec, err
+	out := new(struct {
+		phGraphExec GraphExec
+	})
+	res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(instantiateParams)))
+	return out.phGraphExec, check(res, err)
 }
 
 // GraphExecGetFlags tells the flags that an executable graph was made with.
 //
 // C: cuGraphExecGetFlags, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphExecGetFlags(hGraphExec GraphExec) (flags uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphExecGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags uint64
-		})
-		res, err := l.Slow(fnGraphExecGetFlags, uintptr(hGraphExec), uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecGetFlags]); addr != 0 {
+		a0, a1 := uintptr(hGraphExec), &flags
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraphExec), &flags
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint64
+	})
+	res, err := l.Slow(fnGraphExecGetFlags, uintptr(hGraphExec), uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // GraphExecKernelNodeSetParamsV1 sets the launch of a kernel node in an executable graph.
 //
 // C: cuGraphExecKernelNodeSetParams, since CUDA 10.1, set graphs.
 func (l *Library) GraphExecKernelNodeSetParamsV1(hGraphExec GraphExec, hNode GraphNode, nodeParams *KernelNodeParamsV1) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParamsV1])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecKernelNodeSetParamsV1, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParamsV1]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *KernelNodeParamsV1
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *KernelNodeParamsV1
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecKernelNodeSetParamsV1, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecKernelNodeSetParams sets the launch of a kernel node in an executable graph.
 //
 // C: cuGraphExecKernelNodeSetParams_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphExecKernelNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *KernelNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecMemcpyNodeSetParams sets the copy of a copy node in an executable graph.
 //
 // C: cuGraphExecMemcpyNodeSetParams, since CUDA 10.2, set graphs.
 func (l *Library) GraphExecMemcpyNodeSetParams(hGraphExec GraphExec, hNode GraphNode, copyParams *Memcpy3D, ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *Memcpy3D
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *Memcpy3D
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
+	return check(res, err)
 }
 
 // GraphExecMemsetNodeSetParams sets the fill of a fill node in an executable graph.
 //
 // C: cuGraphExecMemsetNodeSetParams, since CUDA 10.2, set graphs.
 func (l *Library) GraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode GraphNode, memsetParams *MemsetNodeParams, ctx Context) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemsetNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemsetNodeSetParams]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *MemsetNodeParams
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *MemsetNodeParams
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
+	return check(res, err)
 }
 
 // GraphExecHostNodeSetParams sets the function of a host node in an executable graph.
 //
 // C: cuGraphExecHostNodeSetParams, since CUDA 10.2, set graphs.
 func (l *Library) GraphExecHostNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *HostNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecHostNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecHostNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecChildGraphNodeSetParams updates a child graph in an executable graph.
 //
 // C: cuGraphExecChildGraphNodeSetParams, since CUDA 11.1, set graphs.
 func (l *Library) GraphExecChildGraphNodeSetParams(hGraphExec GraphExec, hNode GraphNode, childGraph Graph) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecChildGraphNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecChildGraphNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(childGraph))
+	return check(res, err)
 }
 
 // GraphExecEventRecordNodeSetEvent sets the event that a node of an executable graph records.
 //
 // C: cuGraphExecEventRecordNodeSetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphExecEventRecordNodeSetEvent(hGraphExec GraphExec, hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecEventRecordNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecEventRecordNodeSetEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphExecEventWaitNodeSetEvent sets the event that a node of an executable graph waits for.
 //
 // C: cuGraphExecEventWaitNodeSetEvent, since CUDA 11.1, set graphs.
 func (l *Library) GraphExecEventWaitNodeSetEvent(hGraphExec GraphExec, hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecEventWaitNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecEventWaitNodeSetEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphExecExternalSemaphoresSignalNodeSetParams sets the semaphores that a node of an executable graph signals.
 //
 // C: cuGraphExecExternalSemaphoresSignalNodeSetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *ExtSemSignalNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresSignalNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresSignalNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *ExtSemSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *ExtSemSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecExternalSemaphoresWaitNodeSetParams sets the semaphores that a node of an executable graph waits for.
 //
 // C: cuGraphExecExternalSemaphoresWaitNodeSetParams, since CUDA 11.2, set graph-external-semaphores.
 func (l *Library) GraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *ExtSemWaitNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresWaitNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresWaitNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *ExtSemWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *ExtSemWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphNodeSetEnabled turns a node of an executable graph on or off.
 //
 // C: cuGraphNodeSetEnabled, since CUDA 11.6, set graphs-11.6.
 func (l *Library) GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isEnabled uint32) (err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeSetEnabled])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeSetEnabled]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
+	return check(res, err)
 }
 
 // GraphNodeGetEnabled tells whether a node of an executable graph is on.
 //
 // C: cuGraphNodeGetEnabled, since CUDA 11.6, set graphs-11.6.
 func (l *Library) GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (isEnabled uint32, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetEnabled])
-	if addr == 0 {
-		out := new(struct {
-			isEnabled uint32
-		})
-		res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
-		return out.isEnabled, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetEnabled]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), &isEnabled
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return isEnabled, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), &isEnabled
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return isEnabled, err
+	out := new(struct {
+		isEnabled uint32
+	})
+	res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
+	return out.isEnabled, check(res, err)
 }
 
 // GraphUpload sends an executable graph to its device ahead of the first launch.
 //
 // C: cuGraphUpload, since CUDA 11.1, set graphs.
 func (l *Library) GraphUpload(hGraph GraphExec, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphUpload])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphUpload, uintptr(hGraph), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphUpload]); addr != 0 {
+		a0, a1 := uintptr(hGraph), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraph), uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphUpload, uintptr(hGraph), uintptr(hStream))
+	return check(res, err)
 }
 
 // GraphLaunch puts an executable graph into a stream.
 //
 // C: cuGraphLaunch, since CUDA 10.0, set graphs.
 func (l *Library) GraphLaunch(hGraph GraphExec, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphLaunch])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphLaunch, uintptr(hGraph), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphLaunch]); addr != 0 {
+		a0, a1 := uintptr(hGraph), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hGraph), uintptr(hStream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphLaunch, uintptr(hGraph), uintptr(hStream))
+	return check(res, err)
 }
 
 // GraphExecDestroy destroys an executable graph, once its last launch is done.
@@ -10490,120 +10488,120 @@ func (l *Library) GraphDestroy(hGraph Graph) (err error) {
 //
 // C: cuGraphExecUpdate, since CUDA 10.2, set graphs.
 func (l *Library) GraphExecUpdateV1(hGraphExec GraphExec, hGraph Graph) (hErrorNodeOut GraphNode, updateResultOut GraphExecUpdateResult, err error) {
-	addr := dl.Load(&l.fns[fnGraphExecUpdateV1])
-	if addr == 0 {
-		out := new(struct {
-			hErrorNodeOut   GraphNode
-			updateResultOut GraphExecUpdateResult
-		})
-		res, err := l.Slow(fnGraphExecUpdateV1, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
-		return out.hErrorNodeOut, out.updateResultOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecUpdateV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNode
+			a3 *GraphExecUpdateResult
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return hErrorNodeOut, updateResultOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNode
-		a3 *GraphExecUpdateResult
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return hErrorNodeOut, updateResultOut, err
+	out := new(struct {
+		hErrorNodeOut   GraphNode
+		updateResultOut GraphExecUpdateResult
+	})
+	res, err := l.Slow(fnGraphExecUpdateV1, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
+	return out.hErrorNodeOut, out.updateResultOut, check(res, err)
 }
 
 // GraphExecUpdate changes an executable graph to be like a graph of the same shape.
 //
 // C: cuGraphExecUpdate_v2, since CUDA 12.0, set graphs-12.0.
 func (l *Library) GraphExecUpdate(hGraphExec GraphExec, hGraph Graph) (resultInfo GraphExecUpdateResultInfo, err error) {
-	addr := dl.Load(&l.fns[fnGraphExecUpdate])
-	if addr == 0 {
-		out := new(struct {
-			resultInfo GraphExecUpdateResultInfo
-		})
-		res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.resultInfo)))
-		return out.resultInfo, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecUpdate]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hGraph), &resultInfo
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphExecUpdateResultInfo
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resultInfo, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphExecUpdateResultInfo
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &resultInfo
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resultInfo, err
+	out := new(struct {
+		resultInfo GraphExecUpdateResultInfo
+	})
+	res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.resultInfo)))
+	return out.resultInfo, check(res, err)
 }
 
 // GraphKernelNodeCopyAttributes copies the attributes of one kernel node to another.
 //
 // C: cuGraphKernelNodeCopyAttributes, since CUDA 11.0, set graphs.
 func (l *Library) GraphKernelNodeCopyAttributes(dst GraphNode, src GraphNode) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeCopyAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(dst), uintptr(src))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeCopyAttributes]); addr != 0 {
+		a0, a1 := uintptr(dst), uintptr(src)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dst), uintptr(src)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(dst), uintptr(src))
+	return check(res, err)
 }
 
 // GraphKernelNodeGetAttribute tells one attribute of a kernel node.
 //
 // C: cuGraphKernelNodeGetAttribute, since CUDA 11.0, set graphs.
 func (l *Library) GraphKernelNodeGetAttribute(hNode GraphNode, attr LaunchAttributeID) (valueOut LaunchAttributeValue, err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			valueOut LaunchAttributeValue
-		})
-		res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.valueOut)))
-		return out.valueOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hNode), uintptr(attr), &valueOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return valueOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), &valueOut
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return valueOut, err
+	out := new(struct {
+		valueOut LaunchAttributeValue
+	})
+	res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.valueOut)))
+	return out.valueOut, check(res, err)
 }
 
 // GraphKernelNodeSetAttribute sets one attribute of a kernel node.
 //
 // C: cuGraphKernelNodeSetAttribute, since CUDA 11.0, set graphs.
 func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttributeID, value *LaunchAttributeValue) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hNode), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
+	return check(res, err)
 }
 
 // GraphDebugDotPrint writes a graph to a file in the DOT language.
@@ -10614,22 +10612,22 @@ func (l *Library) GraphDebugDotPrint(hGraph Graph, path string, flags GraphDebug
 	if err != nil {
 		return err
 	}
-	addr := dl.Load(&l.fns[fnGraphDebugDotPrint])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphDebugDotPrint, uintptr(hGraph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphDebugDotPrint]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraph), pathC, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *byte
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *byte
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraph), pathC, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphDebugDotPrint, uintptr(hGraph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
+	return check(res, err)
 }
 
 // UserObjectCreate makes an object that calls a destructor when its last reference goes.
@@ -10647,21 +10645,21 @@ func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount 
 //
 // C: cuUserObjectRetain, since CUDA 11.3, set user-objects.
 func (l *Library) UserObjectRetain(object UserObject, count uint32) (err error) {
-	addr := dl.Load(&l.fns[fnUserObjectRetain])
-	if addr == 0 {
-		res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnUserObjectRetain]); addr != 0 {
+		a0, a1 := uintptr(object), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(object), uintptr(count)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
+	return check(res, err)
 }
 
 // UserObjectRelease gives back references to a user object.
@@ -10677,23 +10675,23 @@ func (l *Library) UserObjectRelease(object UserObject, count uint32) (err error)
 //
 // C: cuGraphRetainUserObject, since CUDA 11.3, set user-objects.
 func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags UserObjectRetainFlags) (err error) {
-	addr := dl.Load(&l.fns[fnGraphRetainUserObject])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphRetainUserObject]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphReleaseUserObject takes references to a user object from a graph.
@@ -10709,27 +10707,27 @@ func (l *Library) GraphReleaseUserObject(graph Graph, object UserObject, count u
 //
 // C: cuGraphAddNode, since CUDA 12.2, set graph-nodes. The library reads and writes *nodeParams.
 func (l *Library) GraphAddNodeV1(hGraph Graph, dependencies []GraphNode, nodeParams *GraphNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddNodeV1])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddNodeV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddNodeV1, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphAddNode adds a node of any type to a graph, with data on its edges.
@@ -10739,124 +10737,124 @@ func (l *Library) GraphAddNode(hGraph Graph, dependencies []GraphNode, dependenc
 	if dependencyData != nil && len(dependencyData) != len(dependencies) {
 		return phGraphNode, &dl.LengthError{Function: "cuGraphAddNode_v2", A: "dependencies", LenA: len(dependencies), B: "dependencyData", LenB: len(dependencyData)}
 	}
-	addr := dl.Load(&l.fns[fnGraphAddNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddNode]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 uintptr
+			a5 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 uintptr
-		a5 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphNodeSetParams sets the parameters of a node of any type.
 //
 // C: cuGraphNodeSetParams, since CUDA 12.2, set graph-nodes.
 func (l *Library) GraphNodeSetParams(hNode GraphNode, nodeParams *GraphNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecNodeSetParams sets the parameters of a node of any type in an executable graph.
 //
 // C: cuGraphExecNodeSetParams, since CUDA 12.2, set graph-nodes.
 func (l *Library) GraphExecNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *GraphNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphConditionalHandleCreate makes a handle for a condition that kernels set and nodes of a graph test.
 //
 // C: cuGraphConditionalHandleCreate, since CUDA 12.3, set graph-conditions.
 func (l *Library) GraphConditionalHandleCreate(hGraph Graph, ctx Context, defaultLaunchValue uint32, flags uint32) (pHandleOut GraphConditionalHandle, err error) {
-	addr := dl.Load(&l.fns[fnGraphConditionalHandleCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandleOut GraphConditionalHandle
-		})
-		res, err := l.Slow(fnGraphConditionalHandleCreate, uintptr(unsafe.Pointer(&out.pHandleOut)), uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags))
-		return out.pHandleOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphConditionalHandleCreate]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pHandleOut, uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GraphConditionalHandle
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandleOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphConditionalHandle
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pHandleOut, uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandleOut, err
+	out := new(struct {
+		pHandleOut GraphConditionalHandle
+	})
+	res, err := l.Slow(fnGraphConditionalHandleCreate, uintptr(unsafe.Pointer(&out.pHandleOut)), uintptr(hGraph), uintptr(ctx), uintptr(defaultLaunchValue), uintptr(flags))
+	return out.pHandleOut, check(res, err)
 }
 
 // OccupancyMaxActiveBlocksPerMultiprocessor tells how many blocks of a function a multiprocessor holds at once.
 //
 // C: cuOccupancyMaxActiveBlocksPerMultiprocessor, since CUDA 6.5, set occupancy. dynamicSMemSize counts bytes.
 func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function Function, blockSize int32, dynamicSMemSize uint64) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessor])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessor]); addr != 0 {
+		a0, a1, a2, a3 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize))
+	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxActiveBlocksPerMultiprocessorWithFlags tells how many blocks of a function a multiprocessor holds
@@ -10865,27 +10863,27 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function Function, b
 // C: cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since CUDA 7.0, set occupancy. dynamicSMemSize counts
 // bytes.
 func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Function, blockSize int32, dynamicSMemSize uint64, flags OccupancyFlags) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags]); addr != 0 {
+		a0, a1, a2, a3, a4 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynamicSMemSize), uintptr(flags))
+	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxPotentialBlockSize proposes a block size and the least grid that fill a device.
@@ -10919,76 +10917,76 @@ func (l *Library) OccupancyMaxPotentialBlockSizeWithFlags(function Function, blo
 //
 // C: cuOccupancyAvailableDynamicSMemPerBlock, since CUDA 10.2, set occupancy.
 func (l *Library) OccupancyAvailableDynamicSMemPerBlock(function Function, numBlocks int32, blockSize int32) (dynamicSmemSize uint64, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyAvailableDynamicSMemPerBlock])
-	if addr == 0 {
-		out := new(struct {
-			dynamicSmemSize uint64
-		})
-		res, err := l.Slow(fnOccupancyAvailableDynamicSMemPerBlock, uintptr(unsafe.Pointer(&out.dynamicSmemSize)), uintptr(function), uintptr(numBlocks), uintptr(blockSize))
-		return out.dynamicSmemSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyAvailableDynamicSMemPerBlock]); addr != 0 {
+		a0, a1, a2, a3 := &dynamicSmemSize, uintptr(function), uintptr(numBlocks), uintptr(blockSize)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dynamicSmemSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dynamicSmemSize, uintptr(function), uintptr(numBlocks), uintptr(blockSize)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dynamicSmemSize, err
+	out := new(struct {
+		dynamicSmemSize uint64
+	})
+	res, err := l.Slow(fnOccupancyAvailableDynamicSMemPerBlock, uintptr(unsafe.Pointer(&out.dynamicSmemSize)), uintptr(function), uintptr(numBlocks), uintptr(blockSize))
+	return out.dynamicSmemSize, check(res, err)
 }
 
 // OccupancyMaxPotentialClusterSize tells the greatest cluster that a launch can have.
 //
 // C: cuOccupancyMaxPotentialClusterSize, since CUDA 11.7, set clusters.
 func (l *Library) OccupancyMaxPotentialClusterSize(function Function, config *LaunchConfig) (clusterSize int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxPotentialClusterSize])
-	if addr == 0 {
-		out := new(struct {
-			clusterSize int32
-		})
-		res, err := l.Slow(fnOccupancyMaxPotentialClusterSize, uintptr(unsafe.Pointer(&out.clusterSize)), uintptr(function), uintptr(unsafe.Pointer(config)))
-		return out.clusterSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxPotentialClusterSize]); addr != 0 {
+		a0, a1, a2 := &clusterSize, uintptr(function), config
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 *LaunchConfig
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return clusterSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 *LaunchConfig
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &clusterSize, uintptr(function), config
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return clusterSize, err
+	out := new(struct {
+		clusterSize int32
+	})
+	res, err := l.Slow(fnOccupancyMaxPotentialClusterSize, uintptr(unsafe.Pointer(&out.clusterSize)), uintptr(function), uintptr(unsafe.Pointer(config)))
+	return out.clusterSize, check(res, err)
 }
 
 // OccupancyMaxActiveClusters tells how many clusters of a launch a device holds at once.
 //
 // C: cuOccupancyMaxActiveClusters, since CUDA 11.7, set clusters.
 func (l *Library) OccupancyMaxActiveClusters(function Function, config *LaunchConfig) (numClusters int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxActiveClusters])
-	if addr == 0 {
-		out := new(struct {
-			numClusters int32
-		})
-		res, err := l.Slow(fnOccupancyMaxActiveClusters, uintptr(unsafe.Pointer(&out.numClusters)), uintptr(function), uintptr(unsafe.Pointer(config)))
-		return out.numClusters, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveClusters]); addr != 0 {
+		a0, a1, a2 := &numClusters, uintptr(function), config
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 *LaunchConfig
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numClusters, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 *LaunchConfig
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &numClusters, uintptr(function), config
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numClusters, err
+	out := new(struct {
+		numClusters int32
+	})
+	res, err := l.Slow(fnOccupancyMaxActiveClusters, uintptr(unsafe.Pointer(&out.numClusters)), uintptr(function), uintptr(unsafe.Pointer(config)))
+	return out.numClusters, check(res, err)
 }
 
 // TexRefSetArray makes a texture reference read an array.
@@ -10997,22 +10995,22 @@ func (l *Library) OccupancyMaxActiveClusters(function Function, config *LaunchCo
 //
 // Deprecated: the library's header marks cuTexRefSetArray as deprecated.
 func (l *Library) TexRefSetArray(hTexRef TexRef, hArray Array, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetArray])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetArray, uintptr(hTexRef), uintptr(hArray), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetArray]); addr != 0 {
+		a0, a1, a2 := uintptr(hTexRef), uintptr(hArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(hArray), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetArray, uintptr(hTexRef), uintptr(hArray), uintptr(flags))
+	return check(res, err)
 }
 
 // TexRefSetMipmappedArray makes a texture reference read a mipmapped array.
@@ -11021,22 +11019,22 @@ func (l *Library) TexRefSetArray(hTexRef TexRef, hArray Array, flags uint32) (er
 //
 // Deprecated: the library's header marks cuTexRefSetMipmappedArray as deprecated.
 func (l *Library) TexRefSetMipmappedArray(hTexRef TexRef, hMipmappedArray MipmappedArray, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMipmappedArray])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMipmappedArray]); addr != 0 {
+		a0, a1, a2 := uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(hTexRef), uintptr(hMipmappedArray), uintptr(flags))
+	return check(res, err)
 }
 
 // TexRefSetAddressV1 makes a texture reference read device memory.
@@ -11045,26 +11043,26 @@ func (l *Library) TexRefSetMipmappedArray(hTexRef TexRef, hMipmappedArray Mipmap
 //
 // Deprecated: the library's header marks cuTexRefSetAddress as deprecated.
 func (l *Library) TexRefSetAddressV1(hTexRef TexRef, dptr DevicePtrV1, bytes uint32) (byteOffset uint32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddressV1])
-	if addr == 0 {
-		out := new(struct {
-			byteOffset uint32
-		})
-		res, err := l.Slow(fnTexRefSetAddressV1, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
-		return out.byteOffset, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddressV1]); addr != 0 {
+		a0, a1, a2, a3 := &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return byteOffset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return byteOffset, err
+	out := new(struct {
+		byteOffset uint32
+	})
+	res, err := l.Slow(fnTexRefSetAddressV1, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
+	return out.byteOffset, check(res, err)
 }
 
 // TexRefSetAddress makes a texture reference read device memory.
@@ -11073,26 +11071,26 @@ func (l *Library) TexRefSetAddressV1(hTexRef TexRef, dptr DevicePtrV1, bytes uin
 //
 // Deprecated: the library's header marks cuTexRefSetAddress as deprecated.
 func (l *Library) TexRefSetAddress(hTexRef TexRef, dptr DevicePtr, bytes uint64) (byteOffset uint64, err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress])
-	if addr == 0 {
-		out := new(struct {
-			byteOffset uint64
-		})
-		res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
-		return out.byteOffset, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress]); addr != 0 {
+		a0, a1, a2, a3 := &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return byteOffset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, uintptr(hTexRef), uintptr(dptr), uintptr(bytes)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return byteOffset, err
+	out := new(struct {
+		byteOffset uint64
+	})
+	res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(hTexRef), uintptr(dptr), uintptr(bytes))
+	return out.byteOffset, check(res, err)
 }
 
 // TexRefSetAddress2DV1 makes a texture reference read rows of device memory.
@@ -11101,23 +11099,23 @@ func (l *Library) TexRefSetAddress(hTexRef TexRef, dptr DevicePtr, bytes uint64)
 //
 // Deprecated: the library's header marks cuTexRefSetAddress2D as deprecated.
 func (l *Library) TexRefSetAddress2DV1(hTexRef TexRef, desc *ArrayDescriptorV1, dptr DevicePtrV1, pitch uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress2DV1])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddress2DV1, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress2DV1]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ArrayDescriptorV1
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ArrayDescriptorV1
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddress2DV1, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
+	return check(res, err)
 }
 
 // TexRefSetAddress2DV2 makes a texture reference read rows of device memory.
@@ -11126,23 +11124,23 @@ func (l *Library) TexRefSetAddress2DV1(hTexRef TexRef, desc *ArrayDescriptorV1, 
 //
 // Deprecated: the library's header marks cuTexRefSetAddress2D as deprecated.
 func (l *Library) TexRefSetAddress2DV2(hTexRef TexRef, desc *ArrayDescriptor, dptr DevicePtr, pitch uint64) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress2DV2])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddress2DV2, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress2DV2]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ArrayDescriptor
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ArrayDescriptor
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddress2DV2, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
+	return check(res, err)
 }
 
 // TexRefSetAddress2D makes a texture reference read rows of device memory.
@@ -11151,23 +11149,23 @@ func (l *Library) TexRefSetAddress2DV2(hTexRef TexRef, desc *ArrayDescriptor, dp
 //
 // Deprecated: the library's header marks cuTexRefSetAddress2D as deprecated.
 func (l *Library) TexRefSetAddress2D(hTexRef TexRef, desc *ArrayDescriptor, dptr DevicePtr, pitch uint64) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress2D])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddress2D, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress2D]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ArrayDescriptor
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ArrayDescriptor
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hTexRef), desc, uintptr(dptr), uintptr(pitch)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddress2D, uintptr(hTexRef), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
+	return check(res, err)
 }
 
 // TexRefSetFormat sets the format that a texture reference reads.
@@ -11176,22 +11174,22 @@ func (l *Library) TexRefSetAddress2D(hTexRef TexRef, desc *ArrayDescriptor, dptr
 //
 // Deprecated: the library's header marks cuTexRefSetFormat as deprecated.
 func (l *Library) TexRefSetFormat(hTexRef TexRef, fmt ArrayFormat, numPackedComponents int32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFormat])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFormat, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFormat]); addr != 0 {
+		a0, a1, a2 := uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFormat, uintptr(hTexRef), uintptr(fmt), uintptr(numPackedComponents))
+	return check(res, err)
 }
 
 // TexRefSetAddressMode sets what a texture reference reads outside its bounds.
@@ -11200,22 +11198,22 @@ func (l *Library) TexRefSetFormat(hTexRef TexRef, fmt ArrayFormat, numPackedComp
 //
 // Deprecated: the library's header marks cuTexRefSetAddressMode as deprecated.
 func (l *Library) TexRefSetAddressMode(hTexRef TexRef, dim int32, am AddressMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddressMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddressMode, uintptr(hTexRef), uintptr(dim), uintptr(am))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddressMode]); addr != 0 {
+		a0, a1, a2 := uintptr(hTexRef), uintptr(dim), uintptr(am)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hTexRef), uintptr(dim), uintptr(am)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddressMode, uintptr(hTexRef), uintptr(dim), uintptr(am))
+	return check(res, err)
 }
 
 // TexRefSetFilterMode sets how a texture reference blends elements.
@@ -11224,21 +11222,21 @@ func (l *Library) TexRefSetAddressMode(hTexRef TexRef, dim int32, am AddressMode
 //
 // Deprecated: the library's header marks cuTexRefSetFilterMode as deprecated.
 func (l *Library) TexRefSetFilterMode(hTexRef TexRef, fm FilterMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFilterMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFilterMode, uintptr(hTexRef), uintptr(fm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFilterMode]); addr != 0 {
+		a0, a1 := uintptr(hTexRef), uintptr(fm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(fm)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFilterMode, uintptr(hTexRef), uintptr(fm))
+	return check(res, err)
 }
 
 // TexRefSetMipmapFilterMode sets how a texture reference blends levels.
@@ -11247,21 +11245,21 @@ func (l *Library) TexRefSetFilterMode(hTexRef TexRef, fm FilterMode) (err error)
 //
 // Deprecated: the library's header marks cuTexRefSetMipmapFilterMode as deprecated.
 func (l *Library) TexRefSetMipmapFilterMode(hTexRef TexRef, fm FilterMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMipmapFilterMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(hTexRef), uintptr(fm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMipmapFilterMode]); addr != 0 {
+		a0, a1 := uintptr(hTexRef), uintptr(fm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(fm)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(hTexRef), uintptr(fm))
+	return check(res, err)
 }
 
 // TexRefSetMipmapLevelBias sets what a texture reference adds to the level.
@@ -11290,21 +11288,21 @@ func (l *Library) TexRefSetMipmapLevelClamp(hTexRef TexRef, minMipmapLevelClamp 
 //
 // Deprecated: the library's header marks cuTexRefSetMaxAnisotropy as deprecated.
 func (l *Library) TexRefSetMaxAnisotropy(hTexRef TexRef, maxAniso uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMaxAnisotropy])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(hTexRef), uintptr(maxAniso))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMaxAnisotropy]); addr != 0 {
+		a0, a1 := uintptr(hTexRef), uintptr(maxAniso)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(maxAniso)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(hTexRef), uintptr(maxAniso))
+	return check(res, err)
 }
 
 // TexRefSetBorderColor sets the colour outside the bounds of a texture reference.
@@ -11313,21 +11311,21 @@ func (l *Library) TexRefSetMaxAnisotropy(hTexRef TexRef, maxAniso uint32) (err e
 //
 // Deprecated: the library's header marks cuTexRefSetBorderColor as deprecated.
 func (l *Library) TexRefSetBorderColor(hTexRef TexRef, pBorderColor *[4]float32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetBorderColor])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetBorderColor, uintptr(hTexRef), uintptr(unsafe.Pointer(pBorderColor)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetBorderColor]); addr != 0 {
+		a0, a1 := uintptr(hTexRef), pBorderColor
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *[4]float32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *[4]float32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), pBorderColor
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetBorderColor, uintptr(hTexRef), uintptr(unsafe.Pointer(pBorderColor)))
+	return check(res, err)
 }
 
 // TexRefSetFlags sets the flags of a texture reference.
@@ -11336,21 +11334,21 @@ func (l *Library) TexRefSetBorderColor(hTexRef TexRef, pBorderColor *[4]float32)
 //
 // Deprecated: the library's header marks cuTexRefSetFlags as deprecated.
 func (l *Library) TexRefSetFlags(hTexRef TexRef, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFlags, uintptr(hTexRef), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFlags]); addr != 0 {
+		a0, a1 := uintptr(hTexRef), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hTexRef), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFlags, uintptr(hTexRef), uintptr(flags))
+	return check(res, err)
 }
 
 // TexRefGetAddressV1 tells the device memory that a texture reference reads.
@@ -11359,24 +11357,24 @@ func (l *Library) TexRefSetFlags(hTexRef TexRef, flags uint32) (err error) {
 //
 // Deprecated: the library's header marks cuTexRefGetAddress as deprecated.
 func (l *Library) TexRefGetAddressV1(hTexRef TexRef) (pdptr DevicePtrV1, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetAddressV1])
-	if addr == 0 {
-		out := new(struct {
-			pdptr DevicePtrV1
-		})
-		res, err := l.Slow(fnTexRefGetAddressV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
-		return out.pdptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetAddressV1]); addr != 0 {
+		a0, a1 := &pdptr, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pdptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pdptr, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pdptr, err
+	out := new(struct {
+		pdptr DevicePtrV1
+	})
+	res, err := l.Slow(fnTexRefGetAddressV1, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
+	return out.pdptr, check(res, err)
 }
 
 // TexRefGetAddress tells the device memory that a texture reference reads.
@@ -11385,24 +11383,24 @@ func (l *Library) TexRefGetAddressV1(hTexRef TexRef) (pdptr DevicePtrV1, err err
 //
 // Deprecated: the library's header marks cuTexRefGetAddress as deprecated.
 func (l *Library) TexRefGetAddress(hTexRef TexRef) (pdptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetAddress])
-	if addr == 0 {
-		out := new(struct {
-			pdptr DevicePtr
-		})
-		res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
-		return out.pdptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetAddress]); addr != 0 {
+		a0, a1 := &pdptr, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pdptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pdptr, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pdptr, err
+	out := new(struct {
+		pdptr DevicePtr
+	})
+	res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.pdptr)), uintptr(hTexRef))
+	return out.pdptr, check(res, err)
 }
 
 // TexRefGetArray gives the array that a texture reference reads.
@@ -11411,24 +11409,24 @@ func (l *Library) TexRefGetAddress(hTexRef TexRef) (pdptr DevicePtr, err error) 
 //
 // Deprecated: the library's header marks cuTexRefGetArray as deprecated.
 func (l *Library) TexRefGetArray(hTexRef TexRef) (phArray Array, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetArray])
-	if addr == 0 {
-		out := new(struct {
-			phArray Array
-		})
-		res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hTexRef))
-		return out.phArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetArray]); addr != 0 {
+		a0, a1 := &phArray, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phArray, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phArray, err
+	out := new(struct {
+		phArray Array
+	})
+	res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hTexRef))
+	return out.phArray, check(res, err)
 }
 
 // TexRefGetMipmappedArray gives the mipmapped array that a texture reference reads.
@@ -11437,24 +11435,24 @@ func (l *Library) TexRefGetArray(hTexRef TexRef) (phArray Array, err error) {
 //
 // Deprecated: the library's header marks cuTexRefGetMipmappedArray as deprecated.
 func (l *Library) TexRefGetMipmappedArray(hTexRef TexRef) (phMipmappedArray MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmappedArray])
-	if addr == 0 {
-		out := new(struct {
-			phMipmappedArray MipmappedArray
-		})
-		res, err := l.Slow(fnTexRefGetMipmappedArray, uintptr(unsafe.Pointer(&out.phMipmappedArray)), uintptr(hTexRef))
-		return out.phMipmappedArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmappedArray]); addr != 0 {
+		a0, a1 := &phMipmappedArray, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phMipmappedArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phMipmappedArray, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phMipmappedArray, err
+	out := new(struct {
+		phMipmappedArray MipmappedArray
+	})
+	res, err := l.Slow(fnTexRefGetMipmappedArray, uintptr(unsafe.Pointer(&out.phMipmappedArray)), uintptr(hTexRef))
+	return out.phMipmappedArray, check(res, err)
 }
 
 // TexRefGetAddressMode tells what a texture reference reads outside its bounds.
@@ -11463,25 +11461,25 @@ func (l *Library) TexRefGetMipmappedArray(hTexRef TexRef) (phMipmappedArray Mipm
 //
 // Deprecated: the library's header marks cuTexRefGetAddressMode as deprecated.
 func (l *Library) TexRefGetAddressMode(hTexRef TexRef, dim int32) (pam AddressMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetAddressMode])
-	if addr == 0 {
-		out := new(struct {
-			pam AddressMode
-		})
-		res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(hTexRef), uintptr(dim))
-		return out.pam, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetAddressMode]); addr != 0 {
+		a0, a1, a2 := &pam, uintptr(hTexRef), uintptr(dim)
+		var frame struct {
+			dl.Frame
+			a0 *AddressMode
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pam, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *AddressMode
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pam, uintptr(hTexRef), uintptr(dim)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pam, err
+	out := new(struct {
+		pam AddressMode
+	})
+	res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(hTexRef), uintptr(dim))
+	return out.pam, check(res, err)
 }
 
 // TexRefGetFilterMode tells how a texture reference blends elements.
@@ -11490,24 +11488,24 @@ func (l *Library) TexRefGetAddressMode(hTexRef TexRef, dim int32) (pam AddressMo
 //
 // Deprecated: the library's header marks cuTexRefGetFilterMode as deprecated.
 func (l *Library) TexRefGetFilterMode(hTexRef TexRef) (pfm FilterMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFilterMode])
-	if addr == 0 {
-		out := new(struct {
-			pfm FilterMode
-		})
-		res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
-		return out.pfm, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFilterMode]); addr != 0 {
+		a0, a1 := &pfm, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *FilterMode
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FilterMode
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfm, err
+	out := new(struct {
+		pfm FilterMode
+	})
+	res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
+	return out.pfm, check(res, err)
 }
 
 // TexRefGetFormat tells the format that a texture reference reads.
@@ -11516,26 +11514,26 @@ func (l *Library) TexRefGetFilterMode(hTexRef TexRef) (pfm FilterMode, err error
 //
 // Deprecated: the library's header marks cuTexRefGetFormat as deprecated.
 func (l *Library) TexRefGetFormat(hTexRef TexRef) (pFormat ArrayFormat, pNumChannels int32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFormat])
-	if addr == 0 {
-		out := new(struct {
-			pFormat      ArrayFormat
-			pNumChannels int32
-		})
-		res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(hTexRef))
-		return out.pFormat, out.pNumChannels, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFormat]); addr != 0 {
+		a0, a1, a2 := &pFormat, &pNumChannels, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayFormat
+			a1 *int32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFormat, pNumChannels, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayFormat
-		a1 *int32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pFormat, &pNumChannels, uintptr(hTexRef)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFormat, pNumChannels, err
+	out := new(struct {
+		pFormat      ArrayFormat
+		pNumChannels int32
+	})
+	res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(hTexRef))
+	return out.pFormat, out.pNumChannels, check(res, err)
 }
 
 // TexRefGetMipmapFilterMode tells how a texture reference blends levels.
@@ -11544,24 +11542,24 @@ func (l *Library) TexRefGetFormat(hTexRef TexRef) (pFormat ArrayFormat, pNumChan
 //
 // Deprecated: the library's header marks cuTexRefGetMipmapFilterMode as deprecated.
 func (l *Library) TexRefGetMipmapFilterMode(hTexRef TexRef) (pfm FilterMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapFilterMode])
-	if addr == 0 {
-		out := new(struct {
-			pfm FilterMode
-		})
-		res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
-		return out.pfm, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapFilterMode]); addr != 0 {
+		a0, a1 := &pfm, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *FilterMode
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FilterMode
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfm, err
+	out := new(struct {
+		pfm FilterMode
+	})
+	res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(hTexRef))
+	return out.pfm, check(res, err)
 }
 
 // TexRefGetMipmapLevelBias tells what a texture reference adds to the level.
@@ -11570,24 +11568,24 @@ func (l *Library) TexRefGetMipmapFilterMode(hTexRef TexRef) (pfm FilterMode, err
 //
 // Deprecated: the library's header marks cuTexRefGetMipmapLevelBias as deprecated.
 func (l *Library) TexRefGetMipmapLevelBias(hTexRef TexRef) (pbias float32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelBias])
-	if addr == 0 {
-		out := new(struct {
-			pbias float32
-		})
-		res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(hTexRef))
-		return out.pbias, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelBias]); addr != 0 {
+		a0, a1 := &pbias, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pbias, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pbias, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pbias, err
+	out := new(struct {
+		pbias float32
+	})
+	res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(hTexRef))
+	return out.pbias, check(res, err)
 }
 
 // TexRefGetMipmapLevelClamp tells the least and the greatest level of a texture reference.
@@ -11596,26 +11594,26 @@ func (l *Library) TexRefGetMipmapLevelBias(hTexRef TexRef) (pbias float32, err e
 //
 // Deprecated: the library's header marks cuTexRefGetMipmapLevelClamp as deprecated.
 func (l *Library) TexRefGetMipmapLevelClamp(hTexRef TexRef) (pminMipmapLevelClamp float32, pmaxMipmapLevelClamp float32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelClamp])
-	if addr == 0 {
-		out := new(struct {
-			pminMipmapLevelClamp float32
-			pmaxMipmapLevelClamp float32
-		})
-		res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(hTexRef))
-		return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelClamp]); addr != 0 {
+		a0, a1, a2 := &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 *float32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pminMipmapLevelClamp, pmaxMipmapLevelClamp, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 *float32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, uintptr(hTexRef)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pminMipmapLevelClamp, pmaxMipmapLevelClamp, err
+	out := new(struct {
+		pminMipmapLevelClamp float32
+		pmaxMipmapLevelClamp float32
+	})
+	res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(hTexRef))
+	return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
 }
 
 // TexRefGetMaxAnisotropy tells the greatest anisotropy of a texture reference.
@@ -11624,24 +11622,24 @@ func (l *Library) TexRefGetMipmapLevelClamp(hTexRef TexRef) (pminMipmapLevelClam
 //
 // Deprecated: the library's header marks cuTexRefGetMaxAnisotropy as deprecated.
 func (l *Library) TexRefGetMaxAnisotropy(hTexRef TexRef) (pmaxAniso int32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMaxAnisotropy])
-	if addr == 0 {
-		out := new(struct {
-			pmaxAniso int32
-		})
-		res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAniso)), uintptr(hTexRef))
-		return out.pmaxAniso, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMaxAnisotropy]); addr != 0 {
+		a0, a1 := &pmaxAniso, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pmaxAniso, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pmaxAniso, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pmaxAniso, err
+	out := new(struct {
+		pmaxAniso int32
+	})
+	res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAniso)), uintptr(hTexRef))
+	return out.pmaxAniso, check(res, err)
 }
 
 // TexRefGetBorderColor tells the colour outside the bounds of a texture reference.
@@ -11650,21 +11648,21 @@ func (l *Library) TexRefGetMaxAnisotropy(hTexRef TexRef) (pmaxAniso int32, err e
 //
 // Deprecated: the library's header marks cuTexRefGetBorderColor as deprecated.
 func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, hTexRef TexRef) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetBorderColor])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(hTexRef))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetBorderColor]); addr != 0 {
+		a0, a1 := pBorderColor, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *[4]float32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *[4]float32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pBorderColor, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(hTexRef))
+	return check(res, err)
 }
 
 // TexRefGetFlags tells the flags of a texture reference.
@@ -11673,24 +11671,24 @@ func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, hTexRef TexRef)
 //
 // Deprecated: the library's header marks cuTexRefGetFlags as deprecated.
 func (l *Library) TexRefGetFlags(hTexRef TexRef) (pFlags uint32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			pFlags uint32
-		})
-		res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(hTexRef))
-		return out.pFlags, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFlags]); addr != 0 {
+		a0, a1 := &pFlags, uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFlags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, uintptr(hTexRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFlags, err
+	out := new(struct {
+		pFlags uint32
+	})
+	res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(hTexRef))
+	return out.pFlags, check(res, err)
 }
 
 // TexRefCreate makes a texture reference.
@@ -11699,23 +11697,23 @@ func (l *Library) TexRefGetFlags(hTexRef TexRef) (pFlags uint32, err error) {
 //
 // Deprecated: the library's header marks cuTexRefCreate as deprecated.
 func (l *Library) TexRefCreate() (pTexRef TexRef, err error) {
-	addr := dl.Load(&l.fns[fnTexRefCreate])
-	if addr == 0 {
-		out := new(struct {
-			pTexRef TexRef
-		})
-		res, err := l.Slow(fnTexRefCreate, uintptr(unsafe.Pointer(&out.pTexRef)))
-		return out.pTexRef, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefCreate]); addr != 0 {
+		a0 := &pTexRef
+		var frame struct {
+			dl.Frame
+			a0 *TexRef
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexRef, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TexRef
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pTexRef
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexRef, err
+	out := new(struct {
+		pTexRef TexRef
+	})
+	res, err := l.Slow(fnTexRefCreate, uintptr(unsafe.Pointer(&out.pTexRef)))
+	return out.pTexRef, check(res, err)
 }
 
 // TexRefDestroy destroys what cuTexRefCreate made.
@@ -11724,20 +11722,20 @@ func (l *Library) TexRefCreate() (pTexRef TexRef, err error) {
 //
 // Deprecated: the library's header marks cuTexRefDestroy as deprecated.
 func (l *Library) TexRefDestroy(hTexRef TexRef) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefDestroy, uintptr(hTexRef))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefDestroy]); addr != 0 {
+		a0 := uintptr(hTexRef)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hTexRef)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefDestroy, uintptr(hTexRef))
+	return check(res, err)
 }
 
 // SurfRefSetArray makes a surface reference use an array.
@@ -11746,22 +11744,22 @@ func (l *Library) TexRefDestroy(hTexRef TexRef) (err error) {
 //
 // Deprecated: the library's header marks cuSurfRefSetArray as deprecated.
 func (l *Library) SurfRefSetArray(hSurfRef SurfRef, hArray Array, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnSurfRefSetArray])
-	if addr == 0 {
-		res, err := l.Slow(fnSurfRefSetArray, uintptr(hSurfRef), uintptr(hArray), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSurfRefSetArray]); addr != 0 {
+		a0, a1, a2 := uintptr(hSurfRef), uintptr(hArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hSurfRef), uintptr(hArray), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSurfRefSetArray, uintptr(hSurfRef), uintptr(hArray), uintptr(flags))
+	return check(res, err)
 }
 
 // SurfRefGetArray gives the array that a surface reference uses.
@@ -11770,210 +11768,210 @@ func (l *Library) SurfRefSetArray(hSurfRef SurfRef, hArray Array, flags uint32) 
 //
 // Deprecated: the library's header marks cuSurfRefGetArray as deprecated.
 func (l *Library) SurfRefGetArray(hSurfRef SurfRef) (phArray Array, err error) {
-	addr := dl.Load(&l.fns[fnSurfRefGetArray])
-	if addr == 0 {
-		out := new(struct {
-			phArray Array
-		})
-		res, err := l.Slow(fnSurfRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hSurfRef))
-		return out.phArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnSurfRefGetArray]); addr != 0 {
+		a0, a1 := &phArray, uintptr(hSurfRef)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &phArray, uintptr(hSurfRef)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phArray, err
+	out := new(struct {
+		phArray Array
+	})
+	res, err := l.Slow(fnSurfRefGetArray, uintptr(unsafe.Pointer(&out.phArray)), uintptr(hSurfRef))
+	return out.phArray, check(res, err)
 }
 
 // TexObjectCreate makes a texture object.
 //
 // C: cuTexObjectCreate, since CUDA 5.0, set textures. pResViewDesc may be nil.
 func (l *Library) TexObjectCreate(pResDesc *ResourceDesc, pTexDesc *TextureDesc, pResViewDesc *ResourceViewDesc) (pTexObject TexObject, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectCreate])
-	if addr == 0 {
-		out := new(struct {
-			pTexObject TexObject
-		})
-		res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
-		return out.pTexObject, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectCreate]); addr != 0 {
+		a0, a1, a2, a3 := &pTexObject, pResDesc, pTexDesc, pResViewDesc
+		var frame struct {
+			dl.Frame
+			a0 *TexObject
+			a1 *ResourceDesc
+			a2 *TextureDesc
+			a3 *ResourceViewDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexObject, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TexObject
-		a1 *ResourceDesc
-		a2 *TextureDesc
-		a3 *ResourceViewDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexObject, err
+	out := new(struct {
+		pTexObject TexObject
+	})
+	res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
+	return out.pTexObject, check(res, err)
 }
 
 // TexObjectDestroy destroys a texture object, but not its memory.
 //
 // C: cuTexObjectDestroy, since CUDA 5.0, set textures.
 func (l *Library) TexObjectDestroy(texObject TexObject) (err error) {
-	addr := dl.Load(&l.fns[fnTexObjectDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectDestroy]); addr != 0 {
+		a0 := uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(texObject)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
+	return check(res, err)
 }
 
 // TexObjectGetResourceDesc tells the memory that a texture object reads.
 //
 // C: cuTexObjectGetResourceDesc, since CUDA 5.0, set textures.
 func (l *Library) TexObjectGetResourceDesc(texObject TexObject) (pResDesc ResourceDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetResourceDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResDesc ResourceDesc
-		})
-		res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
-		return out.pResDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetResourceDesc]); addr != 0 {
+		a0, a1 := &pResDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *ResourceDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ResourceDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResDesc, err
+	out := new(struct {
+		pResDesc ResourceDesc
+	})
+	res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
+	return out.pResDesc, check(res, err)
 }
 
 // TexObjectGetTextureDesc tells how a texture object reads.
 //
 // C: cuTexObjectGetTextureDesc, since CUDA 5.0, set textures.
 func (l *Library) TexObjectGetTextureDesc(texObject TexObject) (pTexDesc TextureDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetTextureDesc])
-	if addr == 0 {
-		out := new(struct {
-			pTexDesc TextureDesc
-		})
-		res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
-		return out.pTexDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetTextureDesc]); addr != 0 {
+		a0, a1 := &pTexDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *TextureDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexDesc, err
+	out := new(struct {
+		pTexDesc TextureDesc
+	})
+	res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
+	return out.pTexDesc, check(res, err)
 }
 
 // TexObjectGetResourceViewDesc tells as what a texture object sees its memory.
 //
 // C: cuTexObjectGetResourceViewDesc, since CUDA 5.0, set textures.
 func (l *Library) TexObjectGetResourceViewDesc(texObject TexObject) (pResViewDesc ResourceViewDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetResourceViewDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResViewDesc ResourceViewDesc
-		})
-		res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
-		return out.pResViewDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetResourceViewDesc]); addr != 0 {
+		a0, a1 := &pResViewDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *ResourceViewDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResViewDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ResourceViewDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResViewDesc, err
+	out := new(struct {
+		pResViewDesc ResourceViewDesc
+	})
+	res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
+	return out.pResViewDesc, check(res, err)
 }
 
 // SurfObjectCreate makes a surface object.
 //
 // C: cuSurfObjectCreate, since CUDA 5.0, set surfaces.
 func (l *Library) SurfObjectCreate(pResDesc *ResourceDesc) (pSurfObject SurfObject, err error) {
-	addr := dl.Load(&l.fns[fnSurfObjectCreate])
-	if addr == 0 {
-		out := new(struct {
-			pSurfObject SurfObject
-		})
-		res, err := l.Slow(fnSurfObjectCreate, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
-		return out.pSurfObject, check(res, err)
+	if addr := dl.Load(&l.fns[fnSurfObjectCreate]); addr != 0 {
+		a0, a1 := &pSurfObject, pResDesc
+		var frame struct {
+			dl.Frame
+			a0 *SurfObject
+			a1 *ResourceDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pSurfObject, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SurfObject
-		a1 *ResourceDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pSurfObject, pResDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pSurfObject, err
+	out := new(struct {
+		pSurfObject SurfObject
+	})
+	res, err := l.Slow(fnSurfObjectCreate, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
+	return out.pSurfObject, check(res, err)
 }
 
 // SurfObjectDestroy destroys a surface object, but not its array.
 //
 // C: cuSurfObjectDestroy, since CUDA 5.0, set surfaces.
 func (l *Library) SurfObjectDestroy(surfObject SurfObject) (err error) {
-	addr := dl.Load(&l.fns[fnSurfObjectDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnSurfObjectDestroy, uintptr(surfObject))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSurfObjectDestroy]); addr != 0 {
+		a0 := uintptr(surfObject)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(surfObject)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSurfObjectDestroy, uintptr(surfObject))
+	return check(res, err)
 }
 
 // SurfObjectGetResourceDesc tells the array that a surface object uses.
 //
 // C: cuSurfObjectGetResourceDesc, since CUDA 5.0, set surfaces.
 func (l *Library) SurfObjectGetResourceDesc(surfObject SurfObject) (pResDesc ResourceDesc, err error) {
-	addr := dl.Load(&l.fns[fnSurfObjectGetResourceDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResDesc ResourceDesc
-		})
-		res, err := l.Slow(fnSurfObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(surfObject))
-		return out.pResDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnSurfObjectGetResourceDesc]); addr != 0 {
+		a0, a1 := &pResDesc, uintptr(surfObject)
+		var frame struct {
+			dl.Frame
+			a0 *ResourceDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ResourceDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(surfObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResDesc, err
+	out := new(struct {
+		pResDesc ResourceDesc
+	})
+	res, err := l.Slow(fnSurfObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(surfObject))
+	return out.pResDesc, check(res, err)
 }
 
 // TensorMapEncodeTiled describes a tensor that kernels copy in tiles.
@@ -11986,31 +11984,31 @@ func (l *Library) TensorMapEncodeTiled(tensorMap *TensorMap, tensorDataType Tens
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeTiled", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
-	addr := dl.Load(&l.fns[fnTensorMapEncodeTiled])
-	if addr == 0 {
-		res, err := l.Slow(fnTensorMapEncodeTiled, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(boxDim))), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTensorMapEncodeTiled]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(boxDim), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
+		var frame struct {
+			dl.Frame
+			a0  *TensorMap
+			a1  uintptr
+			a2  uintptr
+			a3  uintptr
+			a4  *uint64
+			a5  *uint64
+			a6  *uint32
+			a7  *uint32
+			a8  uintptr
+			a9  uintptr
+			a10 uintptr
+			a11 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11
+		if res := Result(dl.Call(12, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  *TensorMap
-		a1  uintptr
-		a2  uintptr
-		a3  uintptr
-		a4  *uint64
-		a5  *uint64
-		a6  *uint32
-		a7  *uint32
-		a8  uintptr
-		a9  uintptr
-		a10 uintptr
-		a11 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(boxDim), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
-	if res := Result(dl.Call(12, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTensorMapEncodeTiled, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(boxDim))), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
+	return check(res, err)
 }
 
 // TensorMapEncodeIm2col describes a tensor of pictures that kernels copy in columns of pixels.
@@ -12020,34 +12018,34 @@ func (l *Library) TensorMapEncodeIm2col(tensorMap *TensorMap, tensorDataType Ten
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeIm2col", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
-	addr := dl.Load(&l.fns[fnTensorMapEncodeIm2col])
-	if addr == 0 {
-		res, err := l.Slow(fnTensorMapEncodeIm2col, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxLowerCorner))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxUpperCorner))), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2col]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(pixelBoxLowerCorner), unsafe.SliceData(pixelBoxUpperCorner), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
+		var frame struct {
+			dl.Frame
+			a0  *TensorMap
+			a1  uintptr
+			a2  uintptr
+			a3  uintptr
+			a4  *uint64
+			a5  *uint64
+			a6  *int32
+			a7  *int32
+			a8  uintptr
+			a9  uintptr
+			a10 *uint32
+			a11 uintptr
+			a12 uintptr
+			a13 uintptr
+			a14 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14
+		if res := Result(dl.Call(15, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  *TensorMap
-		a1  uintptr
-		a2  uintptr
-		a3  uintptr
-		a4  *uint64
-		a5  *uint64
-		a6  *int32
-		a7  *int32
-		a8  uintptr
-		a9  uintptr
-		a10 *uint32
-		a11 uintptr
-		a12 uintptr
-		a13 uintptr
-		a14 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), unsafe.SliceData(pixelBoxLowerCorner), unsafe.SliceData(pixelBoxUpperCorner), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
-	if res := Result(dl.Call(15, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTensorMapEncodeIm2col, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxLowerCorner))), uintptr(unsafe.Pointer(unsafe.SliceData(pixelBoxUpperCorner))), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
+	return check(res, err)
 }
 
 // TensorMapEncodeIm2colWide describes a tensor of pictures that kernels copy in columns along the width.
@@ -12058,148 +12056,148 @@ func (l *Library) TensorMapEncodeIm2colWide(tensorMap *TensorMap, tensorDataType
 	if elementStrides != nil && len(elementStrides) != len(globalDim) {
 		return &dl.LengthError{Function: "cuTensorMapEncodeIm2colWide", A: "globalDim", LenA: len(globalDim), B: "elementStrides", LenB: len(elementStrides)}
 	}
-	addr := dl.Load(&l.fns[fnTensorMapEncodeIm2colWide])
-	if addr == 0 {
-		res, err := l.Slow(fnTensorMapEncodeIm2colWide, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTensorMapEncodeIm2colWide]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 := tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
+		var frame struct {
+			dl.Frame
+			a0  *TensorMap
+			a1  uintptr
+			a2  uintptr
+			a3  uintptr
+			a4  *uint64
+			a5  *uint64
+			a6  uintptr
+			a7  uintptr
+			a8  uintptr
+			a9  uintptr
+			a10 *uint32
+			a11 uintptr
+			a12 uintptr
+			a13 uintptr
+			a14 uintptr
+			a15 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14, frame.a15 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15
+		if res := Result(dl.Call(16, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  *TensorMap
-		a1  uintptr
-		a2  uintptr
-		a3  uintptr
-		a4  *uint64
-		a5  *uint64
-		a6  uintptr
-		a7  uintptr
-		a8  uintptr
-		a9  uintptr
-		a10 *uint32
-		a11 uintptr
-		a12 uintptr
-		a13 uintptr
-		a14 uintptr
-		a15 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13, frame.a14, frame.a15 = addr, 0, tensorMap, uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), unsafe.SliceData(globalDim), unsafe.SliceData(globalStrides), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), unsafe.SliceData(elementStrides), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill)
-	if res := Result(dl.Call(16, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTensorMapEncodeIm2colWide, uintptr(unsafe.Pointer(tensorMap)), uintptr(tensorDataType), uintptr(len(globalDim)), uintptr(globalAddress), uintptr(unsafe.Pointer(unsafe.SliceData(globalDim))), uintptr(unsafe.Pointer(unsafe.SliceData(globalStrides))), uintptr(pixelBoxLowerCornerWidth), uintptr(pixelBoxUpperCornerWidth), uintptr(channelsPerPixel), uintptr(pixelsPerColumn), uintptr(unsafe.Pointer(unsafe.SliceData(elementStrides))), uintptr(interleave), uintptr(mode), uintptr(swizzle), uintptr(l2Promotion), uintptr(oobFill))
+	return check(res, err)
 }
 
 // TensorMapReplaceAddress changes the address in the description of a tensor.
 //
 // C: cuTensorMapReplaceAddress, since CUDA 12.0, set tensor-maps. The library reads and writes *tensorMap.
 func (l *Library) TensorMapReplaceAddress(tensorMap *TensorMap, globalAddress DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnTensorMapReplaceAddress])
-	if addr == 0 {
-		res, err := l.Slow(fnTensorMapReplaceAddress, uintptr(unsafe.Pointer(tensorMap)), uintptr(globalAddress))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTensorMapReplaceAddress]); addr != 0 {
+		a0, a1 := tensorMap, uintptr(globalAddress)
+		var frame struct {
+			dl.Frame
+			a0 *TensorMap
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TensorMap
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, tensorMap, uintptr(globalAddress)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTensorMapReplaceAddress, uintptr(unsafe.Pointer(tensorMap)), uintptr(globalAddress))
+	return check(res, err)
 }
 
 // DeviceCanAccessPeer tells whether a device can use the memory of another.
 //
 // C: cuDeviceCanAccessPeer, since CUDA 4.0, set peer.
 func (l *Library) DeviceCanAccessPeer(dev Device, peerDev Device) (canAccessPeer int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceCanAccessPeer])
-	if addr == 0 {
-		out := new(struct {
-			canAccessPeer int32
-		})
-		res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(dev), uintptr(peerDev))
-		return out.canAccessPeer, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceCanAccessPeer]); addr != 0 {
+		a0, a1, a2 := &canAccessPeer, uintptr(dev), uintptr(peerDev)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return canAccessPeer, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &canAccessPeer, uintptr(dev), uintptr(peerDev)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return canAccessPeer, err
+	out := new(struct {
+		canAccessPeer int32
+	})
+	res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(dev), uintptr(peerDev))
+	return out.canAccessPeer, check(res, err)
 }
 
 // CtxEnablePeerAccess lets the current context use the memory of another.
 //
 // C: cuCtxEnablePeerAccess, since CUDA 4.0, set peer.
 func (l *Library) CtxEnablePeerAccess(peerContext Context, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnCtxEnablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerContext), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxEnablePeerAccess]); addr != 0 {
+		a0, a1 := uintptr(peerContext), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerContext), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerContext), uintptr(flags))
+	return check(res, err)
 }
 
 // CtxDisablePeerAccess ends what cuCtxEnablePeerAccess began.
 //
 // C: cuCtxDisablePeerAccess, since CUDA 4.0, set peer.
 func (l *Library) CtxDisablePeerAccess(peerContext Context) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDisablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerContext))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDisablePeerAccess]); addr != 0 {
+		a0 := uintptr(peerContext)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerContext)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerContext))
+	return check(res, err)
 }
 
 // DeviceGetP2PAttribute tells one property of the way between two devices.
 //
 // C: cuDeviceGetP2PAttribute, since CUDA 8.0, set peer.
 func (l *Library) DeviceGetP2PAttribute(attrib DeviceP2PAttribute, srcDevice Device, dstDevice Device) (value int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetP2PAttribute])
-	if addr == 0 {
-		out := new(struct {
-			value int32
-		})
-		res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice))
-		return out.value, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetP2PAttribute]); addr != 0 {
+		a0, a1, a2, a3 := &value, uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return value, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &value, uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return value, err
+	out := new(struct {
+		value int32
+	})
+	res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(srcDevice), uintptr(dstDevice))
+	return out.value, check(res, err)
 }
 
 // DeviceGetP2PAtomicCapabilities tells which atomic operations a device can do on another's memory.
@@ -12209,232 +12207,232 @@ func (l *Library) DeviceGetP2PAtomicCapabilities(capabilities []AtomicOperationC
 	if operations != nil && len(operations) != len(capabilities) {
 		return &dl.LengthError{Function: "cuDeviceGetP2PAtomicCapabilities", A: "capabilities", LenA: len(capabilities), B: "operations", LenB: len(operations)}
 	}
-	addr := dl.Load(&l.fns[fnDeviceGetP2PAtomicCapabilities])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGetP2PAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetP2PAtomicCapabilities]); addr != 0 {
+		a0, a1, a2, a3, a4 := unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice)
+		var frame struct {
+			dl.Frame
+			a0 *AtomicOperationCapability
+			a1 *AtomicOperation
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *AtomicOperationCapability
-		a1 *AtomicOperation
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, unsafe.SliceData(capabilities), unsafe.SliceData(operations), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGetP2PAtomicCapabilities, uintptr(unsafe.Pointer(unsafe.SliceData(capabilities))), uintptr(unsafe.Pointer(unsafe.SliceData(operations))), uintptr(len(capabilities)), uintptr(srcDevice), uintptr(dstDevice))
+	return check(res, err)
 }
 
 // GraphicsUnregisterResource lets go of a resource of a graphics API.
 //
 // C: cuGraphicsUnregisterResource, since CUDA 3.0, set graphics-interop.
 func (l *Library) GraphicsUnregisterResource(resource GraphicsResource) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsUnregisterResource])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsUnregisterResource]); addr != 0 {
+		a0 := uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(resource)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
+	return check(res, err)
 }
 
 // GraphicsSubResourceGetMappedArray gives a part of a mapped graphics resource as an array.
 //
 // C: cuGraphicsSubResourceGetMappedArray, since CUDA 3.0, set graphics-interop.
 func (l *Library) GraphicsSubResourceGetMappedArray(resource GraphicsResource, arrayIndex uint32, mipLevel uint32) (pArray Array, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsSubResourceGetMappedArray])
-	if addr == 0 {
-		out := new(struct {
-			pArray Array
-		})
-		res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
-		return out.pArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsSubResourceGetMappedArray]); addr != 0 {
+		a0, a1, a2, a3 := &pArray, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pArray, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArray, err
+	out := new(struct {
+		pArray Array
+	})
+	res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
+	return out.pArray, check(res, err)
 }
 
 // GraphicsResourceGetMappedMipmappedArray gives a mapped graphics resource as a mipmapped array.
 //
 // C: cuGraphicsResourceGetMappedMipmappedArray, since CUDA 5.0, set graphics-interop.
 func (l *Library) GraphicsResourceGetMappedMipmappedArray(resource GraphicsResource) (pMipmappedArray MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedMipmappedArray])
-	if addr == 0 {
-		out := new(struct {
-			pMipmappedArray MipmappedArray
-		})
-		res, err := l.Slow(fnGraphicsResourceGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.pMipmappedArray)), uintptr(resource))
-		return out.pMipmappedArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedMipmappedArray]); addr != 0 {
+		a0, a1 := &pMipmappedArray, uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pMipmappedArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pMipmappedArray, uintptr(resource)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pMipmappedArray, err
+	out := new(struct {
+		pMipmappedArray MipmappedArray
+	})
+	res, err := l.Slow(fnGraphicsResourceGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.pMipmappedArray)), uintptr(resource))
+	return out.pMipmappedArray, check(res, err)
 }
 
 // GraphicsResourceGetMappedPointerV1 tells the address and the size of a mapped graphics resource.
 //
 // C: cuGraphicsResourceGetMappedPointer, since CUDA 3.0, set legacy-addresses.
 func (l *Library) GraphicsResourceGetMappedPointerV1(resource GraphicsResource) (pDevPtr DevicePtrV1, pSize uint32, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointerV1])
-	if addr == 0 {
-		out := new(struct {
-			pDevPtr DevicePtrV1
-			pSize   uint32
-		})
-		res, err := l.Slow(fnGraphicsResourceGetMappedPointerV1, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
-		return out.pDevPtr, out.pSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointerV1]); addr != 0 {
+		a0, a1, a2 := &pDevPtr, &pSize, uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtrV1
+			a1 *uint32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pDevPtr, pSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtrV1
-		a1 *uint32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pDevPtr, &pSize, uintptr(resource)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pDevPtr, pSize, err
+	out := new(struct {
+		pDevPtr DevicePtrV1
+		pSize   uint32
+	})
+	res, err := l.Slow(fnGraphicsResourceGetMappedPointerV1, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
+	return out.pDevPtr, out.pSize, check(res, err)
 }
 
 // GraphicsResourceGetMappedPointer tells the address and the size of a mapped graphics resource.
 //
 // C: cuGraphicsResourceGetMappedPointer_v2, since CUDA 3.2, set graphics-interop.
 func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (pDevPtr DevicePtr, pSize uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointer])
-	if addr == 0 {
-		out := new(struct {
-			pDevPtr DevicePtr
-			pSize   uint64
-		})
-		res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
-		return out.pDevPtr, out.pSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointer]); addr != 0 {
+		a0, a1, a2 := &pDevPtr, &pSize, uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pDevPtr, pSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pDevPtr, &pSize, uintptr(resource)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pDevPtr, pSize, err
+	out := new(struct {
+		pDevPtr DevicePtr
+		pSize   uint64
+	})
+	res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.pDevPtr)), uintptr(unsafe.Pointer(&out.pSize)), uintptr(resource))
+	return out.pDevPtr, out.pSize, check(res, err)
 }
 
 // GraphicsResourceSetMapFlagsV1 sets how kernels will use a graphics resource.
 //
 // C: cuGraphicsResourceSetMapFlags, since CUDA 3.0, set legacy-abis.
 func (l *Library) GraphicsResourceSetMapFlagsV1(resource GraphicsResource, flags GraphicsMapResourceFlags) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlagsV1])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsResourceSetMapFlagsV1, uintptr(resource), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlagsV1]); addr != 0 {
+		a0, a1 := uintptr(resource), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(resource), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsResourceSetMapFlagsV1, uintptr(resource), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphicsResourceSetMapFlags sets how kernels will use a graphics resource.
 //
 // C: cuGraphicsResourceSetMapFlags_v2, since CUDA 6.5, set graphics-interop.
 func (l *Library) GraphicsResourceSetMapFlags(resource GraphicsResource, flags GraphicsMapResourceFlags) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsResourceSetMapFlags, uintptr(resource), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceSetMapFlags]); addr != 0 {
+		a0, a1 := uintptr(resource), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(resource), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsResourceSetMapFlags, uintptr(resource), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphicsMapResources maps graphics resources, in stream order.
 //
 // C: cuGraphicsMapResources, since CUDA 3.0, set graphics-interop.
 func (l *Library) GraphicsMapResources(resources []GraphicsResource, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsMapResources])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsMapResources]); addr != 0 {
+		a0, a1, a2 := uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphicsResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphicsResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
+	return check(res, err)
 }
 
 // GraphicsUnmapResources unmaps graphics resources, in stream order.
 //
 // C: cuGraphicsUnmapResources, since CUDA 3.0, set graphics-interop.
 func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, hStream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsUnmapResources])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsUnmapResources]); addr != 0 {
+		a0, a1, a2 := uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphicsResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphicsResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(hStream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(hStream))
+	return check(res, err)
 }
 
 // GetProcAddressV1 finds a driver function by its name and the release of its ABI.
@@ -12445,26 +12443,26 @@ func (l *Library) GetProcAddressV1(symbol string, cudaVersion int32, flags Drive
 	if err != nil {
 		return pfn, err
 	}
-	addr := dl.Load(&l.fns[fnGetProcAddressV1])
-	if addr == 0 {
-		out := new(struct {
-			pfn unsafe.Pointer
-		})
-		res, err := l.Slow(fnGetProcAddressV1, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags))
-		return out.pfn, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetProcAddressV1]); addr != 0 {
+		a0, a1, a2, a3 := symbolC, &pfn, uintptr(cudaVersion), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *byte
+			a1 *unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfn, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *byte
-		a1 *unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfn, err
+	out := new(struct {
+		pfn unsafe.Pointer
+	})
+	res, err := l.Slow(fnGetProcAddressV1, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags))
+	return out.pfn, check(res, err)
 }
 
 // GetProcAddress finds a driver function by its name and the release of its ABI, or tells why it cannot.
@@ -12475,285 +12473,285 @@ func (l *Library) GetProcAddress(symbol string, cudaVersion int32, flags DriverP
 	if err != nil {
 		return pfn, symbolStatus, err
 	}
-	addr := dl.Load(&l.fns[fnGetProcAddress])
-	if addr == 0 {
-		out := new(struct {
-			pfn          unsafe.Pointer
-			symbolStatus DriverProcAddressQueryResult
-		})
-		res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
-		return out.pfn, out.symbolStatus, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetProcAddress]); addr != 0 {
+		a0, a1, a2, a3, a4 := symbolC, &pfn, uintptr(cudaVersion), uintptr(flags), &symbolStatus
+		var frame struct {
+			dl.Frame
+			a0 *byte
+			a1 *unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 *DriverProcAddressQueryResult
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfn, symbolStatus, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *byte
-		a1 *unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 *DriverProcAddressQueryResult
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, symbolC, &pfn, uintptr(cudaVersion), uintptr(flags), &symbolStatus
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfn, symbolStatus, err
+	out := new(struct {
+		pfn          unsafe.Pointer
+		symbolStatus DriverProcAddressQueryResult
+	})
+	res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(cudaVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
+	return out.pfn, out.symbolStatus, check(res, err)
 }
 
 // CoredumpGetAttribute tells a setting of the current context's dumps.
 //
 // C: cuCoredumpGetAttribute, since CUDA 12.1, set coredump. The library reads and writes *size.
 func (l *Library) CoredumpGetAttribute(attrib CoredumpSettings, value unsafe.Pointer, size *uint64) (err error) {
-	addr := dl.Load(&l.fns[fnCoredumpGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnCoredumpGetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCoredumpGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(attrib), value, size
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCoredumpGetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
+	return check(res, err)
 }
 
 // CoredumpGetAttributeGlobal tells a setting of the dumps of all contexts.
 //
 // C: cuCoredumpGetAttributeGlobal, since CUDA 12.1, set coredump. The library reads and writes *size.
 func (l *Library) CoredumpGetAttributeGlobal(attrib CoredumpSettings, value unsafe.Pointer, size *uint64) (err error) {
-	addr := dl.Load(&l.fns[fnCoredumpGetAttributeGlobal])
-	if addr == 0 {
-		res, err := l.Slow(fnCoredumpGetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCoredumpGetAttributeGlobal]); addr != 0 {
+		a0, a1, a2 := uintptr(attrib), value, size
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCoredumpGetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
+	return check(res, err)
 }
 
 // CoredumpSetAttribute sets a setting of the current context's dumps.
 //
 // C: cuCoredumpSetAttribute, since CUDA 12.1, set coredump.
 func (l *Library) CoredumpSetAttribute(attrib CoredumpSettings, value unsafe.Pointer, size *uint64) (err error) {
-	addr := dl.Load(&l.fns[fnCoredumpSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnCoredumpSetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCoredumpSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(attrib), value, size
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCoredumpSetAttribute, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
+	return check(res, err)
 }
 
 // CoredumpSetAttributeGlobal sets a setting of the dumps of all contexts.
 //
 // C: cuCoredumpSetAttributeGlobal, since CUDA 12.1, set coredump.
 func (l *Library) CoredumpSetAttributeGlobal(attrib CoredumpSettings, value unsafe.Pointer, size *uint64) (err error) {
-	addr := dl.Load(&l.fns[fnCoredumpSetAttributeGlobal])
-	if addr == 0 {
-		res, err := l.Slow(fnCoredumpSetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCoredumpSetAttributeGlobal]); addr != 0 {
+		a0, a1, a2 := uintptr(attrib), value, size
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(attrib), value, size
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCoredumpSetAttributeGlobal, uintptr(attrib), uintptr(value), uintptr(unsafe.Pointer(size)))
+	return check(res, err)
 }
 
 // GetExportTable gives a table of internal functions by its UUID; the table is the driver's own.
 //
 // C: cuGetExportTable, since CUDA 3.0, set driver.
 func (l *Library) GetExportTable(pExportTableId *UUID) (ppExportTable unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnGetExportTable])
-	if addr == 0 {
-		out := new(struct {
-			ppExportTable unsafe.Pointer
-		})
-		res, err := l.Slow(fnGetExportTable, uintptr(unsafe.Pointer(&out.ppExportTable)), uintptr(unsafe.Pointer(pExportTableId)))
-		return out.ppExportTable, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetExportTable]); addr != 0 {
+		a0, a1 := &ppExportTable, pExportTableId
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 *UUID
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ppExportTable, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 *UUID
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ppExportTable, pExportTableId
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ppExportTable, err
+	out := new(struct {
+		ppExportTable unsafe.Pointer
+	})
+	res, err := l.Slow(fnGetExportTable, uintptr(unsafe.Pointer(&out.ppExportTable)), uintptr(unsafe.Pointer(pExportTableId)))
+	return out.ppExportTable, check(res, err)
 }
 
 // GreenCtxCreate makes a green context on part of a device.
 //
 // C: cuGreenCtxCreate, since CUDA 12.4, set green-contexts.
 func (l *Library) GreenCtxCreate(desc DevResourceDesc, dev Device, flags GreenCtxCreateFlags) (phCtx GreenCtx, err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxCreate])
-	if addr == 0 {
-		out := new(struct {
-			phCtx GreenCtx
-		})
-		res, err := l.Slow(fnGreenCtxCreate, uintptr(unsafe.Pointer(&out.phCtx)), uintptr(desc), uintptr(dev), uintptr(flags))
-		return out.phCtx, check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxCreate]); addr != 0 {
+		a0, a1, a2, a3 := &phCtx, uintptr(desc), uintptr(dev), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GreenCtx
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phCtx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GreenCtx
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phCtx, uintptr(desc), uintptr(dev), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phCtx, err
+	out := new(struct {
+		phCtx GreenCtx
+	})
+	res, err := l.Slow(fnGreenCtxCreate, uintptr(unsafe.Pointer(&out.phCtx)), uintptr(desc), uintptr(dev), uintptr(flags))
+	return out.phCtx, check(res, err)
 }
 
 // GreenCtxDestroy destroys a context on part of a device.
 //
 // C: cuGreenCtxDestroy, since CUDA 12.4, set green-contexts.
 func (l *Library) GreenCtxDestroy(hCtx GreenCtx) (err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnGreenCtxDestroy, uintptr(hCtx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxDestroy]); addr != 0 {
+		a0 := uintptr(hCtx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hCtx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGreenCtxDestroy, uintptr(hCtx))
+	return check(res, err)
 }
 
 // CtxFromGreenCtx gives the context by which a green context can be made current.
 //
 // C: cuCtxFromGreenCtx, since CUDA 12.4, set green-contexts.
 func (l *Library) CtxFromGreenCtx(hCtx GreenCtx) (pContext Context, err error) {
-	addr := dl.Load(&l.fns[fnCtxFromGreenCtx])
-	if addr == 0 {
-		out := new(struct {
-			pContext Context
-		})
-		res, err := l.Slow(fnCtxFromGreenCtx, uintptr(unsafe.Pointer(&out.pContext)), uintptr(hCtx))
-		return out.pContext, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxFromGreenCtx]); addr != 0 {
+		a0, a1 := &pContext, uintptr(hCtx)
+		var frame struct {
+			dl.Frame
+			a0 *Context
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pContext, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Context
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pContext, uintptr(hCtx)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pContext, err
+	out := new(struct {
+		pContext Context
+	})
+	res, err := l.Slow(fnCtxFromGreenCtx, uintptr(unsafe.Pointer(&out.pContext)), uintptr(hCtx))
+	return out.pContext, check(res, err)
 }
 
 // DeviceGetDevResource tells the resources of a device.
 //
 // C: cuDeviceGetDevResource, since CUDA 12.4, set green-contexts.
 func (l *Library) DeviceGetDevResource(device Device, typ DevResourceType) (resource DevResource, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetDevResource])
-	if addr == 0 {
-		out := new(struct {
-			resource DevResource
-		})
-		res, err := l.Slow(fnDeviceGetDevResource, uintptr(device), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
-		return out.resource, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetDevResource]); addr != 0 {
+		a0, a1, a2 := uintptr(device), &resource, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *DevResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resource, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *DevResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), &resource, uintptr(typ)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resource, err
+	out := new(struct {
+		resource DevResource
+	})
+	res, err := l.Slow(fnDeviceGetDevResource, uintptr(device), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
+	return out.resource, check(res, err)
 }
 
 // CtxGetDevResource tells the resources of a context.
 //
 // C: cuCtxGetDevResource, since CUDA 12.4, set green-contexts.
 func (l *Library) CtxGetDevResource(hCtx Context, typ DevResourceType) (resource DevResource, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetDevResource])
-	if addr == 0 {
-		out := new(struct {
-			resource DevResource
-		})
-		res, err := l.Slow(fnCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
-		return out.resource, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetDevResource]); addr != 0 {
+		a0, a1, a2 := uintptr(hCtx), &resource, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *DevResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resource, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *DevResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hCtx), &resource, uintptr(typ)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resource, err
+	out := new(struct {
+		resource DevResource
+	})
+	res, err := l.Slow(fnCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
+	return out.resource, check(res, err)
 }
 
 // GreenCtxGetDevResource tells the resources of a green context.
 //
 // C: cuGreenCtxGetDevResource, since CUDA 12.4, set green-contexts.
 func (l *Library) GreenCtxGetDevResource(hCtx GreenCtx, typ DevResourceType) (resource DevResource, err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxGetDevResource])
-	if addr == 0 {
-		out := new(struct {
-			resource DevResource
-		})
-		res, err := l.Slow(fnGreenCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
-		return out.resource, check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxGetDevResource]); addr != 0 {
+		a0, a1, a2 := uintptr(hCtx), &resource, uintptr(typ)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *DevResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resource, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *DevResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hCtx), &resource, uintptr(typ)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resource, err
+	out := new(struct {
+		resource DevResource
+	})
+	res, err := l.Slow(fnGreenCtxGetDevResource, uintptr(hCtx), uintptr(unsafe.Pointer(&out.resource)), uintptr(typ))
+	return out.resource, check(res, err)
 }
 
 // DevSmResourceSplitByCount splits multiprocessors into groups of at least a size.
@@ -12761,172 +12759,172 @@ func (l *Library) GreenCtxGetDevResource(hCtx GreenCtx, typ DevResourceType) (re
 // C: cuDevSmResourceSplitByCount, since CUDA 12.4, set green-contexts. The library reads the length of result
 // and returns nbGroups. The library writes to result.
 func (l *Library) DevSmResourceSplitByCount(result []DevResource, input *DevResource, useFlags DevSmResourceSplitFlags, minCount uint32) (nbGroups uint32, remaining DevResource, err error) {
-	addr := dl.Load(&l.fns[fnDevSmResourceSplitByCount])
-	if addr == 0 {
-		out := new(struct {
-			nbGroups  uint32
-			remaining DevResource
-		})
-		out.nbGroups = uint32(len(result))
-		res, err := l.Slow(fnDevSmResourceSplitByCount, uintptr(unsafe.Pointer(unsafe.SliceData(result))), uintptr(unsafe.Pointer(&out.nbGroups)), uintptr(unsafe.Pointer(input)), uintptr(unsafe.Pointer(&out.remaining)), uintptr(useFlags), uintptr(minCount))
-		return out.nbGroups, out.remaining, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevSmResourceSplitByCount]); addr != 0 {
+		nbGroups = uint32(len(result))
+		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(result), &nbGroups, input, &remaining, uintptr(useFlags), uintptr(minCount)
+		var frame struct {
+			dl.Frame
+			a0 *DevResource
+			a1 *uint32
+			a2 *DevResource
+			a3 *DevResource
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nbGroups, remaining, err
 	}
-	nbGroups = uint32(len(result))
-	var frame struct {
-		dl.Frame
-		a0 *DevResource
-		a1 *uint32
-		a2 *DevResource
-		a3 *DevResource
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(result), &nbGroups, input, &remaining, uintptr(useFlags), uintptr(minCount)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nbGroups, remaining, err
+	out := new(struct {
+		nbGroups  uint32
+		remaining DevResource
+	})
+	out.nbGroups = uint32(len(result))
+	res, err := l.Slow(fnDevSmResourceSplitByCount, uintptr(unsafe.Pointer(unsafe.SliceData(result))), uintptr(unsafe.Pointer(&out.nbGroups)), uintptr(unsafe.Pointer(input)), uintptr(unsafe.Pointer(&out.remaining)), uintptr(useFlags), uintptr(minCount))
+	return out.nbGroups, out.remaining, check(res, err)
 }
 
 // DevResourceGenerateDesc makes a descriptor of resources for green contexts.
 //
 // C: cuDevResourceGenerateDesc, since CUDA 12.4, set green-contexts.
 func (l *Library) DevResourceGenerateDesc(resources []DevResource) (phDesc DevResourceDesc, err error) {
-	addr := dl.Load(&l.fns[fnDevResourceGenerateDesc])
-	if addr == 0 {
-		out := new(struct {
-			phDesc DevResourceDesc
-		})
-		res, err := l.Slow(fnDevResourceGenerateDesc, uintptr(unsafe.Pointer(&out.phDesc)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(len(resources)))
-		return out.phDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevResourceGenerateDesc]); addr != 0 {
+		a0, a1, a2 := &phDesc, unsafe.SliceData(resources), uintptr(len(resources))
+		var frame struct {
+			dl.Frame
+			a0 *DevResourceDesc
+			a1 *DevResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevResourceDesc
-		a1 *DevResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &phDesc, unsafe.SliceData(resources), uintptr(len(resources))
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phDesc, err
+	out := new(struct {
+		phDesc DevResourceDesc
+	})
+	res, err := l.Slow(fnDevResourceGenerateDesc, uintptr(unsafe.Pointer(&out.phDesc)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(len(resources)))
+	return out.phDesc, check(res, err)
 }
 
 // GreenCtxRecordEvent records an event after the work of all streams of a green context.
 //
 // C: cuGreenCtxRecordEvent, since CUDA 12.4, set green-contexts.
 func (l *Library) GreenCtxRecordEvent(hCtx GreenCtx, hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxRecordEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGreenCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxRecordEvent]); addr != 0 {
+		a0, a1 := uintptr(hCtx), uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGreenCtxRecordEvent, uintptr(hCtx), uintptr(hEvent))
+	return check(res, err)
 }
 
 // GreenCtxWaitEvent makes all later work of a green context wait for an event.
 //
 // C: cuGreenCtxWaitEvent, since CUDA 12.4, set green-contexts.
 func (l *Library) GreenCtxWaitEvent(hCtx GreenCtx, hEvent Event) (err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxWaitEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGreenCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxWaitEvent]); addr != 0 {
+		a0, a1 := uintptr(hCtx), uintptr(hEvent)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hCtx), uintptr(hEvent)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGreenCtxWaitEvent, uintptr(hCtx), uintptr(hEvent))
+	return check(res, err)
 }
 
 // StreamGetGreenCtx gives the green context of a stream, if it has one.
 //
 // C: cuStreamGetGreenCtx, since CUDA 12.4, set green-contexts.
 func (l *Library) StreamGetGreenCtx(hStream Stream) (phCtx GreenCtx, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetGreenCtx])
-	if addr == 0 {
-		out := new(struct {
-			phCtx GreenCtx
-		})
-		res, err := l.Slow(fnStreamGetGreenCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.phCtx)))
-		return out.phCtx, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetGreenCtx]); addr != 0 {
+		a0, a1 := uintptr(hStream), &phCtx
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GreenCtx
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phCtx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GreenCtx
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hStream), &phCtx
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phCtx, err
+	out := new(struct {
+		phCtx GreenCtx
+	})
+	res, err := l.Slow(fnStreamGetGreenCtx, uintptr(hStream), uintptr(unsafe.Pointer(&out.phCtx)))
+	return out.phCtx, check(res, err)
 }
 
 // GreenCtxStreamCreate makes a stream in a green context.
 //
 // C: cuGreenCtxStreamCreate, since CUDA 12.5, set green-contexts.
 func (l *Library) GreenCtxStreamCreate(greenCtx GreenCtx, flags StreamFlags, priority int32) (phStream Stream, err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxStreamCreate])
-	if addr == 0 {
-		out := new(struct {
-			phStream Stream
-		})
-		res, err := l.Slow(fnGreenCtxStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(greenCtx), uintptr(flags), uintptr(priority))
-		return out.phStream, check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxStreamCreate]); addr != 0 {
+		a0, a1, a2, a3 := &phStream, uintptr(greenCtx), uintptr(flags), uintptr(priority)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phStream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &phStream, uintptr(greenCtx), uintptr(flags), uintptr(priority)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phStream, err
+	out := new(struct {
+		phStream Stream
+	})
+	res, err := l.Slow(fnGreenCtxStreamCreate, uintptr(unsafe.Pointer(&out.phStream)), uintptr(greenCtx), uintptr(flags), uintptr(priority))
+	return out.phStream, check(res, err)
 }
 
 // GreenCtxGetId tells the number of a green context, which no other context of the process ever has.
 //
 // C: cuGreenCtxGetId, since CUDA 12.9, set green-contexts-12.9.
 func (l *Library) GreenCtxGetId(greenCtx GreenCtx) (greenCtxId uint64, err error) {
-	addr := dl.Load(&l.fns[fnGreenCtxGetId])
-	if addr == 0 {
-		out := new(struct {
-			greenCtxId uint64
-		})
-		res, err := l.Slow(fnGreenCtxGetId, uintptr(greenCtx), uintptr(unsafe.Pointer(&out.greenCtxId)))
-		return out.greenCtxId, check(res, err)
+	if addr := dl.Load(&l.fns[fnGreenCtxGetId]); addr != 0 {
+		a0, a1 := uintptr(greenCtx), &greenCtxId
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return greenCtxId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(greenCtx), &greenCtxId
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return greenCtxId, err
+	out := new(struct {
+		greenCtxId uint64
+	})
+	res, err := l.Slow(fnGreenCtxGetId, uintptr(greenCtx), uintptr(unsafe.Pointer(&out.greenCtxId)))
+	return out.greenCtxId, check(res, err)
 }
 
 // LogsRegisterCallback has a function called for every message that the driver logs.
@@ -12935,25 +12933,25 @@ func (l *Library) GreenCtxGetId(greenCtx GreenCtx) (greenCtxId uint64, err error
 func (l *Library) LogsRegisterCallback(callbackFunc LogsCallback, userData uintptr) (callbackOut LogsCallbackHandle, err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
-	addr := dl.Load(&l.fns[fnLogsRegisterCallback])
-	if addr == 0 {
-		out := new(struct {
-			callbackOut LogsCallbackHandle
-		})
-		res, err := l.Slow(fnLogsRegisterCallback, uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callbackOut)))
-		return out.callbackOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLogsRegisterCallback]); addr != 0 {
+		a0, a1, a2 := uintptr(callbackFunc), uintptr(userData), &callbackOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LogsCallbackHandle
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return callbackOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LogsCallbackHandle
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(callbackFunc), uintptr(userData), &callbackOut
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return callbackOut, err
+	out := new(struct {
+		callbackOut LogsCallbackHandle
+	})
+	res, err := l.Slow(fnLogsRegisterCallback, uintptr(callbackFunc), uintptr(userData), uintptr(unsafe.Pointer(&out.callbackOut)))
+	return out.callbackOut, check(res, err)
 }
 
 // LogsUnregisterCallback ends what cuLogsRegisterCallback began.
@@ -12968,24 +12966,24 @@ func (l *Library) LogsUnregisterCallback(callback LogsCallbackHandle) (err error
 //
 // C: cuLogsCurrent, since CUDA 12.9, set logs.
 func (l *Library) LogsCurrent(flags uint32) (iteratorOut LogIterator, err error) {
-	addr := dl.Load(&l.fns[fnLogsCurrent])
-	if addr == 0 {
-		out := new(struct {
-			iteratorOut LogIterator
-		})
-		res, err := l.Slow(fnLogsCurrent, uintptr(unsafe.Pointer(&out.iteratorOut)), uintptr(flags))
-		return out.iteratorOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLogsCurrent]); addr != 0 {
+		a0, a1 := &iteratorOut, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LogIterator
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return iteratorOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LogIterator
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &iteratorOut, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return iteratorOut, err
+	out := new(struct {
+		iteratorOut LogIterator
+	})
+	res, err := l.Slow(fnLogsCurrent, uintptr(unsafe.Pointer(&out.iteratorOut)), uintptr(flags))
+	return out.iteratorOut, check(res, err)
 }
 
 // LogsDumpToFile writes the log, from a place on, to a file.
@@ -12996,22 +12994,22 @@ func (l *Library) LogsDumpToFile(iterator *LogIterator, pathToFile string, flags
 	if err != nil {
 		return err
 	}
-	addr := dl.Load(&l.fns[fnLogsDumpToFile])
-	if addr == 0 {
-		res, err := l.Slow(fnLogsDumpToFile, uintptr(unsafe.Pointer(iterator)), uintptr(unsafe.Pointer(pathToFileC)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLogsDumpToFile]); addr != 0 {
+		a0, a1, a2 := iterator, pathToFileC, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LogIterator
+			a1 *byte
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LogIterator
-		a1 *byte
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, iterator, pathToFileC, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLogsDumpToFile, uintptr(unsafe.Pointer(iterator)), uintptr(unsafe.Pointer(pathToFileC)), uintptr(flags))
+	return check(res, err)
 }
 
 // LogsDumpToMemory copies the log, from a place on, to memory.
@@ -13019,214 +13017,214 @@ func (l *Library) LogsDumpToFile(iterator *LogIterator, pathToFile string, flags
 // C: cuLogsDumpToMemory, since CUDA 12.9, set logs. iterator may be nil. The library reads the length of buffer
 // and returns size. The library writes to buffer.
 func (l *Library) LogsDumpToMemory(iterator *LogIterator, buffer []byte, flags uint32) (size uint64, err error) {
-	addr := dl.Load(&l.fns[fnLogsDumpToMemory])
-	if addr == 0 {
-		out := new(struct {
-			size uint64
-		})
-		out.size = uint64(len(buffer))
-		res, err := l.Slow(fnLogsDumpToMemory, uintptr(unsafe.Pointer(iterator)), uintptr(unsafe.Pointer(unsafe.SliceData(buffer))), uintptr(unsafe.Pointer(&out.size)), uintptr(flags))
-		return out.size, check(res, err)
+	if addr := dl.Load(&l.fns[fnLogsDumpToMemory]); addr != 0 {
+		size = uint64(len(buffer))
+		a0, a1, a2, a3 := iterator, unsafe.SliceData(buffer), &size, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LogIterator
+			a1 *byte
+			a2 *uint64
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return size, err
 	}
-	size = uint64(len(buffer))
-	var frame struct {
-		dl.Frame
-		a0 *LogIterator
-		a1 *byte
-		a2 *uint64
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, iterator, unsafe.SliceData(buffer), &size, uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return size, err
+	out := new(struct {
+		size uint64
+	})
+	out.size = uint64(len(buffer))
+	res, err := l.Slow(fnLogsDumpToMemory, uintptr(unsafe.Pointer(iterator)), uintptr(unsafe.Pointer(unsafe.SliceData(buffer))), uintptr(unsafe.Pointer(&out.size)), uintptr(flags))
+	return out.size, check(res, err)
 }
 
 // CheckpointProcessGetRestoreThreadId tells the thread of a process that restores its device state.
 //
 // C: cuCheckpointProcessGetRestoreThreadId, since CUDA 12.8, set checkpoint.
 func (l *Library) CheckpointProcessGetRestoreThreadId(pid int32) (tid int32, err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessGetRestoreThreadId])
-	if addr == 0 {
-		out := new(struct {
-			tid int32
-		})
-		res, err := l.Slow(fnCheckpointProcessGetRestoreThreadId, uintptr(pid), uintptr(unsafe.Pointer(&out.tid)))
-		return out.tid, check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessGetRestoreThreadId]); addr != 0 {
+		a0, a1 := uintptr(pid), &tid
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return tid, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), &tid
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return tid, err
+	out := new(struct {
+		tid int32
+	})
+	res, err := l.Slow(fnCheckpointProcessGetRestoreThreadId, uintptr(pid), uintptr(unsafe.Pointer(&out.tid)))
+	return out.tid, check(res, err)
 }
 
 // CheckpointProcessGetState tells where between running and checkpointed a process is.
 //
 // C: cuCheckpointProcessGetState, since CUDA 12.8, set checkpoint.
 func (l *Library) CheckpointProcessGetState(pid int32) (state ProcessState, err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessGetState])
-	if addr == 0 {
-		out := new(struct {
-			state ProcessState
-		})
-		res, err := l.Slow(fnCheckpointProcessGetState, uintptr(pid), uintptr(unsafe.Pointer(&out.state)))
-		return out.state, check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessGetState]); addr != 0 {
+		a0, a1 := uintptr(pid), &state
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ProcessState
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return state, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ProcessState
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), &state
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return state, err
+	out := new(struct {
+		state ProcessState
+	})
+	res, err := l.Slow(fnCheckpointProcessGetState, uintptr(pid), uintptr(unsafe.Pointer(&out.state)))
+	return out.state, check(res, err)
 }
 
 // CheckpointProcessLock stops a process from making further driver calls.
 //
 // C: cuCheckpointProcessLock, since CUDA 12.8, set checkpoint. args may be nil.
 func (l *Library) CheckpointProcessLock(pid int32, args *CheckpointLockArgs) (err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessLock])
-	if addr == 0 {
-		res, err := l.Slow(fnCheckpointProcessLock, uintptr(pid), uintptr(unsafe.Pointer(args)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessLock]); addr != 0 {
+		a0, a1 := uintptr(pid), args
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *CheckpointLockArgs
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *CheckpointLockArgs
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCheckpointProcessLock, uintptr(pid), uintptr(unsafe.Pointer(args)))
+	return check(res, err)
 }
 
 // CheckpointProcessCheckpoint moves the device state of a locked process to host memory.
 //
 // C: cuCheckpointProcessCheckpoint, since CUDA 12.8, set checkpoint. args may be nil.
 func (l *Library) CheckpointProcessCheckpoint(pid int32, args *CheckpointCheckpointArgs) (err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessCheckpoint])
-	if addr == 0 {
-		res, err := l.Slow(fnCheckpointProcessCheckpoint, uintptr(pid), uintptr(unsafe.Pointer(args)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessCheckpoint]); addr != 0 {
+		a0, a1 := uintptr(pid), args
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *CheckpointCheckpointArgs
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *CheckpointCheckpointArgs
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCheckpointProcessCheckpoint, uintptr(pid), uintptr(unsafe.Pointer(args)))
+	return check(res, err)
 }
 
 // CheckpointProcessRestore moves the device state of a process back to its devices.
 //
 // C: cuCheckpointProcessRestore, since CUDA 12.8, set checkpoint. args may be nil.
 func (l *Library) CheckpointProcessRestore(pid int32, args *CheckpointRestoreArgs) (err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessRestore])
-	if addr == 0 {
-		res, err := l.Slow(fnCheckpointProcessRestore, uintptr(pid), uintptr(unsafe.Pointer(args)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessRestore]); addr != 0 {
+		a0, a1 := uintptr(pid), args
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *CheckpointRestoreArgs
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *CheckpointRestoreArgs
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCheckpointProcessRestore, uintptr(pid), uintptr(unsafe.Pointer(args)))
+	return check(res, err)
 }
 
 // CheckpointProcessUnlock lets a locked process make driver calls again.
 //
 // C: cuCheckpointProcessUnlock, since CUDA 12.8, set checkpoint. args may be nil.
 func (l *Library) CheckpointProcessUnlock(pid int32, args *CheckpointUnlockArgs) (err error) {
-	addr := dl.Load(&l.fns[fnCheckpointProcessUnlock])
-	if addr == 0 {
-		res, err := l.Slow(fnCheckpointProcessUnlock, uintptr(pid), uintptr(unsafe.Pointer(args)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCheckpointProcessUnlock]); addr != 0 {
+		a0, a1 := uintptr(pid), args
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *CheckpointUnlockArgs
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *CheckpointUnlockArgs
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(pid), args
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCheckpointProcessUnlock, uintptr(pid), uintptr(unsafe.Pointer(args)))
+	return check(res, err)
 }
 
 // GraphInstantiateV1 makes an executable graph of a graph, and explains a failure as text.
 //
 // C: cuGraphInstantiate, since CUDA 10.0, set legacy-abis. The library writes to logBuffer.
 func (l *Library) GraphInstantiateV1(hGraph Graph, logBuffer []byte) (phGraphExec GraphExec, phErrorNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateV1])
-	if addr == 0 {
-		out := new(struct {
-			phGraphExec GraphExec
-			phErrorNode GraphNode
-		})
-		res, err := l.Slow(fnGraphInstantiateV1, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
-		return out.phGraphExec, out.phErrorNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateV1]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 *GraphNode
+			a3 *byte
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphExec, phErrorNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 *GraphNode
-		a3 *byte
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphExec, phErrorNode, err
+	out := new(struct {
+		phGraphExec GraphExec
+		phErrorNode GraphNode
+	})
+	res, err := l.Slow(fnGraphInstantiateV1, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
+	return out.phGraphExec, out.phErrorNode, check(res, err)
 }
 
 // GraphInstantiateV2 makes an executable graph of a graph, and explains a failure as text.
 //
 // C: cuGraphInstantiate_v2, since CUDA 11.0, set legacy-abis. The library writes to logBuffer.
 func (l *Library) GraphInstantiateV2(hGraph Graph, logBuffer []byte) (phGraphExec GraphExec, phErrorNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateV2])
-	if addr == 0 {
-		out := new(struct {
-			phGraphExec GraphExec
-			phErrorNode GraphNode
-		})
-		res, err := l.Slow(fnGraphInstantiateV2, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
-		return out.phGraphExec, out.phErrorNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateV2]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 *GraphNode
+			a3 *byte
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphExec, phErrorNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 *GraphNode
-		a3 *byte
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphExec, uintptr(hGraph), &phErrorNode, unsafe.SliceData(logBuffer), uintptr(len(logBuffer))
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphExec, phErrorNode, err
+	out := new(struct {
+		phGraphExec GraphExec
+		phErrorNode GraphNode
+	})
+	res, err := l.Slow(fnGraphInstantiateV2, uintptr(unsafe.Pointer(&out.phGraphExec)), uintptr(hGraph), uintptr(unsafe.Pointer(&out.phErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(logBuffer))), uintptr(len(logBuffer)))
+	return out.phGraphExec, out.phErrorNode, check(res, err)
 }

@@ -58,10 +58,10 @@ func (p *pkg) emitFunction(f *File, fn function) {
 	}).BlockFunc(func(g *Group) {
 		p.prepare(g, fn)
 		if fn.fast {
-			g.Id("addr").Op(":=").Qual(dlPath, "Load").Call(Op("&").Id("l").Dot("fns").Index(Id(fn.index)))
-			g.If(Id("addr").Op("==").Lit(0)).BlockFunc(func(g *Group) { p.slow(g, fn) })
-			p.fastCall(g, fn)
-			return
+			g.If(
+				Id("addr").Op(":=").Qual(dlPath, "Load").Call(Op("&").Id("l").Dot("fns").Index(Id(fn.index))),
+				Id("addr").Op("!=").Lit(0),
+			).BlockFunc(func(g *Group) { p.fastCall(g, fn) })
 		}
 		p.slow(g, fn)
 	}).Line()
@@ -123,13 +123,25 @@ func (p *pkg) fastCall(g *Group, fn function) {
 			g.Id(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
 		}
 	}
+	// The words are taken first, and then the frame gets all of them in one assignment: so the compiler neither clears the
+	// frame nor copies it.
+	if len(fn.params) > 0 {
+		g.ListFunc(func(g *Group) {
+			for i := range fn.params {
+				g.Id(fmt.Sprintf("a%d", i))
+			}
+		}).Op(":=").ListFunc(func(g *Group) {
+			for _, a := range fn.params {
+				g.Add(frameWord(fn, a))
+			}
+		})
+	}
 	g.Var().Id("frame").StructFunc(func(g *Group) {
 		g.Qual(dlPath, "Frame")
 		for i, a := range fn.params {
 			g.Id(fmt.Sprintf("a%d", i)).Add(wordType(a))
 		}
 	})
-	// One assignment to every word: the compiler then neither clears the frame first nor copies it.
 	g.ListFunc(func(g *Group) {
 		g.Id("frame").Dot("Fn")
 		g.Id("frame").Dot("Ret")
@@ -139,8 +151,8 @@ func (p *pkg) fastCall(g *Group, fn function) {
 	}).Op("=").ListFunc(func(g *Group) {
 		g.Id("addr")
 		g.Lit(0)
-		for _, a := range fn.params {
-			g.Add(frameWord(fn, a))
+		for i := range fn.params {
+			g.Id(fmt.Sprintf("a%d", i))
 		}
 	})
 	result := p.resultType()

@@ -452,116 +452,116 @@ const (
 //
 // C: hipInit, since HIP 4.2, set core.
 func (l *Library) Init(flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnInit])
-	if addr == 0 {
-		res, err := l.Slow(fnInit, uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnInit]); addr != 0 {
+		a0 := uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnInit, uintptr(flags))
+	return check(res, err)
 }
 
 // DriverGetVersion reports the version of the driver side, which is the library's own on AMD.
 //
 // C: hipDriverGetVersion, since HIP 4.2, set core.
 func (l *Library) DriverGetVersion() (driverVersion int32, err error) {
-	addr := dl.Load(&l.fns[fnDriverGetVersion])
-	if addr == 0 {
-		out := new(struct {
-			driverVersion int32
-		})
-		res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
-		return out.driverVersion, check(res, err)
+	if addr := dl.Load(&l.fns[fnDriverGetVersion]); addr != 0 {
+		a0 := &driverVersion
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return driverVersion, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &driverVersion
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return driverVersion, err
+	out := new(struct {
+		driverVersion int32
+	})
+	res, err := l.Slow(fnDriverGetVersion, uintptr(unsafe.Pointer(&out.driverVersion)))
+	return out.driverVersion, check(res, err)
 }
 
 // RuntimeGetVersion reports the version of the loaded library.
 //
 // C: hipRuntimeGetVersion, since HIP 4.2, set core.
 func (l *Library) RuntimeGetVersion() (runtimeVersion int32, err error) {
-	addr := dl.Load(&l.fns[fnRuntimeGetVersion])
-	if addr == 0 {
-		out := new(struct {
-			runtimeVersion int32
-		})
-		res, err := l.Slow(fnRuntimeGetVersion, uintptr(unsafe.Pointer(&out.runtimeVersion)))
-		return out.runtimeVersion, check(res, err)
+	if addr := dl.Load(&l.fns[fnRuntimeGetVersion]); addr != 0 {
+		a0 := &runtimeVersion
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return runtimeVersion, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &runtimeVersion
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return runtimeVersion, err
+	out := new(struct {
+		runtimeVersion int32
+	})
+	res, err := l.Slow(fnRuntimeGetVersion, uintptr(unsafe.Pointer(&out.runtimeVersion)))
+	return out.runtimeVersion, check(res, err)
 }
 
 // DeviceGet turns a device number into a Device.
 //
 // C: hipDeviceGet, since HIP 4.2, set core.
 func (l *Library) DeviceGet(ordinal int32) (device Device, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGet])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGet]); addr != 0 {
+		a0, a1 := &device, uintptr(ordinal)
+		var frame struct {
+			dl.Frame
+			a0 *Device
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, uintptr(ordinal)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnDeviceGet, uintptr(unsafe.Pointer(&out.device)), uintptr(ordinal))
+	return out.device, check(res, err)
 }
 
 // DeviceComputeCapability reports the major and minor version of a device's architecture.
 //
 // C: hipDeviceComputeCapability, since HIP 4.2, set devices.
 func (l *Library) DeviceComputeCapability(device Device) (major int32, minor int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceComputeCapability])
-	if addr == 0 {
-		out := new(struct {
-			major int32
-			minor int32
-		})
-		res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(device))
-		return out.major, out.minor, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceComputeCapability]); addr != 0 {
+		a0, a1, a2 := &major, &minor, uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return major, minor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &major, &minor, uintptr(device)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return major, minor, err
+	out := new(struct {
+		major int32
+		minor int32
+	})
+	res, err := l.Slow(fnDeviceComputeCapability, uintptr(unsafe.Pointer(&out.major)), uintptr(unsafe.Pointer(&out.minor)), uintptr(device))
+	return out.major, out.minor, check(res, err)
 }
 
 // DeviceGetName returns a device's marketing name.
@@ -579,50 +579,50 @@ func (l *Library) DeviceGetName(device Device) (name string, err error) {
 //
 // C: hipDeviceGetUuid, since HIP 5.1, set devices.
 func (l *Library) DeviceGetUuid(device Device) (uuid UUID, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetUuid])
-	if addr == 0 {
-		out := new(struct {
-			uuid UUID
-		})
-		res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(device))
-		return out.uuid, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetUuid]); addr != 0 {
+		a0, a1 := &uuid, uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *UUID
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return uuid, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *UUID
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &uuid, uintptr(device)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return uuid, err
+	out := new(struct {
+		uuid UUID
+	})
+	res, err := l.Slow(fnDeviceGetUuid, uintptr(unsafe.Pointer(&out.uuid)), uintptr(device))
+	return out.uuid, check(res, err)
 }
 
 // DeviceGetP2PAttribute reports one attribute of the link between two devices.
 //
 // C: hipDeviceGetP2PAttribute, since HIP 4.2, set peer.
 func (l *Library) DeviceGetP2PAttribute(attr DeviceP2PAttr, srcDevice int32, dstDevice int32) (value int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetP2PAttribute])
-	if addr == 0 {
-		out := new(struct {
-			value int32
-		})
-		res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attr), uintptr(srcDevice), uintptr(dstDevice))
-		return out.value, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetP2PAttribute]); addr != 0 {
+		a0, a1, a2, a3 := &value, uintptr(attr), uintptr(srcDevice), uintptr(dstDevice)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return value, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &value, uintptr(attr), uintptr(srcDevice), uintptr(dstDevice)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return value, err
+	out := new(struct {
+		value int32
+	})
+	res, err := l.Slow(fnDeviceGetP2PAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attr), uintptr(srcDevice), uintptr(dstDevice))
+	return out.value, check(res, err)
 }
 
 // DeviceGetPCIBusId returns a device's PCI address as text.
@@ -644,540 +644,538 @@ func (l *Library) DeviceGetByPCIBusId(pciBusId string) (device int32, err error)
 	if err != nil {
 		return device, err
 	}
-	addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId])
-	if addr == 0 {
-		out := new(struct {
-			device int32
-		})
-		res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(pciBusIdC)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetByPCIBusId]); addr != 0 {
+		a0, a1 := &device, pciBusIdC
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, pciBusIdC
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device int32
+	})
+	res, err := l.Slow(fnDeviceGetByPCIBusId, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(pciBusIdC)))
+	return out.device, check(res, err)
 }
 
 // DeviceTotalMem reports how many bytes of memory a device has.
 //
 // C: hipDeviceTotalMem, since HIP 4.2, set core.
 func (l *Library) DeviceTotalMem(device Device) (bytes uint64, err error) {
-	addr := dl.Load(&l.fns[fnDeviceTotalMem])
-	if addr == 0 {
-		out := new(struct {
-			bytes uint64
-		})
-		res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(device))
-		return out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceTotalMem]); addr != 0 {
+		a0, a1 := &bytes, uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &bytes, uintptr(device)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return bytes, err
+	out := new(struct {
+		bytes uint64
+	})
+	res, err := l.Slow(fnDeviceTotalMem, uintptr(unsafe.Pointer(&out.bytes)), uintptr(device))
+	return out.bytes, check(res, err)
 }
 
 // DeviceSynchronize waits until the calling thread's current device has finished all its work.
 //
 // C: hipDeviceSynchronize, since HIP 4.2, set core.
 func (l *Library) DeviceSynchronize() (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSynchronize)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSynchronize]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSynchronize)
+	return check(res, err)
 }
 
 // DeviceReset frees everything that this process holds on the current device.
 //
 // C: hipDeviceReset, since HIP 4.2, set devices.
 func (l *Library) DeviceReset() (err error) {
-	addr := dl.Load(&l.fns[fnDeviceReset])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceReset)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceReset]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceReset)
+	return check(res, err)
 }
 
 // SetDevice makes a device current for the calling thread.
 //
 // C: hipSetDevice, since HIP 4.2, set core.
 func (l *Library) SetDevice(deviceId int32) (err error) {
-	addr := dl.Load(&l.fns[fnSetDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnSetDevice, uintptr(deviceId))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSetDevice]); addr != 0 {
+		a0 := uintptr(deviceId)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(deviceId)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSetDevice, uintptr(deviceId))
+	return check(res, err)
 }
 
 // SetValidDevices tells which devices the process may use, and which it prefers.
 //
 // C: hipSetValidDevices, since HIP 6.2, set devices-6.2.
 func (l *Library) SetValidDevices(deviceArr []int32) (err error) {
-	addr := dl.Load(&l.fns[fnSetValidDevices])
-	if addr == 0 {
-		res, err := l.Slow(fnSetValidDevices, uintptr(unsafe.Pointer(unsafe.SliceData(deviceArr))), uintptr(len(deviceArr)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSetValidDevices]); addr != 0 {
+		a0, a1 := unsafe.SliceData(deviceArr), uintptr(len(deviceArr))
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, unsafe.SliceData(deviceArr), uintptr(len(deviceArr))
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSetValidDevices, uintptr(unsafe.Pointer(unsafe.SliceData(deviceArr))), uintptr(len(deviceArr)))
+	return check(res, err)
 }
 
 // GetDevice reports which device is current for the calling thread.
 //
 // C: hipGetDevice, since HIP 4.2, set core.
 func (l *Library) GetDevice() (deviceId int32, err error) {
-	addr := dl.Load(&l.fns[fnGetDevice])
-	if addr == 0 {
-		out := new(struct {
-			deviceId int32
-		})
-		res, err := l.Slow(fnGetDevice, uintptr(unsafe.Pointer(&out.deviceId)))
-		return out.deviceId, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetDevice]); addr != 0 {
+		a0 := &deviceId
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return deviceId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &deviceId
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return deviceId, err
+	out := new(struct {
+		deviceId int32
+	})
+	res, err := l.Slow(fnGetDevice, uintptr(unsafe.Pointer(&out.deviceId)))
+	return out.deviceId, check(res, err)
 }
 
 // GetDeviceCount reports how many devices this process can see.
 //
 // C: hipGetDeviceCount, since HIP 4.2, set core.
 func (l *Library) GetDeviceCount() (count int32, err error) {
-	addr := dl.Load(&l.fns[fnGetDeviceCount])
-	if addr == 0 {
-		out := new(struct {
-			count int32
-		})
-		res, err := l.Slow(fnGetDeviceCount, uintptr(unsafe.Pointer(&out.count)))
-		return out.count, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetDeviceCount]); addr != 0 {
+		a0 := &count
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return count, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &count
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return count, err
+	out := new(struct {
+		count int32
+	})
+	res, err := l.Slow(fnGetDeviceCount, uintptr(unsafe.Pointer(&out.count)))
+	return out.count, check(res, err)
 }
 
 // DeviceGetAttribute reports one attribute of a device.
 //
 // C: hipDeviceGetAttribute, since HIP 4.2, set core.
 func (l *Library) DeviceGetAttribute(attr DeviceAttribute, deviceId int32) (pi int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			pi int32
-		})
-		res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attr), uintptr(deviceId))
-		return out.pi, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetAttribute]); addr != 0 {
+		a0, a1, a2 := &pi, uintptr(attr), uintptr(deviceId)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pi, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pi, uintptr(attr), uintptr(deviceId)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pi, err
+	out := new(struct {
+		pi int32
+	})
+	res, err := l.Slow(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&out.pi)), uintptr(attr), uintptr(deviceId))
+	return out.pi, check(res, err)
 }
 
 // DeviceGetDefaultMemPool reports the memory pool that a device starts out with.
 //
 // C: hipDeviceGetDefaultMemPool, since HIP 5.1, set memory-pools.
 func (l *Library) DeviceGetDefaultMemPool(device int32) (memPool MemPool, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetDefaultMemPool])
-	if addr == 0 {
-		out := new(struct {
-			memPool MemPool
-		})
-		res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
-		return out.memPool, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetDefaultMemPool]); addr != 0 {
+		a0, a1 := &memPool, uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *MemPool
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memPool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPool
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, uintptr(device)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memPool, err
+	out := new(struct {
+		memPool MemPool
+	})
+	res, err := l.Slow(fnDeviceGetDefaultMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
+	return out.memPool, check(res, err)
 }
 
 // DeviceSetMemPool chooses the pool that MallocAsync draws from on a device.
 //
 // C: hipDeviceSetMemPool, since HIP 5.1, set memory-pools.
 func (l *Library) DeviceSetMemPool(device int32, memPool MemPool) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetMemPool])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetMemPool, uintptr(device), uintptr(memPool))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetMemPool]); addr != 0 {
+		a0, a1 := uintptr(device), uintptr(memPool)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(device), uintptr(memPool)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetMemPool, uintptr(device), uintptr(memPool))
+	return check(res, err)
 }
 
 // DeviceGetMemPool reports the pool that MallocAsync draws from on a device.
 //
 // C: hipDeviceGetMemPool, since HIP 5.1, set memory-pools.
 func (l *Library) DeviceGetMemPool(device int32) (memPool MemPool, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetMemPool])
-	if addr == 0 {
-		out := new(struct {
-			memPool MemPool
-		})
-		res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
-		return out.memPool, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetMemPool]); addr != 0 {
+		a0, a1 := &memPool, uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *MemPool
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memPool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPool
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, uintptr(device)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memPool, err
+	out := new(struct {
+		memPool MemPool
+	})
+	res, err := l.Slow(fnDeviceGetMemPool, uintptr(unsafe.Pointer(&out.memPool)), uintptr(device))
+	return out.memPool, check(res, err)
 }
 
 // GetDeviceProperties reports the properties of a device in HIP 6's layout.
 //
 // C: hipGetDevicePropertiesR0600, since HIP 6.0, set device-properties.
 func (l *Library) GetDeviceProperties(deviceId int32) (prop DeviceProp, err error) {
-	addr := dl.Load(&l.fns[fnGetDeviceProperties])
-	if addr == 0 {
-		out := new(struct {
-			prop DeviceProp
-		})
-		res, err := l.Slow(fnGetDeviceProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
-		return out.prop, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetDeviceProperties]); addr != 0 {
+		a0, a1 := &prop, uintptr(deviceId)
+		var frame struct {
+			dl.Frame
+			a0 *DeviceProp
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return prop, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DeviceProp
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(deviceId)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return prop, err
+	out := new(struct {
+		prop DeviceProp
+	})
+	res, err := l.Slow(fnGetDeviceProperties, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
+	return out.prop, check(res, err)
 }
 
 // DeviceSetCacheConfig asks for a split of L1 cache and shared memory; AMD devices ignore it.
 //
 // C: hipDeviceSetCacheConfig, since HIP 4.2, set devices.
 func (l *Library) DeviceSetCacheConfig(cacheConfig FuncCache) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetCacheConfig, uintptr(cacheConfig))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetCacheConfig]); addr != 0 {
+		a0 := uintptr(cacheConfig)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(cacheConfig)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetCacheConfig, uintptr(cacheConfig))
+	return check(res, err)
 }
 
 // DeviceGetCacheConfig reports the split of L1 cache and shared memory.
 //
 // C: hipDeviceGetCacheConfig, since HIP 4.2, set devices.
 func (l *Library) DeviceGetCacheConfig() (cacheConfig FuncCache, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetCacheConfig])
-	if addr == 0 {
-		out := new(struct {
-			cacheConfig FuncCache
-		})
-		res, err := l.Slow(fnDeviceGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
-		return out.cacheConfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetCacheConfig]); addr != 0 {
+		a0 := &cacheConfig
+		var frame struct {
+			dl.Frame
+			a0 *FuncCache
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return cacheConfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FuncCache
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &cacheConfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return cacheConfig, err
+	out := new(struct {
+		cacheConfig FuncCache
+	})
+	res, err := l.Slow(fnDeviceGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
+	return out.cacheConfig, check(res, err)
 }
 
 // DeviceGetLimit reports one limit of the current device, such as the heap of its kernels.
 //
 // C: hipDeviceGetLimit, since HIP 4.2, set devices.
 func (l *Library) DeviceGetLimit(limit Limit) (pValue uint64, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetLimit])
-	if addr == 0 {
-		out := new(struct {
-			pValue uint64
-		})
-		res, err := l.Slow(fnDeviceGetLimit, uintptr(unsafe.Pointer(&out.pValue)), uintptr(limit))
-		return out.pValue, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetLimit]); addr != 0 {
+		a0, a1 := &pValue, uintptr(limit)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pValue, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pValue, uintptr(limit)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pValue, err
+	out := new(struct {
+		pValue uint64
+	})
+	res, err := l.Slow(fnDeviceGetLimit, uintptr(unsafe.Pointer(&out.pValue)), uintptr(limit))
+	return out.pValue, check(res, err)
 }
 
 // DeviceSetLimit changes one limit of the current device.
 //
 // C: hipDeviceSetLimit, since HIP 5.3, set devices-5.3. value counts bytes.
 func (l *Library) DeviceSetLimit(limit Limit, value uint64) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetLimit])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetLimit, uintptr(limit), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetLimit]); addr != 0 {
+		a0, a1 := uintptr(limit), uintptr(value)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(limit), uintptr(value)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetLimit, uintptr(limit), uintptr(value))
+	return check(res, err)
 }
 
 // DeviceGetSharedMemConfig reports how wide the banks of shared memory are.
 //
 // C: hipDeviceGetSharedMemConfig, since HIP 4.2, set devices.
 func (l *Library) DeviceGetSharedMemConfig() (pConfig SharedMemConfig, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetSharedMemConfig])
-	if addr == 0 {
-		out := new(struct {
-			pConfig SharedMemConfig
-		})
-		res, err := l.Slow(fnDeviceGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
-		return out.pConfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetSharedMemConfig]); addr != 0 {
+		a0 := &pConfig
+		var frame struct {
+			dl.Frame
+			a0 *SharedMemConfig
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pConfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SharedMemConfig
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pConfig, err
+	out := new(struct {
+		pConfig SharedMemConfig
+	})
+	res, err := l.Slow(fnDeviceGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
+	return out.pConfig, check(res, err)
 }
 
 // GetDeviceFlags reports the flags by which the current device schedules.
 //
 // C: hipGetDeviceFlags, since HIP 4.2, set devices.
 func (l *Library) GetDeviceFlags() (flags uint32, err error) {
-	addr := dl.Load(&l.fns[fnGetDeviceFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags uint32
-		})
-		res, err := l.Slow(fnGetDeviceFlags, uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetDeviceFlags]); addr != 0 {
+		a0 := &flags
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint32
+	})
+	res, err := l.Slow(fnGetDeviceFlags, uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // DeviceSetSharedMemConfig asks for a width of shared memory's banks; AMD devices ignore it.
 //
 // C: hipDeviceSetSharedMemConfig, since HIP 4.2, set devices.
 func (l *Library) DeviceSetSharedMemConfig(config SharedMemConfig) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetSharedMemConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetSharedMemConfig, uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetSharedMemConfig]); addr != 0 {
+		a0 := uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetSharedMemConfig, uintptr(config))
+	return check(res, err)
 }
 
 // SetDeviceFlags sets how the current device schedules and how threads wait for it.
 //
 // C: hipSetDeviceFlags, since HIP 4.2, set devices.
 func (l *Library) SetDeviceFlags(flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnSetDeviceFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnSetDeviceFlags, uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSetDeviceFlags]); addr != 0 {
+		a0 := uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(flags)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSetDeviceFlags, uintptr(flags))
+	return check(res, err)
 }
 
 // ChooseDevice finds the device that is closest to the given properties in HIP 6's layout.
 //
 // C: hipChooseDeviceR0600, since HIP 6.0, set device-properties.
 func (l *Library) ChooseDevice(prop *DeviceProp) (device int32, err error) {
-	addr := dl.Load(&l.fns[fnChooseDevice])
-	if addr == 0 {
-		out := new(struct {
-			device int32
-		})
-		res, err := l.Slow(fnChooseDevice, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnChooseDevice]); addr != 0 {
+		a0, a1 := &device, prop
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *DeviceProp
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *DeviceProp
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, prop
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device int32
+	})
+	res, err := l.Slow(fnChooseDevice, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
+	return out.device, check(res, err)
 }
 
 // ExtGetLinkTypeAndHopCount reports the kind of link between two devices and the hops it takes.
 //
 // C: hipExtGetLinkTypeAndHopCount, since HIP 4.2, set peer.
 func (l *Library) ExtGetLinkTypeAndHopCount(device1 int32, device2 int32) (linktype uint32, hopcount uint32, err error) {
-	addr := dl.Load(&l.fns[fnExtGetLinkTypeAndHopCount])
-	if addr == 0 {
-		out := new(struct {
-			linktype uint32
-			hopcount uint32
-		})
-		res, err := l.Slow(fnExtGetLinkTypeAndHopCount, uintptr(device1), uintptr(device2), uintptr(unsafe.Pointer(&out.linktype)), uintptr(unsafe.Pointer(&out.hopcount)))
-		return out.linktype, out.hopcount, check(res, err)
+	if addr := dl.Load(&l.fns[fnExtGetLinkTypeAndHopCount]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(device1), uintptr(device2), &linktype, &hopcount
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint32
+			a3 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return linktype, hopcount, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint32
-		a3 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(device1), uintptr(device2), &linktype, &hopcount
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return linktype, hopcount, err
+	out := new(struct {
+		linktype uint32
+		hopcount uint32
+	})
+	res, err := l.Slow(fnExtGetLinkTypeAndHopCount, uintptr(device1), uintptr(device2), uintptr(unsafe.Pointer(&out.linktype)), uintptr(unsafe.Pointer(&out.hopcount)))
+	return out.linktype, out.hopcount, check(res, err)
 }
 
 // IpcGetMemHandle makes a handle by which other processes open a device allocation.
 //
 // C: hipIpcGetMemHandle, since HIP 4.2, set ipc.
 func (l *Library) IpcGetMemHandle(devPtr DevicePtr) (handle IpcMemHandle, err error) {
-	addr := dl.Load(&l.fns[fnIpcGetMemHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle IpcMemHandle
-		})
-		res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(devPtr))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcGetMemHandle]); addr != 0 {
+		a0, a1 := &handle, uintptr(devPtr)
+		var frame struct {
+			dl.Frame
+			a0 *IpcMemHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *IpcMemHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(devPtr)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle IpcMemHandle
+	})
+	res, err := l.Slow(fnIpcGetMemHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(devPtr))
+	return out.handle, check(res, err)
 }
 
 // IpcOpenMemHandle maps the allocation of another process into this one.
@@ -1195,44 +1193,44 @@ func (l *Library) IpcOpenMemHandle(handle IpcMemHandle, flags uint32) (devPtr De
 //
 // C: hipIpcCloseMemHandle, since HIP 4.2, set ipc.
 func (l *Library) IpcCloseMemHandle(devPtr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnIpcCloseMemHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnIpcCloseMemHandle, uintptr(devPtr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcCloseMemHandle]); addr != 0 {
+		a0 := uintptr(devPtr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(devPtr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnIpcCloseMemHandle, uintptr(devPtr))
+	return check(res, err)
 }
 
 // IpcGetEventHandle makes a handle by which other processes open an event.
 //
 // C: hipIpcGetEventHandle, since HIP 4.2, set ipc.
 func (l *Library) IpcGetEventHandle(event Event) (handle IpcEventHandle, err error) {
-	addr := dl.Load(&l.fns[fnIpcGetEventHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle IpcEventHandle
-		})
-		res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(event))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnIpcGetEventHandle]); addr != 0 {
+		a0, a1 := &handle, uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *IpcEventHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *IpcEventHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle IpcEventHandle
+	})
+	res, err := l.Slow(fnIpcGetEventHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(event))
+	return out.handle, check(res, err)
 }
 
 // IpcOpenEventHandle opens the event of another process.
@@ -1250,121 +1248,118 @@ func (l *Library) IpcOpenEventHandle(handle IpcEventHandle) (event Event, err er
 //
 // C: hipFuncSetAttribute, since HIP 4.2, set modules.
 func (l *Library) FuncSetAttribute(function uintptr, attr FuncAttribute, value int32) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetAttribute, uintptr(function), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(function), uintptr(attr), uintptr(value)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(function), uintptr(attr), uintptr(value)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetAttribute, uintptr(function), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // FuncSetCacheConfig asks for a cache split for the kernel behind a host address.
 //
 // C: hipFuncSetCacheConfig, since HIP 4.2, set modules.
 func (l *Library) FuncSetCacheConfig(function uintptr, config FuncCache) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetCacheConfig, uintptr(function), uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetCacheConfig]); addr != 0 {
+		a0, a1 := uintptr(function), uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(function), uintptr(config)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetCacheConfig, uintptr(function), uintptr(config))
+	return check(res, err)
 }
 
 // FuncSetSharedMemConfig asks for a bank width for the kernel behind a host address.
 //
 // C: hipFuncSetSharedMemConfig, since HIP 4.2, set modules.
 func (l *Library) FuncSetSharedMemConfig(function uintptr, config SharedMemConfig) (err error) {
-	addr := dl.Load(&l.fns[fnFuncSetSharedMemConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(function), uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncSetSharedMemConfig]); addr != 0 {
+		a0, a1 := uintptr(function), uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(function), uintptr(config)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFuncSetSharedMemConfig, uintptr(function), uintptr(config))
+	return check(res, err)
 }
 
 // GetLastError returns the calling thread's remembered error and forgets it.
 //
 // C: hipGetLastError, since HIP 4.2, set runtime.
 func (l *Library) GetLastError() (err error) {
-	addr := dl.Load(&l.fns[fnGetLastError])
-	if addr == 0 {
-		res, err := l.Slow(fnGetLastError)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGetLastError]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGetLastError)
+	return check(res, err)
 }
 
 // ExtGetLastError returns the error of the calling thread's latest call and forgets it.
 //
 // C: hipExtGetLastError, since HIP 6.0, set runtime-6.0.
 func (l *Library) ExtGetLastError() (err error) {
-	addr := dl.Load(&l.fns[fnExtGetLastError])
-	if addr == 0 {
-		res, err := l.Slow(fnExtGetLastError)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnExtGetLastError]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnExtGetLastError)
+	return check(res, err)
 }
 
 // PeekAtLastError returns the calling thread's remembered error and keeps it.
 //
 // C: hipPeekAtLastError, since HIP 4.2, set runtime.
 func (l *Library) PeekAtLastError() (err error) {
-	addr := dl.Load(&l.fns[fnPeekAtLastError])
-	if addr == 0 {
-		res, err := l.Slow(fnPeekAtLastError)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPeekAtLastError]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPeekAtLastError)
+	return check(res, err)
 }
 
 // GetErrorName returns the name of a result's constant.
@@ -1409,775 +1404,775 @@ func (l *Library) DrvGetErrorString(hipError Result) (errorString string, err er
 //
 // C: hipStreamCreate, since HIP 4.2, set core.
 func (l *Library) StreamCreate() (stream Stream, err error) {
-	addr := dl.Load(&l.fns[fnStreamCreate])
-	if addr == 0 {
-		out := new(struct {
-			stream Stream
-		})
-		res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.stream)))
-		return out.stream, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCreate]); addr != 0 {
+		a0 := &stream
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &stream
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stream, err
+	out := new(struct {
+		stream Stream
+	})
+	res, err := l.Slow(fnStreamCreate, uintptr(unsafe.Pointer(&out.stream)))
+	return out.stream, check(res, err)
 }
 
 // StreamCreateWithFlags makes a stream, which with StreamNonBlocking ignores the null stream.
 //
 // C: hipStreamCreateWithFlags, since HIP 4.2, set core.
 func (l *Library) StreamCreateWithFlags(flags uint32) (stream Stream, err error) {
-	addr := dl.Load(&l.fns[fnStreamCreateWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			stream Stream
-		})
-		res, err := l.Slow(fnStreamCreateWithFlags, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags))
-		return out.stream, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCreateWithFlags]); addr != 0 {
+		a0, a1 := &stream, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &stream, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stream, err
+	out := new(struct {
+		stream Stream
+	})
+	res, err := l.Slow(fnStreamCreateWithFlags, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags))
+	return out.stream, check(res, err)
 }
 
 // StreamCreateWithPriority makes a stream of the given priority.
 //
 // C: hipStreamCreateWithPriority, since HIP 4.2, set streams.
 func (l *Library) StreamCreateWithPriority(flags uint32, priority int32) (stream Stream, err error) {
-	addr := dl.Load(&l.fns[fnStreamCreateWithPriority])
-	if addr == 0 {
-		out := new(struct {
-			stream Stream
-		})
-		res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags), uintptr(priority))
-		return out.stream, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamCreateWithPriority]); addr != 0 {
+		a0, a1, a2 := &stream, uintptr(flags), uintptr(priority)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &stream, uintptr(flags), uintptr(priority)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stream, err
+	out := new(struct {
+		stream Stream
+	})
+	res, err := l.Slow(fnStreamCreateWithPriority, uintptr(unsafe.Pointer(&out.stream)), uintptr(flags), uintptr(priority))
+	return out.stream, check(res, err)
 }
 
 // DeviceGetStreamPriorityRange reports the lowest and the highest stream priority of the current device.
 //
 // C: hipDeviceGetStreamPriorityRange, since HIP 4.2, set streams.
 func (l *Library) DeviceGetStreamPriorityRange() (leastPriority int32, greatestPriority int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetStreamPriorityRange])
-	if addr == 0 {
-		out := new(struct {
-			leastPriority    int32
-			greatestPriority int32
-		})
-		res, err := l.Slow(fnDeviceGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
-		return out.leastPriority, out.greatestPriority, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetStreamPriorityRange]); addr != 0 {
+		a0, a1 := &leastPriority, &greatestPriority
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return leastPriority, greatestPriority, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &leastPriority, &greatestPriority
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return leastPriority, greatestPriority, err
+	out := new(struct {
+		leastPriority    int32
+		greatestPriority int32
+	})
+	res, err := l.Slow(fnDeviceGetStreamPriorityRange, uintptr(unsafe.Pointer(&out.leastPriority)), uintptr(unsafe.Pointer(&out.greatestPriority)))
+	return out.leastPriority, out.greatestPriority, check(res, err)
 }
 
 // StreamDestroy frees a stream, once its work is done.
 //
 // C: hipStreamDestroy, since HIP 4.2, set core.
 func (l *Library) StreamDestroy(stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamDestroy, uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamDestroy]); addr != 0 {
+		a0 := uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamDestroy, uintptr(stream))
+	return check(res, err)
 }
 
 // StreamQuery reports whether a stream is idle: ErrorNotReady means that it is not.
 //
 // C: hipStreamQuery, since HIP 4.2, set core.
 func (l *Library) StreamQuery(stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamQuery])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamQuery, uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamQuery]); addr != 0 {
+		a0 := uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamQuery, uintptr(stream))
+	return check(res, err)
 }
 
 // StreamSynchronize waits until a stream has finished all its work.
 //
 // C: hipStreamSynchronize, since HIP 4.2, set core.
 func (l *Library) StreamSynchronize(stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnStreamSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamSynchronize, uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamSynchronize]); addr != 0 {
+		a0 := uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(stream)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamSynchronize, uintptr(stream))
+	return check(res, err)
 }
 
 // StreamWaitEvent holds later work of a stream back until an event is reached.
 //
 // C: hipStreamWaitEvent, since HIP 4.2, set core.
 func (l *Library) StreamWaitEvent(stream Stream, event Event, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitEvent, uintptr(stream), uintptr(event), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(stream), uintptr(event), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(event), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitEvent, uintptr(stream), uintptr(event), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamGetFlags reports the flags that a stream was made with.
 //
 // C: hipStreamGetFlags, since HIP 4.2, set streams.
 func (l *Library) StreamGetFlags(stream Stream) (flags uint32, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags uint32
-		})
-		res, err := l.Slow(fnStreamGetFlags, uintptr(stream), uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetFlags]); addr != 0 {
+		a0, a1 := uintptr(stream), &flags
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &flags
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint32
+	})
+	res, err := l.Slow(fnStreamGetFlags, uintptr(stream), uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // StreamGetPriority reports the priority of a stream.
 //
 // C: hipStreamGetPriority, since HIP 4.2, set streams.
 func (l *Library) StreamGetPriority(stream Stream) (priority int32, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetPriority])
-	if addr == 0 {
-		out := new(struct {
-			priority int32
-		})
-		res, err := l.Slow(fnStreamGetPriority, uintptr(stream), uintptr(unsafe.Pointer(&out.priority)))
-		return out.priority, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetPriority]); addr != 0 {
+		a0, a1 := uintptr(stream), &priority
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return priority, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &priority
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return priority, err
+	out := new(struct {
+		priority int32
+	})
+	res, err := l.Slow(fnStreamGetPriority, uintptr(stream), uintptr(unsafe.Pointer(&out.priority)))
+	return out.priority, check(res, err)
 }
 
 // StreamGetDevice reports which device a stream belongs to.
 //
 // C: hipStreamGetDevice, since HIP 5.6, set streams-5.6.
 func (l *Library) StreamGetDevice(stream Stream) (device Device, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetDevice])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnStreamGetDevice, uintptr(stream), uintptr(unsafe.Pointer(&out.device)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetDevice]); addr != 0 {
+		a0, a1 := uintptr(stream), &device
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Device
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Device
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &device
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnStreamGetDevice, uintptr(stream), uintptr(unsafe.Pointer(&out.device)))
+	return out.device, check(res, err)
 }
 
 // ExtStreamCreateWithCUMask makes a stream that runs on the chosen compute units only.
 //
 // C: hipExtStreamCreateWithCUMask, since HIP 4.2, set streams.
 func (l *Library) ExtStreamCreateWithCUMask(cuMask []uint32) (stream Stream, err error) {
-	addr := dl.Load(&l.fns[fnExtStreamCreateWithCUMask])
-	if addr == 0 {
-		out := new(struct {
-			stream Stream
-		})
-		res, err := l.Slow(fnExtStreamCreateWithCUMask, uintptr(unsafe.Pointer(&out.stream)), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
-		return out.stream, check(res, err)
+	if addr := dl.Load(&l.fns[fnExtStreamCreateWithCUMask]); addr != 0 {
+		a0, a1, a2 := &stream, uintptr(len(cuMask)), unsafe.SliceData(cuMask)
+		var frame struct {
+			dl.Frame
+			a0 *Stream
+			a1 uintptr
+			a2 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stream, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Stream
-		a1 uintptr
-		a2 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &stream, uintptr(len(cuMask)), unsafe.SliceData(cuMask)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stream, err
+	out := new(struct {
+		stream Stream
+	})
+	res, err := l.Slow(fnExtStreamCreateWithCUMask, uintptr(unsafe.Pointer(&out.stream)), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
+	return out.stream, check(res, err)
 }
 
 // ExtStreamGetCUMask reports which compute units a stream may run on.
 //
 // C: hipExtStreamGetCUMask, since HIP 4.2, set streams. The library writes to cuMask.
 func (l *Library) ExtStreamGetCUMask(stream Stream, cuMask []uint32) (err error) {
-	addr := dl.Load(&l.fns[fnExtStreamGetCUMask])
-	if addr == 0 {
-		res, err := l.Slow(fnExtStreamGetCUMask, uintptr(stream), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnExtStreamGetCUMask]); addr != 0 {
+		a0, a1, a2 := uintptr(stream), uintptr(len(cuMask)), unsafe.SliceData(cuMask)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(len(cuMask)), unsafe.SliceData(cuMask)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnExtStreamGetCUMask, uintptr(stream), uintptr(len(cuMask)), uintptr(unsafe.Pointer(unsafe.SliceData(cuMask))))
+	return check(res, err)
 }
 
 // StreamAddCallback calls a host function once the stream's work so far is done.
 //
 // C: hipStreamAddCallback, since HIP 4.2, set streams.
 func (l *Library) StreamAddCallback(stream Stream, callback StreamCallback, userData uintptr, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamAddCallback])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamAddCallback, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamAddCallback]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamAddCallback, uintptr(stream), uintptr(callback), uintptr(userData), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWaitValue32 holds a stream until a masked 32-bit value in memory meets a condition.
 //
 // C: hipStreamWaitValue32, since HIP 4.4, set stream-memory-operations.
 func (l *Library) StreamWaitValue32(stream Stream, ptr DevicePtr, value uint32, flags uint32, mask uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue32])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue32]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
+	return check(res, err)
 }
 
 // StreamWaitValue64 holds a stream until a masked 64-bit value in memory meets a condition.
 //
 // C: hipStreamWaitValue64, since HIP 4.4, set stream-memory-operations.
 func (l *Library) StreamWaitValue64(stream Stream, ptr DevicePtr, value uint64, flags uint32, mask uint64) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWaitValue64])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWaitValue64]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWaitValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags), uintptr(mask))
+	return check(res, err)
 }
 
 // StreamWriteValue32 writes a 32-bit value to memory in stream order.
 //
 // C: hipStreamWriteValue32, since HIP 4.4, set stream-memory-operations.
 func (l *Library) StreamWriteValue32(stream Stream, ptr DevicePtr, value uint32, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue32])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue32]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue32, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamWriteValue64 writes a 64-bit value to memory in stream order.
 //
 // C: hipStreamWriteValue64, since HIP 4.4, set stream-memory-operations.
 func (l *Library) StreamWriteValue64(stream Stream, ptr DevicePtr, value uint64, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamWriteValue64])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamWriteValue64]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamWriteValue64, uintptr(stream), uintptr(ptr), uintptr(value), uintptr(flags))
+	return check(res, err)
 }
 
 // StreamBatchMemOp enqueues several waits for memory and writes to it at once.
 //
 // C: hipStreamBatchMemOp, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) StreamBatchMemOp(stream Stream, paramArray []StreamBatchMemOpParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBatchMemOp])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBatchMemOp]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *StreamBatchMemOpParams
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *StreamBatchMemOpParams
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), uintptr(len(paramArray)), unsafe.SliceData(paramArray), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBatchMemOp, uintptr(stream), uintptr(len(paramArray)), uintptr(unsafe.Pointer(unsafe.SliceData(paramArray))), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphAddBatchMemOpNode adds a node that waits for memory and writes to it.
 //
 // C: hipGraphAddBatchMemOpNode, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) GraphAddBatchMemOpNode(hGraph Graph, dependencies []GraphNode, nodeParams *BatchMemOpNodeParams) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddBatchMemOpNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddBatchMemOpNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddBatchMemOpNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphBatchMemOpNodeGetParams reports the operations of a memory-operation node; the array belongs to the node.
 //
 // C: hipGraphBatchMemOpNodeGetParams, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) GraphBatchMemOpNodeGetParams(hNode GraphNode) (nodeParamsOut BatchMemOpNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParamsOut BatchMemOpNodeParams
-		})
-		res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
-		return out.nodeParamsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParamsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParamsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParamsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParamsOut, err
+	out := new(struct {
+		nodeParamsOut BatchMemOpNodeParams
+	})
+	res, err := l.Slow(fnGraphBatchMemOpNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParamsOut)))
+	return out.nodeParamsOut, check(res, err)
 }
 
 // GraphBatchMemOpNodeSetParams changes the operations of a memory-operation node.
 //
 // C: hipGraphBatchMemOpNodeSetParams, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) GraphBatchMemOpNodeSetParams(hNode GraphNode, nodeParams *BatchMemOpNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphBatchMemOpNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphBatchMemOpNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecBatchMemOpNodeSetParams changes a memory-operation node of an instantiated graph.
 //
 // C: hipGraphExecBatchMemOpNodeSetParams, since HIP 6.4, set stream-memory-operations-6.4.
 func (l *Library) GraphExecBatchMemOpNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *BatchMemOpNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecBatchMemOpNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecBatchMemOpNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *BatchMemOpNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *BatchMemOpNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecBatchMemOpNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // EventCreateWithFlags makes an event on the current device, with or without timing.
 //
 // C: hipEventCreateWithFlags, since HIP 4.2, set core.
 func (l *Library) EventCreateWithFlags(flags uint32) (event Event, err error) {
-	addr := dl.Load(&l.fns[fnEventCreateWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			event Event
-		})
-		res, err := l.Slow(fnEventCreateWithFlags, uintptr(unsafe.Pointer(&out.event)), uintptr(flags))
-		return out.event, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventCreateWithFlags]); addr != 0 {
+		a0, a1 := &event, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Event
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return event, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Event
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &event, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return event, err
+	out := new(struct {
+		event Event
+	})
+	res, err := l.Slow(fnEventCreateWithFlags, uintptr(unsafe.Pointer(&out.event)), uintptr(flags))
+	return out.event, check(res, err)
 }
 
 // EventCreate makes an event on the current device that records time.
 //
 // C: hipEventCreate, since HIP 4.2, set core.
 func (l *Library) EventCreate() (event Event, err error) {
-	addr := dl.Load(&l.fns[fnEventCreate])
-	if addr == 0 {
-		out := new(struct {
-			event Event
-		})
-		res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.event)))
-		return out.event, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventCreate]); addr != 0 {
+		a0 := &event
+		var frame struct {
+			dl.Frame
+			a0 *Event
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return event, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Event
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &event
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return event, err
+	out := new(struct {
+		event Event
+	})
+	res, err := l.Slow(fnEventCreate, uintptr(unsafe.Pointer(&out.event)))
+	return out.event, check(res, err)
 }
 
 // EventRecordWithFlags records an event in a stream; flags tell what a capture makes of it.
 //
 // C: hipEventRecordWithFlags, since HIP 6.4, set events.
 func (l *Library) EventRecordWithFlags(event Event, stream Stream, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnEventRecordWithFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnEventRecordWithFlags, uintptr(event), uintptr(stream), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventRecordWithFlags]); addr != 0 {
+		a0, a1, a2 := uintptr(event), uintptr(stream), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(event), uintptr(stream), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventRecordWithFlags, uintptr(event), uintptr(stream), uintptr(flags))
+	return check(res, err)
 }
 
 // EventRecord records an event in a stream: it is reached when the work before it is done.
 //
 // C: hipEventRecord, since HIP 4.2, set core.
 func (l *Library) EventRecord(event Event, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnEventRecord])
-	if addr == 0 {
-		res, err := l.Slow(fnEventRecord, uintptr(event), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventRecord]); addr != 0 {
+		a0, a1 := uintptr(event), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(event), uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventRecord, uintptr(event), uintptr(stream))
+	return check(res, err)
 }
 
 // EventDestroy frees an event.
 //
 // C: hipEventDestroy, since HIP 4.2, set core.
 func (l *Library) EventDestroy(event Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnEventDestroy, uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventDestroy]); addr != 0 {
+		a0 := uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventDestroy, uintptr(event))
+	return check(res, err)
 }
 
 // EventSynchronize waits until an event is reached.
 //
 // C: hipEventSynchronize, since HIP 4.2, set core.
 func (l *Library) EventSynchronize(event Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnEventSynchronize, uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventSynchronize]); addr != 0 {
+		a0 := uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventSynchronize, uintptr(event))
+	return check(res, err)
 }
 
 // EventElapsedTime reports the milliseconds between two events that have been reached.
 //
 // C: hipEventElapsedTime, since HIP 4.2, set core.
 func (l *Library) EventElapsedTime(start Event, stop Event) (ms float32, err error) {
-	addr := dl.Load(&l.fns[fnEventElapsedTime])
-	if addr == 0 {
-		out := new(struct {
-			ms float32
-		})
-		res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.ms)), uintptr(start), uintptr(stop))
-		return out.ms, check(res, err)
+	if addr := dl.Load(&l.fns[fnEventElapsedTime]); addr != 0 {
+		a0, a1, a2 := &ms, uintptr(start), uintptr(stop)
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ms, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ms, uintptr(start), uintptr(stop)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ms, err
+	out := new(struct {
+		ms float32
+	})
+	res, err := l.Slow(fnEventElapsedTime, uintptr(unsafe.Pointer(&out.ms)), uintptr(start), uintptr(stop))
+	return out.ms, check(res, err)
 }
 
 // EventQuery reports whether an event has been reached: ErrorNotReady means that it has not.
 //
 // C: hipEventQuery, since HIP 4.2, set core.
 func (l *Library) EventQuery(event Event) (err error) {
-	addr := dl.Load(&l.fns[fnEventQuery])
-	if addr == 0 {
-		res, err := l.Slow(fnEventQuery, uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnEventQuery]); addr != 0 {
+		a0 := uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(event)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnEventQuery, uintptr(event))
+	return check(res, err)
 }
 
 // PointerSetAttribute changes one attribute of an allocation.
 //
 // C: hipPointerSetAttribute, since HIP 5.5, set memory-5.5.
 func (l *Library) PointerSetAttribute(value unsafe.Pointer, attribute PointerAttribute, ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnPointerSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerSetAttribute]); addr != 0 {
+		a0, a1, a2 := value, uintptr(attribute), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, value, uintptr(attribute), uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPointerSetAttribute, uintptr(value), uintptr(attribute), uintptr(ptr))
+	return check(res, err)
 }
 
 // PointerGetAttributes reports what kind of memory an address belongs to.
 //
 // C: hipPointerGetAttributes, since HIP 4.2, set memory.
 func (l *Library) PointerGetAttributes(ptr unsafe.Pointer) (attributes PointerAttributes, err error) {
-	addr := dl.Load(&l.fns[fnPointerGetAttributes])
-	if addr == 0 {
-		out := new(struct {
-			attributes PointerAttributes
-		})
-		res, err := l.Slow(fnPointerGetAttributes, uintptr(unsafe.Pointer(&out.attributes)), uintptr(ptr))
-		return out.attributes, check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerGetAttributes]); addr != 0 {
+		a0, a1 := &attributes, ptr
+		var frame struct {
+			dl.Frame
+			a0 *PointerAttributes
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return attributes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *PointerAttributes
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &attributes, ptr
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return attributes, err
+	out := new(struct {
+		attributes PointerAttributes
+	})
+	res, err := l.Slow(fnPointerGetAttributes, uintptr(unsafe.Pointer(&out.attributes)), uintptr(ptr))
+	return out.attributes, check(res, err)
 }
 
 // PointerGetAttribute reports one attribute of an address.
 //
 // C: hipPointerGetAttribute, since HIP 5.0, set memory.
 func (l *Library) PointerGetAttribute(data unsafe.Pointer, attribute PointerAttribute, ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnPointerGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnPointerGetAttribute]); addr != 0 {
+		a0, a1, a2 := data, uintptr(attribute), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, data, uintptr(attribute), uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnPointerGetAttribute, uintptr(data), uintptr(attribute), uintptr(ptr))
+	return check(res, err)
 }
 
 // DrvPointerGetAttributes reports several attributes of an address.
@@ -2187,47 +2182,47 @@ func (l *Library) DrvPointerGetAttributes(attributes []PointerAttribute, data []
 	if data != nil && len(data) != len(attributes) {
 		return &dl.LengthError{Function: "hipDrvPointerGetAttributes", A: "attributes", LenA: len(attributes), B: "data", LenB: len(data)}
 	}
-	addr := dl.Load(&l.fns[fnDrvPointerGetAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvPointerGetAttributes]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *PointerAttribute
+			a2 *unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *PointerAttribute
-		a2 *unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(attributes)), unsafe.SliceData(attributes), unsafe.SliceData(data), uintptr(ptr)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvPointerGetAttributes, uintptr(len(attributes)), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(ptr))
+	return check(res, err)
 }
 
 // ImportExternalSemaphore opens a semaphore of another API.
 //
 // C: hipImportExternalSemaphore, since HIP 4.3, set external-interop.
 func (l *Library) ImportExternalSemaphore(semHandleDesc *ExternalSemaphoreHandleDesc) (extSemOut ExternalSemaphore, err error) {
-	addr := dl.Load(&l.fns[fnImportExternalSemaphore])
-	if addr == 0 {
-		out := new(struct {
-			extSemOut ExternalSemaphore
-		})
-		res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
-		return out.extSemOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnImportExternalSemaphore]); addr != 0 {
+		a0, a1 := &extSemOut, semHandleDesc
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreHandleDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return extSemOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreHandleDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extSemOut, semHandleDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return extSemOut, err
+	out := new(struct {
+		extSemOut ExternalSemaphore
+	})
+	res, err := l.Slow(fnImportExternalSemaphore, uintptr(unsafe.Pointer(&out.extSemOut)), uintptr(unsafe.Pointer(semHandleDesc)))
+	return out.extSemOut, check(res, err)
 }
 
 // SignalExternalSemaphoresAsync signals semaphores of other APIs in stream order.
@@ -2237,23 +2232,23 @@ func (l *Library) SignalExternalSemaphoresAsync(extSemArray []ExternalSemaphore,
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "hipSignalExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
-	addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSignalExternalSemaphoresAsync]); addr != 0 {
+		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreSignalParams
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreSignalParams
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSignalExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
+	return check(res, err)
 }
 
 // WaitExternalSemaphoresAsync makes a stream wait for semaphores of other APIs.
@@ -2263,186 +2258,186 @@ func (l *Library) WaitExternalSemaphoresAsync(extSemArray []ExternalSemaphore, p
 	if paramsArray != nil && len(paramsArray) != len(extSemArray) {
 		return &dl.LengthError{Function: "hipWaitExternalSemaphoresAsync", A: "extSemArray", LenA: len(extSemArray), B: "paramsArray", LenB: len(paramsArray)}
 	}
-	addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnWaitExternalSemaphoresAsync]); addr != 0 {
+		a0, a1, a2, a3 := unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *ExternalSemaphore
+			a1 *ExternalSemaphoreWaitParams
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalSemaphore
-		a1 *ExternalSemaphoreWaitParams
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, unsafe.SliceData(extSemArray), unsafe.SliceData(paramsArray), uintptr(len(extSemArray)), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnWaitExternalSemaphoresAsync, uintptr(unsafe.Pointer(unsafe.SliceData(extSemArray))), uintptr(unsafe.Pointer(unsafe.SliceData(paramsArray))), uintptr(len(extSemArray)), uintptr(stream))
+	return check(res, err)
 }
 
 // DestroyExternalSemaphore closes a semaphore of another API, which lives on there.
 //
 // C: hipDestroyExternalSemaphore, since HIP 4.3, set external-interop.
 func (l *Library) DestroyExternalSemaphore(extSem ExternalSemaphore) (err error) {
-	addr := dl.Load(&l.fns[fnDestroyExternalSemaphore])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroyExternalSemaphore]); addr != 0 {
+		a0 := uintptr(extSem)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extSem)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroyExternalSemaphore, uintptr(extSem))
+	return check(res, err)
 }
 
 // ImportExternalMemory opens an allocation of another API.
 //
 // C: hipImportExternalMemory, since HIP 4.3, set external-interop.
 func (l *Library) ImportExternalMemory(memHandleDesc *ExternalMemoryHandleDesc) (extMemOut ExternalMemory, err error) {
-	addr := dl.Load(&l.fns[fnImportExternalMemory])
-	if addr == 0 {
-		out := new(struct {
-			extMemOut ExternalMemory
-		})
-		res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
-		return out.extMemOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnImportExternalMemory]); addr != 0 {
+		a0, a1 := &extMemOut, memHandleDesc
+		var frame struct {
+			dl.Frame
+			a0 *ExternalMemory
+			a1 *ExternalMemoryHandleDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return extMemOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ExternalMemory
-		a1 *ExternalMemoryHandleDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &extMemOut, memHandleDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return extMemOut, err
+	out := new(struct {
+		extMemOut ExternalMemory
+	})
+	res, err := l.Slow(fnImportExternalMemory, uintptr(unsafe.Pointer(&out.extMemOut)), uintptr(unsafe.Pointer(memHandleDesc)))
+	return out.extMemOut, check(res, err)
 }
 
 // ExternalMemoryGetMappedBuffer maps a part of an imported allocation to a device address.
 //
 // C: hipExternalMemoryGetMappedBuffer, since HIP 4.3, set external-interop.
 func (l *Library) ExternalMemoryGetMappedBuffer(extMem ExternalMemory, bufferDesc *ExternalMemoryBufferDesc) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnExternalMemoryGetMappedBuffer])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnExternalMemoryGetMappedBuffer]); addr != 0 {
+		a0, a1, a2 := &devPtr, uintptr(extMem), bufferDesc
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 *ExternalMemoryBufferDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 *ExternalMemoryBufferDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(extMem), bufferDesc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnExternalMemoryGetMappedBuffer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(extMem), uintptr(unsafe.Pointer(bufferDesc)))
+	return out.devPtr, check(res, err)
 }
 
 // DestroyExternalMemory closes an imported allocation, which lives on in its own API.
 //
 // C: hipDestroyExternalMemory, since HIP 4.3, set external-interop.
 func (l *Library) DestroyExternalMemory(extMem ExternalMemory) (err error) {
-	addr := dl.Load(&l.fns[fnDestroyExternalMemory])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroyExternalMemory]); addr != 0 {
+		a0 := uintptr(extMem)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(extMem)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroyExternalMemory, uintptr(extMem))
+	return check(res, err)
 }
 
 // ExternalMemoryGetMappedMipmappedArray maps a part of an imported allocation as a mipmapped array.
 //
 // C: hipExternalMemoryGetMappedMipmappedArray, since HIP 6.4, set external-interop-6.4.
 func (l *Library) ExternalMemoryGetMappedMipmappedArray(extMem ExternalMemory, mipmapDesc *ExternalMemoryMipmappedArrayDesc) (mipmap MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnExternalMemoryGetMappedMipmappedArray])
-	if addr == 0 {
-		out := new(struct {
-			mipmap MipmappedArray
-		})
-		res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
-		return out.mipmap, check(res, err)
+	if addr := dl.Load(&l.fns[fnExternalMemoryGetMappedMipmappedArray]); addr != 0 {
+		a0, a1, a2 := &mipmap, uintptr(extMem), mipmapDesc
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 uintptr
+			a2 *ExternalMemoryMipmappedArrayDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return mipmap, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 uintptr
-		a2 *ExternalMemoryMipmappedArrayDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &mipmap, uintptr(extMem), mipmapDesc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return mipmap, err
+	out := new(struct {
+		mipmap MipmappedArray
+	})
+	res, err := l.Slow(fnExternalMemoryGetMappedMipmappedArray, uintptr(unsafe.Pointer(&out.mipmap)), uintptr(extMem), uintptr(unsafe.Pointer(mipmapDesc)))
+	return out.mipmap, check(res, err)
 }
 
 // Malloc allocates memory on the current device.
 //
 // C: hipMalloc, since HIP 4.2, set core.
 func (l *Library) Malloc(size uint64) (ptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMalloc])
-	if addr == 0 {
-		out := new(struct {
-			ptr DevicePtr
-		})
-		res, err := l.Slow(fnMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMalloc]); addr != 0 {
+		a0, a1 := &ptr, uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr DevicePtr
+	})
+	res, err := l.Slow(fnMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
+	return out.ptr, check(res, err)
 }
 
 // ExtMallocWithFlags allocates memory on the current device, such as fine-grained or signal memory.
 //
 // C: hipExtMallocWithFlags, since HIP 4.2, set memory.
 func (l *Library) ExtMallocWithFlags(sizeBytes uint64, flags uint32) (ptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnExtMallocWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			ptr DevicePtr
-		})
-		res, err := l.Slow(fnExtMallocWithFlags, uintptr(unsafe.Pointer(&out.ptr)), uintptr(sizeBytes), uintptr(flags))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnExtMallocWithFlags]); addr != 0 {
+		a0, a1, a2 := &ptr, uintptr(sizeBytes), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(sizeBytes), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr DevicePtr
+	})
+	res, err := l.Slow(fnExtMallocWithFlags, uintptr(unsafe.Pointer(&out.ptr)), uintptr(sizeBytes), uintptr(flags))
+	return out.ptr, check(res, err)
 }
 
 // MallocHost allocates page-locked host memory without a choice of flags.
@@ -2451,24 +2446,24 @@ func (l *Library) ExtMallocWithFlags(sizeBytes uint64, flags uint32) (ptr Device
 //
 // Deprecated: the library's header marks hipMallocHost as deprecated.
 func (l *Library) MallocHost(size uint64) (ptr unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMallocHost])
-	if addr == 0 {
-		out := new(struct {
-			ptr unsafe.Pointer
-		})
-		res, err := l.Slow(fnMallocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocHost]); addr != 0 {
+		a0, a1 := &ptr, uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr unsafe.Pointer
+	})
+	res, err := l.Slow(fnMallocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
+	return out.ptr, check(res, err)
 }
 
 // MemAllocHost allocates page-locked host memory under the driver API's name for it.
@@ -2477,144 +2472,144 @@ func (l *Library) MallocHost(size uint64) (ptr unsafe.Pointer, err error) {
 //
 // Deprecated: the library's header marks hipMemAllocHost as deprecated.
 func (l *Library) MemAllocHost(size uint64) (ptr unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocHost])
-	if addr == 0 {
-		out := new(struct {
-			ptr unsafe.Pointer
-		})
-		res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocHost]); addr != 0 {
+		a0, a1 := &ptr, uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr unsafe.Pointer
+	})
+	res, err := l.Slow(fnMemAllocHost, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
+	return out.ptr, check(res, err)
 }
 
 // HostMalloc allocates page-locked host memory that devices can reach.
 //
 // C: hipHostMalloc, since HIP 4.2, set core. size counts bytes.
 func (l *Library) HostMalloc(size uint64, flags uint32) (ptr unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnHostMalloc])
-	if addr == 0 {
-		out := new(struct {
-			ptr unsafe.Pointer
-		})
-		res, err := l.Slow(fnHostMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnHostMalloc]); addr != 0 {
+		a0, a1, a2 := &ptr, uintptr(size), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(size), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr unsafe.Pointer
+	})
+	res, err := l.Slow(fnHostMalloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
+	return out.ptr, check(res, err)
 }
 
 // MallocManaged allocates memory that the host and all devices can reach.
 //
 // C: hipMallocManaged, since HIP 4.2, set managed-memory. size counts bytes.
 func (l *Library) MallocManaged(size uint64, flags uint32) (devPtr unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnMallocManaged])
-	if addr == 0 {
-		out := new(struct {
-			devPtr unsafe.Pointer
-		})
-		res, err := l.Slow(fnMallocManaged, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(flags))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocManaged]); addr != 0 {
+		a0, a1, a2 := &devPtr, uintptr(size), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(size), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr unsafe.Pointer
+	})
+	res, err := l.Slow(fnMallocManaged, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(flags))
+	return out.devPtr, check(res, err)
 }
 
 // MemPrefetchAsync moves managed memory to a device, or to the host, in stream order.
 //
 // C: hipMemPrefetchAsync, since HIP 4.2, set managed-memory. count counts bytes.
 func (l *Library) MemPrefetchAsync(devPtr unsafe.Pointer, count uint64, device int32, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemPrefetchAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), uintptr(device), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPrefetchAsync]); addr != 0 {
+		a0, a1, a2, a3 := devPtr, uintptr(count), uintptr(device), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, devPtr, uintptr(count), uintptr(device), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPrefetchAsync, uintptr(devPtr), uintptr(count), uintptr(device), uintptr(stream))
+	return check(res, err)
 }
 
 // MemAdvise tells how a range of managed memory will be used.
 //
 // C: hipMemAdvise, since HIP 4.2, set managed-memory. count counts bytes.
 func (l *Library) MemAdvise(devPtr unsafe.Pointer, count uint64, advice MemoryAdvise, device int32) (err error) {
-	addr := dl.Load(&l.fns[fnMemAdvise])
-	if addr == 0 {
-		res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAdvise]); addr != 0 {
+		a0, a1, a2, a3 := devPtr, uintptr(count), uintptr(advice), uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, devPtr, uintptr(count), uintptr(advice), uintptr(device)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemAdvise, uintptr(devPtr), uintptr(count), uintptr(advice), uintptr(device))
+	return check(res, err)
 }
 
 // MemRangeGetAttribute reports one attribute of a range of managed memory.
 //
 // C: hipMemRangeGetAttribute, since HIP 4.2, set managed-memory.
 func (l *Library) MemRangeGetAttribute(data unsafe.Pointer, dataSize uint64, attribute MemRangeAttribute, devPtr unsafe.Pointer, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemRangeGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRangeGetAttribute]); addr != 0 {
+		a0, a1, a2, a3, a4 := data, uintptr(dataSize), uintptr(attribute), devPtr, uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 unsafe.Pointer
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 unsafe.Pointer
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, data, uintptr(dataSize), uintptr(attribute), devPtr, uintptr(count)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRangeGetAttribute, uintptr(data), uintptr(dataSize), uintptr(attribute), uintptr(devPtr), uintptr(count))
+	return check(res, err)
 }
 
 // MemRangeGetAttributes reports several attributes of a range of managed memory.
@@ -2627,905 +2622,905 @@ func (l *Library) MemRangeGetAttributes(data []unsafe.Pointer, dataSizes []uint6
 	if attributes != nil && len(attributes) != len(data) {
 		return &dl.LengthError{Function: "hipMemRangeGetAttributes", A: "data", LenA: len(data), B: "attributes", LenB: len(attributes)}
 	}
-	addr := dl.Load(&l.fns[fnMemRangeGetAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRangeGetAttributes]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 *uint64
+			a2 *MemRangeAttribute
+			a3 uintptr
+			a4 unsafe.Pointer
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 *uint64
-		a2 *MemRangeAttribute
-		a3 uintptr
-		a4 unsafe.Pointer
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, unsafe.SliceData(data), unsafe.SliceData(dataSizes), unsafe.SliceData(attributes), uintptr(len(data)), devPtr, uintptr(count)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRangeGetAttributes, uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(unsafe.Pointer(unsafe.SliceData(dataSizes))), uintptr(unsafe.Pointer(unsafe.SliceData(attributes))), uintptr(len(data)), uintptr(devPtr), uintptr(count))
+	return check(res, err)
 }
 
 // StreamAttachMemAsync ties managed memory to one stream.
 //
 // C: hipStreamAttachMemAsync, since HIP 4.2, set managed-memory.
 func (l *Library) StreamAttachMemAsync(stream Stream, devPtr unsafe.Pointer, length uint64, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnStreamAttachMemAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamAttachMemAsync, uintptr(stream), uintptr(devPtr), uintptr(length), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamAttachMemAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), devPtr, uintptr(length), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), devPtr, uintptr(length), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamAttachMemAsync, uintptr(stream), uintptr(devPtr), uintptr(length), uintptr(flags))
+	return check(res, err)
 }
 
 // MallocAsync allocates from the device's current pool in stream order.
 //
 // C: hipMallocAsync, since HIP 5.1, set memory-pools. size counts bytes.
 func (l *Library) MallocAsync(size uint64, stream Stream) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMallocAsync])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnMallocAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(stream))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocAsync]); addr != 0 {
+		a0, a1, a2 := &devPtr, uintptr(size), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(size), uintptr(stream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnMallocAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(stream))
+	return out.devPtr, check(res, err)
 }
 
 // FreeAsync frees device memory once the work before it in the stream is done.
 //
 // C: hipFreeAsync, since HIP 5.1, set memory-pools.
 func (l *Library) FreeAsync(devPtr DevicePtr, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnFreeAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnFreeAsync, uintptr(devPtr), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFreeAsync]); addr != 0 {
+		a0, a1 := uintptr(devPtr), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(devPtr), uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFreeAsync, uintptr(devPtr), uintptr(stream))
+	return check(res, err)
 }
 
 // MemPoolTrimTo gives unused memory of a pool back until the given size is left.
 //
 // C: hipMemPoolTrimTo, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolTrimTo(memPool MemPool, minBytesToHold uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolTrimTo])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolTrimTo, uintptr(memPool), uintptr(minBytesToHold))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolTrimTo]); addr != 0 {
+		a0, a1 := uintptr(memPool), uintptr(minBytesToHold)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(memPool), uintptr(minBytesToHold)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolTrimTo, uintptr(memPool), uintptr(minBytesToHold))
+	return check(res, err)
 }
 
 // MemPoolSetAttribute changes one attribute of a pool.
 //
 // C: hipMemPoolSetAttribute, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolSetAttribute(memPool MemPool, attr MemPoolAttr, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolSetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(memPool), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolSetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // MemPoolGetAttribute reports one attribute of a pool.
 //
 // C: hipMemPoolGetAttribute, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolGetAttribute(memPool MemPool, attr MemPoolAttr, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolGetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolGetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(memPool), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolGetAttribute, uintptr(memPool), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // MemPoolSetAccess sets which devices reach the memory of a pool.
 //
 // C: hipMemPoolSetAccess, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolSetAccess(memPool MemPool, descList []MemAccessDesc) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolSetAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolSetAccess, uintptr(memPool), uintptr(unsafe.Pointer(unsafe.SliceData(descList))), uintptr(len(descList)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolSetAccess]); addr != 0 {
+		a0, a1, a2 := uintptr(memPool), unsafe.SliceData(descList), uintptr(len(descList))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemAccessDesc
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemAccessDesc
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(memPool), unsafe.SliceData(descList), uintptr(len(descList))
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolSetAccess, uintptr(memPool), uintptr(unsafe.Pointer(unsafe.SliceData(descList))), uintptr(len(descList)))
+	return check(res, err)
 }
 
 // MemPoolGetAccess reports how a device reaches the memory of a pool.
 //
 // C: hipMemPoolGetAccess, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolGetAccess(memPool MemPool, location *MemLocation) (flags MemAccessFlags, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolGetAccess])
-	if addr == 0 {
-		out := new(struct {
-			flags MemAccessFlags
-		})
-		res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolGetAccess]); addr != 0 {
+		a0, a1, a2 := &flags, uintptr(memPool), location
+		var frame struct {
+			dl.Frame
+			a0 *MemAccessFlags
+			a1 uintptr
+			a2 *MemLocation
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemAccessFlags
-		a1 uintptr
-		a2 *MemLocation
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, uintptr(memPool), location
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags MemAccessFlags
+	})
+	res, err := l.Slow(fnMemPoolGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(memPool), uintptr(unsafe.Pointer(location)))
+	return out.flags, check(res, err)
 }
 
 // MemPoolCreate makes a memory pool.
 //
 // C: hipMemPoolCreate, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolCreate(poolProps *MemPoolProps) (memPool MemPool, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolCreate])
-	if addr == 0 {
-		out := new(struct {
-			memPool MemPool
-		})
-		res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.memPool)), uintptr(unsafe.Pointer(poolProps)))
-		return out.memPool, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolCreate]); addr != 0 {
+		a0, a1 := &memPool, poolProps
+		var frame struct {
+			dl.Frame
+			a0 *MemPool
+			a1 *MemPoolProps
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memPool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPool
-		a1 *MemPoolProps
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &memPool, poolProps
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memPool, err
+	out := new(struct {
+		memPool MemPool
+	})
+	res, err := l.Slow(fnMemPoolCreate, uintptr(unsafe.Pointer(&out.memPool)), uintptr(unsafe.Pointer(poolProps)))
+	return out.memPool, check(res, err)
 }
 
 // MemPoolDestroy frees a memory pool.
 //
 // C: hipMemPoolDestroy, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolDestroy(memPool MemPool) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolDestroy, uintptr(memPool))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolDestroy]); addr != 0 {
+		a0 := uintptr(memPool)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(memPool)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolDestroy, uintptr(memPool))
+	return check(res, err)
 }
 
 // MallocFromPoolAsync allocates from a pool in stream order.
 //
 // C: hipMallocFromPoolAsync, since HIP 5.1, set memory-pools. size counts bytes.
 func (l *Library) MallocFromPoolAsync(size uint64, memPool MemPool, stream Stream) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMallocFromPoolAsync])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnMallocFromPoolAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(memPool), uintptr(stream))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocFromPoolAsync]); addr != 0 {
+		a0, a1, a2, a3 := &devPtr, uintptr(size), uintptr(memPool), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &devPtr, uintptr(size), uintptr(memPool), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnMallocFromPoolAsync, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(size), uintptr(memPool), uintptr(stream))
+	return out.devPtr, check(res, err)
 }
 
 // MemPoolExportToShareableHandle makes an operating-system handle by which others open a pool.
 //
 // C: hipMemPoolExportToShareableHandle, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolExportToShareableHandle(sharedHandle unsafe.Pointer, memPool MemPool, handleType MemAllocationHandleType, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnMemPoolExportToShareableHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(sharedHandle), uintptr(memPool), uintptr(handleType), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolExportToShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := sharedHandle, uintptr(memPool), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, sharedHandle, uintptr(memPool), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemPoolExportToShareableHandle, uintptr(sharedHandle), uintptr(memPool), uintptr(handleType), uintptr(flags))
+	return check(res, err)
 }
 
 // MemPoolImportFromShareableHandle opens a pool of another process.
 //
 // C: hipMemPoolImportFromShareableHandle, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolImportFromShareableHandle(sharedHandle uintptr, handleType MemAllocationHandleType, flags uint32) (memPool MemPool, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolImportFromShareableHandle])
-	if addr == 0 {
-		out := new(struct {
-			memPool MemPool
-		})
-		res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.memPool)), uintptr(sharedHandle), uintptr(handleType), uintptr(flags))
-		return out.memPool, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolImportFromShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := &memPool, uintptr(sharedHandle), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *MemPool
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return memPool, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPool
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &memPool, uintptr(sharedHandle), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return memPool, err
+	out := new(struct {
+		memPool MemPool
+	})
+	res, err := l.Slow(fnMemPoolImportFromShareableHandle, uintptr(unsafe.Pointer(&out.memPool)), uintptr(sharedHandle), uintptr(handleType), uintptr(flags))
+	return out.memPool, check(res, err)
 }
 
 // MemPoolExportPointer makes data by which another process finds an allocation of a shared pool.
 //
 // C: hipMemPoolExportPointer, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolExportPointer(devPtr DevicePtr) (exportData MemPoolPtrExportData, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolExportPointer])
-	if addr == 0 {
-		out := new(struct {
-			exportData MemPoolPtrExportData
-		})
-		res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.exportData)), uintptr(devPtr))
-		return out.exportData, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolExportPointer]); addr != 0 {
+		a0, a1 := &exportData, uintptr(devPtr)
+		var frame struct {
+			dl.Frame
+			a0 *MemPoolPtrExportData
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return exportData, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemPoolPtrExportData
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &exportData, uintptr(devPtr)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return exportData, err
+	out := new(struct {
+		exportData MemPoolPtrExportData
+	})
+	res, err := l.Slow(fnMemPoolExportPointer, uintptr(unsafe.Pointer(&out.exportData)), uintptr(devPtr))
+	return out.exportData, check(res, err)
 }
 
 // MemPoolImportPointer finds an allocation that another process made in a shared pool.
 //
 // C: hipMemPoolImportPointer, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolImportPointer(memPool MemPool, exportData *MemPoolPtrExportData) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemPoolImportPointer])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(memPool), uintptr(unsafe.Pointer(exportData)))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPoolImportPointer]); addr != 0 {
+		a0, a1, a2 := &devPtr, uintptr(memPool), exportData
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 *MemPoolPtrExportData
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 *MemPoolPtrExportData
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, uintptr(memPool), exportData
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnMemPoolImportPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(memPool), uintptr(unsafe.Pointer(exportData)))
+	return out.devPtr, check(res, err)
 }
 
 // HostAlloc allocates page-locked host memory under CUDA's name for it.
 //
 // C: hipHostAlloc, since HIP 4.2, set memory. size counts bytes.
 func (l *Library) HostAlloc(size uint64, flags uint32) (ptr unsafe.Pointer, err error) {
-	addr := dl.Load(&l.fns[fnHostAlloc])
-	if addr == 0 {
-		out := new(struct {
-			ptr unsafe.Pointer
-		})
-		res, err := l.Slow(fnHostAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnHostAlloc]); addr != 0 {
+		a0, a1, a2 := &ptr, uintptr(size), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ptr, uintptr(size), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr unsafe.Pointer
+	})
+	res, err := l.Slow(fnHostAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(flags))
+	return out.ptr, check(res, err)
 }
 
 // HostGetDevicePointer reports the device address of mapped host memory.
 //
 // C: hipHostGetDevicePointer, since HIP 4.2, set memory.
 func (l *Library) HostGetDevicePointer(hstPtr unsafe.Pointer, flags uint32) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnHostGetDevicePointer])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnHostGetDevicePointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(hstPtr), uintptr(flags))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnHostGetDevicePointer]); addr != 0 {
+		a0, a1, a2 := &devPtr, hstPtr, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, hstPtr, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnHostGetDevicePointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(hstPtr), uintptr(flags))
+	return out.devPtr, check(res, err)
 }
 
 // HostGetFlags reports the flags that page-locked memory was made with.
 //
 // C: hipHostGetFlags, since HIP 4.2, set memory.
 func (l *Library) HostGetFlags(hostPtr unsafe.Pointer) (flagsPtr uint32, err error) {
-	addr := dl.Load(&l.fns[fnHostGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flagsPtr uint32
-		})
-		res, err := l.Slow(fnHostGetFlags, uintptr(unsafe.Pointer(&out.flagsPtr)), uintptr(hostPtr))
-		return out.flagsPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnHostGetFlags]); addr != 0 {
+		a0, a1 := &flagsPtr, hostPtr
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flagsPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &flagsPtr, hostPtr
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flagsPtr, err
+	out := new(struct {
+		flagsPtr uint32
+	})
+	res, err := l.Slow(fnHostGetFlags, uintptr(unsafe.Pointer(&out.flagsPtr)), uintptr(hostPtr))
+	return out.flagsPtr, check(res, err)
 }
 
 // HostRegister locks ordinary host memory in place so that devices reach it.
 //
 // C: hipHostRegister, since HIP 4.2, set memory.
 func (l *Library) HostRegister(hostPtr unsafe.Pointer, sizeBytes uint64, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnHostRegister])
-	if addr == 0 {
-		res, err := l.Slow(fnHostRegister, uintptr(hostPtr), uintptr(sizeBytes), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnHostRegister]); addr != 0 {
+		a0, a1, a2 := hostPtr, uintptr(sizeBytes), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, hostPtr, uintptr(sizeBytes), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnHostRegister, uintptr(hostPtr), uintptr(sizeBytes), uintptr(flags))
+	return check(res, err)
 }
 
 // HostUnregister ends what HostRegister began.
 //
 // C: hipHostUnregister, since HIP 4.2, set memory.
 func (l *Library) HostUnregister(hostPtr unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnHostUnregister])
-	if addr == 0 {
-		res, err := l.Slow(fnHostUnregister, uintptr(hostPtr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnHostUnregister]); addr != 0 {
+		a0 := hostPtr
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, hostPtr
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnHostUnregister, uintptr(hostPtr))
+	return check(res, err)
 }
 
 // MallocPitch allocates rows on the current device, each padded to a pitch that suits it.
 //
 // C: hipMallocPitch, since HIP 4.2, set memory. width counts bytes.
 func (l *Library) MallocPitch(width uint64, height uint64) (ptr DevicePtr, pitch uint64, err error) {
-	addr := dl.Load(&l.fns[fnMallocPitch])
-	if addr == 0 {
-		out := new(struct {
-			ptr   DevicePtr
-			pitch uint64
-		})
-		res, err := l.Slow(fnMallocPitch, uintptr(unsafe.Pointer(&out.ptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(width), uintptr(height))
-		return out.ptr, out.pitch, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocPitch]); addr != 0 {
+		a0, a1, a2, a3 := &ptr, &pitch, uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, pitch, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &ptr, &pitch, uintptr(width), uintptr(height)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, pitch, err
+	out := new(struct {
+		ptr   DevicePtr
+		pitch uint64
+	})
+	res, err := l.Slow(fnMallocPitch, uintptr(unsafe.Pointer(&out.ptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(width), uintptr(height))
+	return out.ptr, out.pitch, check(res, err)
 }
 
 // MemAllocPitch allocates rows of elements of a given size, each padded to a pitch.
 //
 // C: hipMemAllocPitch, since HIP 4.2, set memory.
 func (l *Library) MemAllocPitch(widthInBytes uint64, height uint64, elementSizeBytes uint32) (dptr DevicePtr, pitch uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemAllocPitch])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtr
-			pitch uint64
-		})
-		res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
-		return out.dptr, out.pitch, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAllocPitch]); addr != 0 {
+		a0, a1, a2, a3, a4 := &dptr, &pitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, pitch, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &dptr, &pitch, uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, pitch, err
+	out := new(struct {
+		dptr  DevicePtr
+		pitch uint64
+	})
+	res, err := l.Slow(fnMemAllocPitch, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.pitch)), uintptr(widthInBytes), uintptr(height), uintptr(elementSizeBytes))
+	return out.dptr, out.pitch, check(res, err)
 }
 
 // Free frees device memory and may wait for the device's work first.
 //
 // C: hipFree, since HIP 4.2, set core.
 func (l *Library) Free(ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnFree])
-	if addr == 0 {
-		res, err := l.Slow(fnFree, uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFree]); addr != 0 {
+		a0 := uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ptr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFree, uintptr(ptr))
+	return check(res, err)
 }
 
 // FreeHost frees page-locked memory under its older name.
 //
 // C: hipFreeHost, since HIP 4.2, set memory.
 func (l *Library) FreeHost(ptr unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnFreeHost])
-	if addr == 0 {
-		res, err := l.Slow(fnFreeHost, uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFreeHost]); addr != 0 {
+		a0 := ptr
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, ptr
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFreeHost, uintptr(ptr))
+	return check(res, err)
 }
 
 // HostFree frees page-locked memory that the library allocated.
 //
 // C: hipHostFree, since HIP 4.2, set core.
 func (l *Library) HostFree(ptr unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnHostFree])
-	if addr == 0 {
-		res, err := l.Slow(fnHostFree, uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnHostFree]); addr != 0 {
+		a0 := ptr
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, ptr
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnHostFree, uintptr(ptr))
+	return check(res, err)
 }
 
 // Memcpy copies bytes between any two of host and devices, and waits.
 //
 // C: hipMemcpy, since HIP 4.2, set core.
 func (l *Library) Memcpy(dst unsafe.Pointer, src unsafe.Pointer, sizeBytes uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy]); addr != 0 {
+		a0, a1, a2, a3 := dst, src, uintptr(sizeBytes), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyWithStream copies bytes in stream order, and waits.
 //
 // C: hipMemcpyWithStream, since HIP 4.2, set memory.
 func (l *Library) MemcpyWithStream(dst unsafe.Pointer, src unsafe.Pointer, sizeBytes uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyWithStream])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyWithStream, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyWithStream]); addr != 0 {
+		a0, a1, a2, a3, a4 := dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyWithStream, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyHtoD copies from host to device, and waits.
 //
 // C: hipMemcpyHtoD, since HIP 4.2, set memory.
 func (l *Library) MemcpyHtoD(dst DevicePtr, src unsafe.Pointer, sizeBytes uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoD]); addr != 0 {
+		a0, a1, a2 := uintptr(dst), src, uintptr(sizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), src, uintptr(sizeBytes)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
+	return check(res, err)
 }
 
 // MemcpyDtoH copies from device to host, and waits.
 //
 // C: hipMemcpyDtoH, since HIP 4.2, set memory.
 func (l *Library) MemcpyDtoH(dst unsafe.Pointer, src DevicePtr, sizeBytes uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoH])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoH, uintptr(dst), uintptr(src), uintptr(sizeBytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoH]); addr != 0 {
+		a0, a1, a2 := dst, uintptr(src), uintptr(sizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, dst, uintptr(src), uintptr(sizeBytes)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoH, uintptr(dst), uintptr(src), uintptr(sizeBytes))
+	return check(res, err)
 }
 
 // MemcpyDtoD copies from device to device.
 //
 // C: hipMemcpyDtoD, since HIP 4.2, set memory.
 func (l *Library) MemcpyDtoD(dst DevicePtr, src DevicePtr, sizeBytes uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoD]); addr != 0 {
+		a0, a1, a2 := uintptr(dst), uintptr(src), uintptr(sizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(src), uintptr(sizeBytes)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoD, uintptr(dst), uintptr(src), uintptr(sizeBytes))
+	return check(res, err)
 }
 
 // MemcpyAtoD copies from a one-dimensional array to device memory.
 //
 // C: hipMemcpyAtoD, since HIP 6.2, set arrays-6.2. srcOffset counts bytes.
 func (l *Library) MemcpyAtoD(dstDevice DevicePtr, srcArray Array, srcOffset uint64, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoD])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoD]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoD, uintptr(dstDevice), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyDtoA copies out of device memory into a one-dimensional array.
 //
 // C: hipMemcpyDtoA, since HIP 6.2, set arrays-6.2. dstOffset counts bytes.
 func (l *Library) MemcpyDtoA(dstArray Array, dstOffset uint64, srcDevice DevicePtr, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoA]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcDevice), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyAtoA copies from one one-dimensional array to another.
 //
 // C: hipMemcpyAtoA, since HIP 6.2, set arrays-6.2. dstOffset counts bytes. srcOffset counts bytes.
 func (l *Library) MemcpyAtoA(dstArray Array, dstOffset uint64, srcArray Array, srcOffset uint64, byteCount uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoA]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount))
+	return check(res, err)
 }
 
 // MemcpyHtoDAsync copies from host to device in stream order.
 //
 // C: hipMemcpyHtoDAsync, since HIP 4.2, set core.
 func (l *Library) MemcpyHtoDAsync(dst DevicePtr, src unsafe.Pointer, sizeBytes uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoDAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoDAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dst), src, uintptr(sizeBytes), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), src, uintptr(sizeBytes), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyDtoHAsync copies from device to host in stream order.
 //
 // C: hipMemcpyDtoHAsync, since HIP 4.2, set core.
 func (l *Library) MemcpyDtoHAsync(dst unsafe.Pointer, src DevicePtr, sizeBytes uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoHAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoHAsync]); addr != 0 {
+		a0, a1, a2, a3 := dst, uintptr(src), uintptr(sizeBytes), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, uintptr(src), uintptr(sizeBytes), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoHAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyDtoDAsync copies from device to device in stream order.
 //
 // C: hipMemcpyDtoDAsync, since HIP 4.2, set core.
 func (l *Library) MemcpyDtoDAsync(dst DevicePtr, src DevicePtr, sizeBytes uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyDtoDAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyDtoDAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyAtoHAsync copies from a one-dimensional array to the host in stream order.
 //
 // C: hipMemcpyAtoHAsync, since HIP 6.2, set arrays-6.2. srcOffset counts bytes.
 func (l *Library) MemcpyAtoHAsync(dstHost unsafe.Pointer, srcArray Array, srcOffset uint64, byteCount uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoHAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoHAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dstHost, uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoHAsync, uintptr(dstHost), uintptr(srcArray), uintptr(srcOffset), uintptr(byteCount), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyHtoAAsync copies from the host to a one-dimensional array in stream order.
 //
 // C: hipMemcpyHtoAAsync, since HIP 6.2, set arrays-6.2. dstOffset counts bytes.
 func (l *Library) MemcpyHtoAAsync(dstArray Array, dstOffset uint64, srcHost unsafe.Pointer, byteCount uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoAAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoAAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(byteCount), uintptr(stream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoAAsync, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(byteCount), uintptr(stream))
+	return check(res, err)
 }
 
 // ModuleGetGlobal finds a variable of a module by name: its device address and size.
@@ -3536,75 +3531,75 @@ func (l *Library) ModuleGetGlobal(hmod Module, name string) (dptr DevicePtr, byt
 	if err != nil {
 		return dptr, bytes, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetGlobal])
-	if addr == 0 {
-		out := new(struct {
-			dptr  DevicePtr
-			bytes uint64
-		})
-		res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.dptr, out.bytes, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetGlobal]); addr != 0 {
+		a0, a1, a2, a3 := &dptr, &bytes, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+			a3 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return dptr, bytes, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-		a3 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &dptr, &bytes, uintptr(hmod), nameC
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return dptr, bytes, err
+	out := new(struct {
+		dptr  DevicePtr
+		bytes uint64
+	})
+	res, err := l.Slow(fnModuleGetGlobal, uintptr(unsafe.Pointer(&out.dptr)), uintptr(unsafe.Pointer(&out.bytes)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.dptr, out.bytes, check(res, err)
 }
 
 // GetSymbolAddress reports the device address of the variable behind a host address.
 //
 // C: hipGetSymbolAddress, since HIP 4.2, set compiler-support.
 func (l *Library) GetSymbolAddress(symbol uintptr) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnGetSymbolAddress])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnGetSymbolAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(symbol))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetSymbolAddress]); addr != 0 {
+		a0, a1 := &devPtr, uintptr(symbol)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &devPtr, uintptr(symbol)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnGetSymbolAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(symbol))
+	return out.devPtr, check(res, err)
 }
 
 // GetSymbolSize reports the size of the variable behind a host address.
 //
 // C: hipGetSymbolSize, since HIP 4.2, set compiler-support.
 func (l *Library) GetSymbolSize(symbol uintptr) (size uint64, err error) {
-	addr := dl.Load(&l.fns[fnGetSymbolSize])
-	if addr == 0 {
-		out := new(struct {
-			size uint64
-		})
-		res, err := l.Slow(fnGetSymbolSize, uintptr(unsafe.Pointer(&out.size)), uintptr(symbol))
-		return out.size, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetSymbolSize]); addr != 0 {
+		a0, a1 := &size, uintptr(symbol)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return size, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &size, uintptr(symbol)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return size, err
+	out := new(struct {
+		size uint64
+	})
+	res, err := l.Slow(fnGetSymbolSize, uintptr(unsafe.Pointer(&out.size)), uintptr(symbol))
+	return out.size, check(res, err)
 }
 
 // GetProcAddress finds a function of the library by name and version.
@@ -3615,379 +3610,379 @@ func (l *Library) GetProcAddress(symbol string, hipVersion int32, flags uint64) 
 	if err != nil {
 		return pfn, symbolStatus, err
 	}
-	addr := dl.Load(&l.fns[fnGetProcAddress])
-	if addr == 0 {
-		out := new(struct {
-			pfn          uintptr
-			symbolStatus DriverProcAddressQueryResult
-		})
-		res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(hipVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
-		return out.pfn, out.symbolStatus, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetProcAddress]); addr != 0 {
+		a0, a1, a2, a3, a4 := symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus
+		var frame struct {
+			dl.Frame
+			a0 *byte
+			a1 *uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 *DriverProcAddressQueryResult
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfn, symbolStatus, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *byte
-		a1 *uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 *DriverProcAddressQueryResult
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, symbolC, &pfn, uintptr(hipVersion), uintptr(flags), &symbolStatus
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfn, symbolStatus, err
+	out := new(struct {
+		pfn          uintptr
+		symbolStatus DriverProcAddressQueryResult
+	})
+	res, err := l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(symbolC)), uintptr(unsafe.Pointer(&out.pfn)), uintptr(hipVersion), uintptr(flags), uintptr(unsafe.Pointer(&out.symbolStatus)))
+	return out.pfn, out.symbolStatus, check(res, err)
 }
 
 // MemcpyToSymbol copies into the variable behind a host address, and waits.
 //
 // C: hipMemcpyToSymbol, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyToSymbol(symbol uintptr, src unsafe.Pointer, sizeBytes uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyToSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyToSymbol, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyToSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyToSymbol, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyToSymbolAsync copies into the variable behind a host address in stream order.
 //
 // C: hipMemcpyToSymbolAsync, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyToSymbolAsync(symbol uintptr, src unsafe.Pointer, sizeBytes uint64, offset uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyToSymbolAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyToSymbolAsync, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyToSymbolAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(symbol), src, uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyToSymbolAsync, uintptr(symbol), uintptr(src), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyFromSymbol copies out of the variable behind a host address, and waits.
 //
 // C: hipMemcpyFromSymbol, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyFromSymbol(dst unsafe.Pointer, symbol uintptr, sizeBytes uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyFromSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyFromSymbol, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyFromSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4 := dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyFromSymbol, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyFromSymbolAsync copies out of the variable behind a host address in stream order.
 //
 // C: hipMemcpyFromSymbolAsync, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyFromSymbolAsync(dst unsafe.Pointer, symbol uintptr, sizeBytes uint64, offset uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyFromSymbolAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyFromSymbolAsync, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyFromSymbolAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, dst, uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyFromSymbolAsync, uintptr(dst), uintptr(symbol), uintptr(sizeBytes), uintptr(offset), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyAsync copies bytes between any two of host and devices in stream order.
 //
 // C: hipMemcpyAsync, since HIP 4.2, set core.
 func (l *Library) MemcpyAsync(dst unsafe.Pointer, src unsafe.Pointer, sizeBytes uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAsync]); addr != 0 {
+		a0, a1, a2, a3, a4 := dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, dst, src, uintptr(sizeBytes), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAsync, uintptr(dst), uintptr(src), uintptr(sizeBytes), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // Memset fills device memory with a byte.
 //
 // C: hipMemset, since HIP 4.2, set core.
 func (l *Library) Memset(dst DevicePtr, value int32, sizeBytes uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemset])
-	if addr == 0 {
-		res, err := l.Slow(fnMemset, uintptr(dst), uintptr(value), uintptr(sizeBytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemset]); addr != 0 {
+		a0, a1, a2 := uintptr(dst), uintptr(value), uintptr(sizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dst), uintptr(value), uintptr(sizeBytes)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemset, uintptr(dst), uintptr(value), uintptr(sizeBytes))
+	return check(res, err)
 }
 
 // MemsetD8 fills device memory with an 8-bit value.
 //
 // C: hipMemsetD8, since HIP 4.2, set memory.
 func (l *Library) MemsetD8(dest DevicePtr, value uint8, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD8])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD8, uintptr(dest), uintptr(value), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD8]); addr != 0 {
+		a0, a1, a2 := uintptr(dest), uintptr(value), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD8, uintptr(dest), uintptr(value), uintptr(count))
+	return check(res, err)
 }
 
 // MemsetD8Async fills device memory with an 8-bit value in stream order.
 //
 // C: hipMemsetD8Async, since HIP 4.2, set core.
 func (l *Library) MemsetD8Async(dest DevicePtr, value uint8, count uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD8Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD8Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD8Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD8Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
+	return check(res, err)
 }
 
 // MemsetD16 fills device memory with a 16-bit value.
 //
 // C: hipMemsetD16, since HIP 4.2, set memory.
 func (l *Library) MemsetD16(dest DevicePtr, value uint16, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD16])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD16, uintptr(dest), uintptr(value), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD16]); addr != 0 {
+		a0, a1, a2 := uintptr(dest), uintptr(value), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD16, uintptr(dest), uintptr(value), uintptr(count))
+	return check(res, err)
 }
 
 // MemsetD16Async fills device memory with a 16-bit value in stream order.
 //
 // C: hipMemsetD16Async, since HIP 4.2, set memory.
 func (l *Library) MemsetD16Async(dest DevicePtr, value uint16, count uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD16Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD16Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD16Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD16Async, uintptr(dest), uintptr(value), uintptr(count), uintptr(stream))
+	return check(res, err)
 }
 
 // MemsetD32 fills device memory with a 32-bit value.
 //
 // C: hipMemsetD32, since HIP 4.2, set memory.
 func (l *Library) MemsetD32(dest DevicePtr, value int32, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD32])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD32, uintptr(dest), uintptr(value), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD32]); addr != 0 {
+		a0, a1, a2 := uintptr(dest), uintptr(value), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dest), uintptr(value), uintptr(count)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD32, uintptr(dest), uintptr(value), uintptr(count))
+	return check(res, err)
 }
 
 // MemsetAsync fills device memory with a byte in stream order.
 //
 // C: hipMemsetAsync, since HIP 4.2, set core.
 func (l *Library) MemsetAsync(dst DevicePtr, value int32, sizeBytes uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetAsync, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetAsync]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetAsync, uintptr(dst), uintptr(value), uintptr(sizeBytes), uintptr(stream))
+	return check(res, err)
 }
 
 // MemsetD32Async fills device memory with a 32-bit value in stream order.
 //
 // C: hipMemsetD32Async, since HIP 4.2, set core.
 func (l *Library) MemsetD32Async(dst DevicePtr, value int32, count uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemsetD32Async])
-	if addr == 0 {
-		res, err := l.Slow(fnMemsetD32Async, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemsetD32Async]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dst), uintptr(value), uintptr(count), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemsetD32Async, uintptr(dst), uintptr(value), uintptr(count), uintptr(stream))
+	return check(res, err)
 }
 
 // Memset2D fills rows of device memory with a byte.
 //
 // C: hipMemset2D, since HIP 4.2, set memory. pitch counts bytes.
 func (l *Library) Memset2D(dst DevicePtr, pitch uint64, value int32, width uint64, height uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemset2D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemset2D, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemset2D]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemset2D, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height))
+	return check(res, err)
 }
 
 // Memset2DAsync fills rows of device memory with a byte in stream order.
 //
 // C: hipMemset2DAsync, since HIP 4.2, set memory. pitch counts bytes. width counts bytes. height counts bytes.
 func (l *Library) Memset2DAsync(dst DevicePtr, pitch uint64, value int32, width uint64, height uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemset2DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemset2DAsync, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemset2DAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemset2DAsync, uintptr(dst), uintptr(pitch), uintptr(value), uintptr(width), uintptr(height), uintptr(stream))
+	return check(res, err)
 }
 
 // Memset3D fills a box of device memory with a byte.
@@ -4010,144 +4005,144 @@ func (l *Library) Memset3DAsync(pitchedDevPtr PitchedPtr, value int32, extent Ex
 //
 // C: hipMemGetInfo, since HIP 4.2, set core.
 func (l *Library) MemGetInfo() (free uint64, total uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetInfo])
-	if addr == 0 {
-		out := new(struct {
-			free  uint64
-			total uint64
-		})
-		res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
-		return out.free, out.total, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetInfo]); addr != 0 {
+		a0, a1 := &free, &total
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return free, total, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &free, &total
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return free, total, err
+	out := new(struct {
+		free  uint64
+		total uint64
+	})
+	res, err := l.Slow(fnMemGetInfo, uintptr(unsafe.Pointer(&out.free)), uintptr(unsafe.Pointer(&out.total)))
+	return out.free, out.total, check(res, err)
 }
 
 // MemPtrGetInfo reports the size of the allocation at a device address.
 //
 // C: hipMemPtrGetInfo, since HIP 4.2, set memory.
 func (l *Library) MemPtrGetInfo(ptr DevicePtr) (size uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemPtrGetInfo])
-	if addr == 0 {
-		out := new(struct {
-			size uint64
-		})
-		res, err := l.Slow(fnMemPtrGetInfo, uintptr(ptr), uintptr(unsafe.Pointer(&out.size)))
-		return out.size, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemPtrGetInfo]); addr != 0 {
+		a0, a1 := uintptr(ptr), &size
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return size, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), &size
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return size, err
+	out := new(struct {
+		size uint64
+	})
+	res, err := l.Slow(fnMemPtrGetInfo, uintptr(ptr), uintptr(unsafe.Pointer(&out.size)))
+	return out.size, check(res, err)
 }
 
 // MallocArray allocates an array of one or two dimensions.
 //
 // C: hipMallocArray, since HIP 4.2, set arrays.
 func (l *Library) MallocArray(desc *ChannelFormatDesc, width uint64, height uint64, flags uint32) (array Array, err error) {
-	addr := dl.Load(&l.fns[fnMallocArray])
-	if addr == 0 {
-		out := new(struct {
-			array Array
-		})
-		res, err := l.Slow(fnMallocArray, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(flags))
-		return out.array, check(res, err)
+	if addr := dl.Load(&l.fns[fnMallocArray]); addr != 0 {
+		a0, a1, a2, a3, a4 := &array, desc, uintptr(width), uintptr(height), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *ChannelFormatDesc
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return array, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *ChannelFormatDesc
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &array, desc, uintptr(width), uintptr(height), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return array, err
+	out := new(struct {
+		array Array
+	})
+	res, err := l.Slow(fnMallocArray, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(flags))
+	return out.array, check(res, err)
 }
 
 // ArrayCreate allocates an array of one or two dimensions from a driver-style description.
 //
 // C: hipArrayCreate, since HIP 4.2, set arrays.
 func (l *Library) ArrayCreate(pAllocateArray *ArrayDescriptor) (pHandle Array, err error) {
-	addr := dl.Load(&l.fns[fnArrayCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandle Array
-		})
-		res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayCreate]); addr != 0 {
+		a0, a1 := &pHandle, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *ArrayDescriptor
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *ArrayDescriptor
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pHandle, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle Array
+	})
+	res, err := l.Slow(fnArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.pHandle, check(res, err)
 }
 
 // ArrayDestroy frees an array that ArrayCreate made.
 //
 // C: hipArrayDestroy, since HIP 4.3, set arrays.
 func (l *Library) ArrayDestroy(array Array) (err error) {
-	addr := dl.Load(&l.fns[fnArrayDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnArrayDestroy, uintptr(array))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayDestroy]); addr != 0 {
+		a0 := uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(array)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnArrayDestroy, uintptr(array))
+	return check(res, err)
 }
 
 // Array3DCreate allocates an array of up to three dimensions from a driver-style description.
 //
 // C: hipArray3DCreate, since HIP 4.2, set arrays.
 func (l *Library) Array3DCreate(pAllocateArray *Array3DDescriptor) (array Array, err error) {
-	addr := dl.Load(&l.fns[fnArray3DCreate])
-	if addr == 0 {
-		out := new(struct {
-			array Array
-		})
-		res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(pAllocateArray)))
-		return out.array, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DCreate]); addr != 0 {
+		a0, a1 := &array, pAllocateArray
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *Array3DDescriptor
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return array, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *Array3DDescriptor
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &array, pAllocateArray
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return array, err
+	out := new(struct {
+		array Array
+	})
+	res, err := l.Slow(fnArray3DCreate, uintptr(unsafe.Pointer(&out.array)), uintptr(unsafe.Pointer(pAllocateArray)))
+	return out.array, check(res, err)
 }
 
 // Malloc3D allocates a box on the current device whose rows are padded to a pitch.
@@ -4165,20 +4160,20 @@ func (l *Library) Malloc3D(extent Extent) (pitchedDevPtr PitchedPtr, err error) 
 //
 // C: hipFreeArray, since HIP 4.2, set arrays.
 func (l *Library) FreeArray(array Array) (err error) {
-	addr := dl.Load(&l.fns[fnFreeArray])
-	if addr == 0 {
-		res, err := l.Slow(fnFreeArray, uintptr(array))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFreeArray]); addr != 0 {
+		a0 := uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(array)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFreeArray, uintptr(array))
+	return check(res, err)
 }
 
 // Malloc3DArray allocates an array of up to three dimensions.
@@ -4196,253 +4191,253 @@ func (l *Library) Malloc3DArray(desc *ChannelFormatDesc, extent Extent, flags ui
 //
 // C: hipArrayGetInfo, since HIP 5.6, set arrays-5.6.
 func (l *Library) ArrayGetInfo(array Array) (desc ChannelFormatDesc, extent Extent, flags uint32, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetInfo])
-	if addr == 0 {
-		out := new(struct {
-			desc   ChannelFormatDesc
-			extent Extent
-			flags  uint32
-		})
-		res, err := l.Slow(fnArrayGetInfo, uintptr(unsafe.Pointer(&out.desc)), uintptr(unsafe.Pointer(&out.extent)), uintptr(unsafe.Pointer(&out.flags)), uintptr(array))
-		return out.desc, out.extent, out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetInfo]); addr != 0 {
+		a0, a1, a2, a3 := &desc, &extent, &flags, uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 *ChannelFormatDesc
+			a1 *Extent
+			a2 *uint32
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return desc, extent, flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ChannelFormatDesc
-		a1 *Extent
-		a2 *uint32
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &desc, &extent, &flags, uintptr(array)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return desc, extent, flags, err
+	out := new(struct {
+		desc   ChannelFormatDesc
+		extent Extent
+		flags  uint32
+	})
+	res, err := l.Slow(fnArrayGetInfo, uintptr(unsafe.Pointer(&out.desc)), uintptr(unsafe.Pointer(&out.extent)), uintptr(unsafe.Pointer(&out.flags)), uintptr(array))
+	return out.desc, out.extent, out.flags, check(res, err)
 }
 
 // ArrayGetDescriptor reports the driver-style description of an array.
 //
 // C: hipArrayGetDescriptor, since HIP 5.6, set arrays-5.6.
 func (l *Library) ArrayGetDescriptor(array Array) (pArrayDescriptor ArrayDescriptor, err error) {
-	addr := dl.Load(&l.fns[fnArrayGetDescriptor])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor ArrayDescriptor
-		})
-		res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArrayGetDescriptor]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayDescriptor
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayDescriptor
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(array)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor ArrayDescriptor
+	})
+	res, err := l.Slow(fnArrayGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // Array3DGetDescriptor reports the driver-style description of an array of up to three dimensions.
 //
 // C: hipArray3DGetDescriptor, since HIP 5.6, set arrays-5.6.
 func (l *Library) Array3DGetDescriptor(array Array) (pArrayDescriptor Array3DDescriptor, err error) {
-	addr := dl.Load(&l.fns[fnArray3DGetDescriptor])
-	if addr == 0 {
-		out := new(struct {
-			pArrayDescriptor Array3DDescriptor
-		})
-		res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
-		return out.pArrayDescriptor, check(res, err)
+	if addr := dl.Load(&l.fns[fnArray3DGetDescriptor]); addr != 0 {
+		a0, a1 := &pArrayDescriptor, uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 *Array3DDescriptor
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArrayDescriptor, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array3DDescriptor
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArrayDescriptor, uintptr(array)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArrayDescriptor, err
+	out := new(struct {
+		pArrayDescriptor Array3DDescriptor
+	})
+	res, err := l.Slow(fnArray3DGetDescriptor, uintptr(unsafe.Pointer(&out.pArrayDescriptor)), uintptr(array))
+	return out.pArrayDescriptor, check(res, err)
 }
 
 // Memcpy2D copies rows between two pitched buffers, and waits.
 //
 // C: hipMemcpy2D, since HIP 4.2, set memory. width counts bytes.
 func (l *Library) Memcpy2D(dst unsafe.Pointer, dpitch uint64, src unsafe.Pointer, spitch uint64, width uint64, height uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2D, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2D]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2D, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyParam2D copies a rectangle as a driver-style description says.
 //
 // C: hipMemcpyParam2D, since HIP 4.2, set memory.
 func (l *Library) MemcpyParam2D(pCopy *Memcpy2D) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyParam2D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyParam2D, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyParam2D]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyParam2D, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // MemcpyParam2DAsync copies a rectangle as a driver-style description says, in stream order.
 //
 // C: hipMemcpyParam2DAsync, since HIP 4.2, set memory.
 func (l *Library) MemcpyParam2DAsync(pCopy *Memcpy2D, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyParam2DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyParam2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyParam2DAsync]); addr != 0 {
+		a0, a1 := pCopy, uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyParam2DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
+	return check(res, err)
 }
 
 // Memcpy2DAsync copies rows between two pitched buffers in stream order.
 //
 // C: hipMemcpy2DAsync, since HIP 4.2, set memory. width counts bytes.
 func (l *Library) Memcpy2DAsync(dst unsafe.Pointer, dpitch uint64, src unsafe.Pointer, spitch uint64, width uint64, height uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, dst, uintptr(dpitch), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // Memcpy2DToArray copies rows from a pitched buffer into an array.
 //
 // C: hipMemcpy2DToArray, since HIP 4.2, set arrays. width counts bytes.
 func (l *Library) Memcpy2DToArray(dst Array, wOffset uint64, hOffset uint64, src unsafe.Pointer, spitch uint64, width uint64, height uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DToArray])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DToArray]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 unsafe.Pointer
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 unsafe.Pointer
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind))
+	return check(res, err)
 }
 
 // Memcpy2DToArrayAsync copies rows from a pitched buffer into an array in stream order.
 //
 // C: hipMemcpy2DToArrayAsync, since HIP 4.3, set arrays. width counts bytes.
 func (l *Library) Memcpy2DToArrayAsync(dst Array, wOffset uint64, hOffset uint64, src unsafe.Pointer, spitch uint64, width uint64, height uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DToArrayAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DToArrayAsync, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DToArrayAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 unsafe.Pointer
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 unsafe.Pointer
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DToArrayAsync, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(spitch), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // Memcpy2DArrayToArray copies a rectangle from one array to another.
 //
 // C: hipMemcpy2DArrayToArray, since HIP 6.2, set arrays-6.2. hOffsetSrc counts bytes. width counts bytes.
 func (l *Library) Memcpy2DArrayToArray(dst Array, wOffsetDst uint64, hOffsetDst uint64, src ConstArray, wOffsetSrc uint64, hOffsetSrc uint64, width uint64, height uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DArrayToArray])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DArrayToArray, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DArrayToArray]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DArrayToArray, uintptr(dst), uintptr(wOffsetDst), uintptr(hOffsetDst), uintptr(src), uintptr(wOffsetSrc), uintptr(hOffsetSrc), uintptr(width), uintptr(height), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyToArray copies bytes into an array.
@@ -4451,25 +4446,25 @@ func (l *Library) Memcpy2DArrayToArray(dst Array, wOffsetDst uint64, hOffsetDst 
 //
 // Deprecated: the library's header marks hipMemcpyToArray as deprecated.
 func (l *Library) MemcpyToArray(dst Array, wOffset uint64, hOffset uint64, src unsafe.Pointer, count uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyToArray])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(count), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyToArray]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(count), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 unsafe.Pointer
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 unsafe.Pointer
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(wOffset), uintptr(hOffset), src, uintptr(count), uintptr(kind)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyToArray, uintptr(dst), uintptr(wOffset), uintptr(hOffset), uintptr(src), uintptr(count), uintptr(kind))
+	return check(res, err)
 }
 
 // MemcpyFromArray copies bytes out of an array.
@@ -4478,349 +4473,349 @@ func (l *Library) MemcpyToArray(dst Array, wOffset uint64, hOffset uint64, src u
 //
 // Deprecated: the library's header marks hipMemcpyFromArray as deprecated.
 func (l *Library) MemcpyFromArray(dst unsafe.Pointer, srcArray ConstArray, wOffset uint64, hOffset uint64, count uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyFromArray])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyFromArray, uintptr(dst), uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyFromArray]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := dst, uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, dst, uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyFromArray, uintptr(dst), uintptr(srcArray), uintptr(wOffset), uintptr(hOffset), uintptr(count), uintptr(kind))
+	return check(res, err)
 }
 
 // Memcpy2DFromArray copies a rectangle out of an array into a pitched buffer.
 //
 // C: hipMemcpy2DFromArray, since HIP 4.2, set arrays. width counts bytes.
 func (l *Library) Memcpy2DFromArray(dst unsafe.Pointer, dpitch uint64, src ConstArray, wOffset uint64, hOffset uint64, width uint64, height uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DFromArray])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DFromArray, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DFromArray]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DFromArray, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind))
+	return check(res, err)
 }
 
 // Memcpy2DFromArrayAsync copies a rectangle out of an array into a pitched buffer in stream order.
 //
 // C: hipMemcpy2DFromArrayAsync, since HIP 4.2, set arrays. width counts bytes.
 func (l *Library) Memcpy2DFromArrayAsync(dst unsafe.Pointer, dpitch uint64, src ConstArray, wOffset uint64, hOffset uint64, width uint64, height uint64, kind MemcpyKind, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy2DFromArrayAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy2DFromArrayAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy2DFromArrayAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, dst, uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy2DFromArrayAsync, uintptr(dst), uintptr(dpitch), uintptr(src), uintptr(wOffset), uintptr(hOffset), uintptr(width), uintptr(height), uintptr(kind), uintptr(stream))
+	return check(res, err)
 }
 
 // MemcpyAtoH copies from a one-dimensional array to the host.
 //
 // C: hipMemcpyAtoH, since HIP 4.2, set arrays. srcOffset counts bytes. count counts bytes.
 func (l *Library) MemcpyAtoH(dst unsafe.Pointer, srcArray Array, srcOffset uint64, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyAtoH])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyAtoH, uintptr(dst), uintptr(srcArray), uintptr(srcOffset), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyAtoH]); addr != 0 {
+		a0, a1, a2, a3 := dst, uintptr(srcArray), uintptr(srcOffset), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, dst, uintptr(srcArray), uintptr(srcOffset), uintptr(count)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyAtoH, uintptr(dst), uintptr(srcArray), uintptr(srcOffset), uintptr(count))
+	return check(res, err)
 }
 
 // MemcpyHtoA copies from the host to a one-dimensional array.
 //
 // C: hipMemcpyHtoA, since HIP 4.2, set arrays. dstOffset counts bytes. count counts bytes.
 func (l *Library) MemcpyHtoA(dstArray Array, dstOffset uint64, srcHost unsafe.Pointer, count uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyHtoA])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyHtoA]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(dstArray), uintptr(dstOffset), srcHost, uintptr(count)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyHtoA, uintptr(dstArray), uintptr(dstOffset), uintptr(srcHost), uintptr(count))
+	return check(res, err)
 }
 
 // Memcpy3D copies a box between pitched buffers or arrays.
 //
 // C: hipMemcpy3D, since HIP 4.2, set memory.
 func (l *Library) Memcpy3D(p *Memcpy3DParms) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3D])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(p)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3D]); addr != 0 {
+		a0 := p
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DParms
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DParms
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, p
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3D, uintptr(unsafe.Pointer(p)))
+	return check(res, err)
 }
 
 // Memcpy3DAsync copies a box between pitched buffers or arrays in stream order.
 //
 // C: hipMemcpy3DAsync, since HIP 4.2, set memory.
 func (l *Library) Memcpy3DAsync(p *Memcpy3DParms, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpy3DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(p)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpy3DAsync]); addr != 0 {
+		a0, a1 := p, uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3DParms
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3DParms
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, p, uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpy3DAsync, uintptr(unsafe.Pointer(p)), uintptr(stream))
+	return check(res, err)
 }
 
 // DrvMemcpy3D copies a box as a driver-style description says.
 //
 // C: hipDrvMemcpy3D, since HIP 4.2, set memory.
 func (l *Library) DrvMemcpy3D(pCopy *Memcpy3D) (err error) {
-	addr := dl.Load(&l.fns[fnDrvMemcpy3D])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvMemcpy3D]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvMemcpy3D, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // DrvMemcpy3DAsync copies a box as a driver-style description says, in stream order.
 //
 // C: hipDrvMemcpy3DAsync, since HIP 4.2, set memory.
 func (l *Library) DrvMemcpy3DAsync(pCopy *Memcpy3D, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnDrvMemcpy3DAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvMemcpy3DAsync]); addr != 0 {
+		a0, a1 := pCopy, uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy3D
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy3D
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pCopy, uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvMemcpy3DAsync, uintptr(unsafe.Pointer(pCopy)), uintptr(stream))
+	return check(res, err)
 }
 
 // DeviceCanAccessPeer reports whether a device can reach the memory of another.
 //
 // C: hipDeviceCanAccessPeer, since HIP 4.2, set peer.
 func (l *Library) DeviceCanAccessPeer(deviceId int32, peerDeviceId int32) (canAccessPeer int32, err error) {
-	addr := dl.Load(&l.fns[fnDeviceCanAccessPeer])
-	if addr == 0 {
-		out := new(struct {
-			canAccessPeer int32
-		})
-		res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(deviceId), uintptr(peerDeviceId))
-		return out.canAccessPeer, check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceCanAccessPeer]); addr != 0 {
+		a0, a1, a2 := &canAccessPeer, uintptr(deviceId), uintptr(peerDeviceId)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return canAccessPeer, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &canAccessPeer, uintptr(deviceId), uintptr(peerDeviceId)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return canAccessPeer, err
+	out := new(struct {
+		canAccessPeer int32
+	})
+	res, err := l.Slow(fnDeviceCanAccessPeer, uintptr(unsafe.Pointer(&out.canAccessPeer)), uintptr(deviceId), uintptr(peerDeviceId))
+	return out.canAccessPeer, check(res, err)
 }
 
 // DeviceEnablePeerAccess lets the current device reach the memory of another.
 //
 // C: hipDeviceEnablePeerAccess, since HIP 4.2, set peer.
 func (l *Library) DeviceEnablePeerAccess(peerDeviceId int32, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceEnablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceEnablePeerAccess, uintptr(peerDeviceId), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceEnablePeerAccess]); addr != 0 {
+		a0, a1 := uintptr(peerDeviceId), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerDeviceId), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceEnablePeerAccess, uintptr(peerDeviceId), uintptr(flags))
+	return check(res, err)
 }
 
 // DeviceDisablePeerAccess ends what DeviceEnablePeerAccess began.
 //
 // C: hipDeviceDisablePeerAccess, since HIP 4.2, set peer.
 func (l *Library) DeviceDisablePeerAccess(peerDeviceId int32) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceDisablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceDisablePeerAccess, uintptr(peerDeviceId))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceDisablePeerAccess]); addr != 0 {
+		a0 := uintptr(peerDeviceId)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerDeviceId)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceDisablePeerAccess, uintptr(peerDeviceId))
+	return check(res, err)
 }
 
 // MemGetAddressRange reports where the allocation around a device address starts and its size.
 //
 // C: hipMemGetAddressRange, since HIP 4.2, set memory.
 func (l *Library) MemGetAddressRange(dptr DevicePtr) (pbase DevicePtr, psize uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAddressRange])
-	if addr == 0 {
-		out := new(struct {
-			pbase DevicePtr
-			psize uint64
-		})
-		res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
-		return out.pbase, out.psize, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAddressRange]); addr != 0 {
+		a0, a1, a2 := &pbase, &psize, uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pbase, psize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pbase, &psize, uintptr(dptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pbase, psize, err
+	out := new(struct {
+		pbase DevicePtr
+		psize uint64
+	})
+	res, err := l.Slow(fnMemGetAddressRange, uintptr(unsafe.Pointer(&out.pbase)), uintptr(unsafe.Pointer(&out.psize)), uintptr(dptr))
+	return out.pbase, out.psize, check(res, err)
 }
 
 // MemcpyPeer copies from one device to another.
 //
 // C: hipMemcpyPeer, since HIP 4.2, set peer.
 func (l *Library) MemcpyPeer(dst DevicePtr, dstDeviceId int32, src DevicePtr, srcDeviceId int32, sizeBytes uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyPeer])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyPeer, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyPeer]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyPeer, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDeviceId), uintptr(sizeBytes))
+	return check(res, err)
 }
 
 // MemcpyPeerAsync copies from one device to another in stream order.
 //
 // C: hipMemcpyPeerAsync, since HIP 4.2, set peer.
 func (l *Library) MemcpyPeerAsync(dst DevicePtr, dstDeviceId int32, src DevicePtr, srcDevice int32, sizeBytes uint64, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemcpyPeerAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemcpyPeerAsync]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemcpyPeerAsync, uintptr(dst), uintptr(dstDeviceId), uintptr(src), uintptr(srcDevice), uintptr(sizeBytes), uintptr(stream))
+	return check(res, err)
 }
 
 // CtxCreate makes a context for a device and makes it current.
@@ -4829,25 +4824,25 @@ func (l *Library) MemcpyPeerAsync(dst DevicePtr, dstDeviceId int32, src DevicePt
 //
 // Deprecated: the library's header marks hipCtxCreate as deprecated.
 func (l *Library) CtxCreate(flags uint32, device Device) (ctx Ctx, err error) {
-	addr := dl.Load(&l.fns[fnCtxCreate])
-	if addr == 0 {
-		out := new(struct {
-			ctx Ctx
-		})
-		res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.ctx)), uintptr(flags), uintptr(device))
-		return out.ctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxCreate]); addr != 0 {
+		a0, a1, a2 := &ctx, uintptr(flags), uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 *Ctx
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Ctx
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &ctx, uintptr(flags), uintptr(device)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ctx, err
+	out := new(struct {
+		ctx Ctx
+	})
+	res, err := l.Slow(fnCtxCreate, uintptr(unsafe.Pointer(&out.ctx)), uintptr(flags), uintptr(device))
+	return out.ctx, check(res, err)
 }
 
 // CtxDestroy frees a context.
@@ -4856,20 +4851,20 @@ func (l *Library) CtxCreate(flags uint32, device Device) (ctx Ctx, err error) {
 //
 // Deprecated: the library's header marks hipCtxDestroy as deprecated.
 func (l *Library) CtxDestroy(ctx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDestroy]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDestroy, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxPopCurrent takes the current context off the calling thread's stack.
@@ -4878,23 +4873,23 @@ func (l *Library) CtxDestroy(ctx Ctx) (err error) {
 //
 // Deprecated: the library's header marks hipCtxPopCurrent as deprecated.
 func (l *Library) CtxPopCurrent() (ctx Ctx, err error) {
-	addr := dl.Load(&l.fns[fnCtxPopCurrent])
-	if addr == 0 {
-		out := new(struct {
-			ctx Ctx
-		})
-		res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.ctx)))
-		return out.ctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPopCurrent]); addr != 0 {
+		a0 := &ctx
+		var frame struct {
+			dl.Frame
+			a0 *Ctx
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Ctx
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &ctx
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ctx, err
+	out := new(struct {
+		ctx Ctx
+	})
+	res, err := l.Slow(fnCtxPopCurrent, uintptr(unsafe.Pointer(&out.ctx)))
+	return out.ctx, check(res, err)
 }
 
 // CtxPushCurrent puts a context on the calling thread's stack.
@@ -4903,20 +4898,20 @@ func (l *Library) CtxPopCurrent() (ctx Ctx, err error) {
 //
 // Deprecated: the library's header marks hipCtxPushCurrent as deprecated.
 func (l *Library) CtxPushCurrent(ctx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnCtxPushCurrent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxPushCurrent]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxPushCurrent, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxSetCurrent makes a context current for the calling thread.
@@ -4925,20 +4920,20 @@ func (l *Library) CtxPushCurrent(ctx Ctx) (err error) {
 //
 // Deprecated: the library's header marks hipCtxSetCurrent as deprecated.
 func (l *Library) CtxSetCurrent(ctx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetCurrent])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetCurrent]); addr != 0 {
+		a0 := uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ctx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetCurrent, uintptr(ctx))
+	return check(res, err)
 }
 
 // CtxGetCurrent reports the calling thread's current context.
@@ -4947,23 +4942,23 @@ func (l *Library) CtxSetCurrent(ctx Ctx) (err error) {
 //
 // Deprecated: the library's header marks hipCtxGetCurrent as deprecated.
 func (l *Library) CtxGetCurrent() (ctx Ctx, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetCurrent])
-	if addr == 0 {
-		out := new(struct {
-			ctx Ctx
-		})
-		res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.ctx)))
-		return out.ctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetCurrent]); addr != 0 {
+		a0 := &ctx
+		var frame struct {
+			dl.Frame
+			a0 *Ctx
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Ctx
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &ctx
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ctx, err
+	out := new(struct {
+		ctx Ctx
+	})
+	res, err := l.Slow(fnCtxGetCurrent, uintptr(unsafe.Pointer(&out.ctx)))
+	return out.ctx, check(res, err)
 }
 
 // CtxGetDevice reports the device of the current context.
@@ -4972,23 +4967,23 @@ func (l *Library) CtxGetCurrent() (ctx Ctx, err error) {
 //
 // Deprecated: the library's header marks hipCtxGetDevice as deprecated.
 func (l *Library) CtxGetDevice() (device Device, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetDevice])
-	if addr == 0 {
-		out := new(struct {
-			device Device
-		})
-		res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetDevice]); addr != 0 {
+		a0 := &device
+		var frame struct {
+			dl.Frame
+			a0 *Device
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Device
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &device
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device Device
+	})
+	res, err := l.Slow(fnCtxGetDevice, uintptr(unsafe.Pointer(&out.device)))
+	return out.device, check(res, err)
 }
 
 // CtxGetApiVersion reports the API version of a context.
@@ -4997,24 +4992,24 @@ func (l *Library) CtxGetDevice() (device Device, err error) {
 //
 // Deprecated: the library's header marks hipCtxGetApiVersion as deprecated.
 func (l *Library) CtxGetApiVersion(ctx Ctx) (apiVersion int32, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetApiVersion])
-	if addr == 0 {
-		out := new(struct {
-			apiVersion int32
-		})
-		res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.apiVersion)))
-		return out.apiVersion, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetApiVersion]); addr != 0 {
+		a0, a1 := uintptr(ctx), &apiVersion
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return apiVersion, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ctx), &apiVersion
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return apiVersion, err
+	out := new(struct {
+		apiVersion int32
+	})
+	res, err := l.Slow(fnCtxGetApiVersion, uintptr(ctx), uintptr(unsafe.Pointer(&out.apiVersion)))
+	return out.apiVersion, check(res, err)
 }
 
 // CtxGetCacheConfig reports the current context's split of L1 cache and shared memory.
@@ -5023,23 +5018,23 @@ func (l *Library) CtxGetApiVersion(ctx Ctx) (apiVersion int32, err error) {
 //
 // Deprecated: the library's header marks hipCtxGetCacheConfig as deprecated.
 func (l *Library) CtxGetCacheConfig() (cacheConfig FuncCache, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetCacheConfig])
-	if addr == 0 {
-		out := new(struct {
-			cacheConfig FuncCache
-		})
-		res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
-		return out.cacheConfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetCacheConfig]); addr != 0 {
+		a0 := &cacheConfig
+		var frame struct {
+			dl.Frame
+			a0 *FuncCache
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return cacheConfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FuncCache
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &cacheConfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return cacheConfig, err
+	out := new(struct {
+		cacheConfig FuncCache
+	})
+	res, err := l.Slow(fnCtxGetCacheConfig, uintptr(unsafe.Pointer(&out.cacheConfig)))
+	return out.cacheConfig, check(res, err)
 }
 
 // CtxSetCacheConfig asks for a split of L1 cache and shared memory; AMD devices ignore it.
@@ -5048,20 +5043,20 @@ func (l *Library) CtxGetCacheConfig() (cacheConfig FuncCache, err error) {
 //
 // Deprecated: the library's header marks hipCtxSetCacheConfig as deprecated.
 func (l *Library) CtxSetCacheConfig(cacheConfig FuncCache) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetCacheConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetCacheConfig, uintptr(cacheConfig))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetCacheConfig]); addr != 0 {
+		a0 := uintptr(cacheConfig)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(cacheConfig)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetCacheConfig, uintptr(cacheConfig))
+	return check(res, err)
 }
 
 // CtxSetSharedMemConfig asks for a width of shared memory's banks; AMD devices ignore it.
@@ -5070,20 +5065,20 @@ func (l *Library) CtxSetCacheConfig(cacheConfig FuncCache) (err error) {
 //
 // Deprecated: the library's header marks hipCtxSetSharedMemConfig as deprecated.
 func (l *Library) CtxSetSharedMemConfig(config SharedMemConfig) (err error) {
-	addr := dl.Load(&l.fns[fnCtxSetSharedMemConfig])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSetSharedMemConfig]); addr != 0 {
+		a0 := uintptr(config)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(config)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSetSharedMemConfig, uintptr(config))
+	return check(res, err)
 }
 
 // CtxGetSharedMemConfig reports the width of shared memory's banks.
@@ -5092,23 +5087,23 @@ func (l *Library) CtxSetSharedMemConfig(config SharedMemConfig) (err error) {
 //
 // Deprecated: the library's header marks hipCtxGetSharedMemConfig as deprecated.
 func (l *Library) CtxGetSharedMemConfig() (pConfig SharedMemConfig, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetSharedMemConfig])
-	if addr == 0 {
-		out := new(struct {
-			pConfig SharedMemConfig
-		})
-		res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
-		return out.pConfig, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetSharedMemConfig]); addr != 0 {
+		a0 := &pConfig
+		var frame struct {
+			dl.Frame
+			a0 *SharedMemConfig
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pConfig, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SharedMemConfig
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &pConfig
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pConfig, err
+	out := new(struct {
+		pConfig SharedMemConfig
+	})
+	res, err := l.Slow(fnCtxGetSharedMemConfig, uintptr(unsafe.Pointer(&out.pConfig)))
+	return out.pConfig, check(res, err)
 }
 
 // CtxSynchronize waits until the current context has finished all its work.
@@ -5117,19 +5112,18 @@ func (l *Library) CtxGetSharedMemConfig() (pConfig SharedMemConfig, err error) {
 //
 // Deprecated: the library's header marks hipCtxSynchronize as deprecated.
 func (l *Library) CtxSynchronize() (err error) {
-	addr := dl.Load(&l.fns[fnCtxSynchronize])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxSynchronize)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxSynchronize]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxSynchronize)
+	return check(res, err)
 }
 
 // CtxGetFlags reports the flags of the current context.
@@ -5138,23 +5132,23 @@ func (l *Library) CtxSynchronize() (err error) {
 //
 // Deprecated: the library's header marks hipCtxGetFlags as deprecated.
 func (l *Library) CtxGetFlags() (flags uint32, err error) {
-	addr := dl.Load(&l.fns[fnCtxGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags uint32
-		})
-		res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxGetFlags]); addr != 0 {
+		a0 := &flags
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &flags
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint32
+	})
+	res, err := l.Slow(fnCtxGetFlags, uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // CtxEnablePeerAccess lets the current context reach the memory of another.
@@ -5163,21 +5157,21 @@ func (l *Library) CtxGetFlags() (flags uint32, err error) {
 //
 // Deprecated: the library's header marks hipCtxEnablePeerAccess as deprecated.
 func (l *Library) CtxEnablePeerAccess(peerCtx Ctx, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnCtxEnablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerCtx), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxEnablePeerAccess]); addr != 0 {
+		a0, a1 := uintptr(peerCtx), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(peerCtx), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxEnablePeerAccess, uintptr(peerCtx), uintptr(flags))
+	return check(res, err)
 }
 
 // CtxDisablePeerAccess ends what CtxEnablePeerAccess began.
@@ -5186,20 +5180,20 @@ func (l *Library) CtxEnablePeerAccess(peerCtx Ctx, flags uint32) (err error) {
 //
 // Deprecated: the library's header marks hipCtxDisablePeerAccess as deprecated.
 func (l *Library) CtxDisablePeerAccess(peerCtx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnCtxDisablePeerAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerCtx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCtxDisablePeerAccess]); addr != 0 {
+		a0 := uintptr(peerCtx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(peerCtx)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCtxDisablePeerAccess, uintptr(peerCtx))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxGetState reports the flags of a device's primary context and whether it is active.
@@ -5208,26 +5202,26 @@ func (l *Library) CtxDisablePeerAccess(peerCtx Ctx) (err error) {
 //
 // Deprecated: the library's header marks hipDevicePrimaryCtxGetState as deprecated.
 func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int32, err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxGetState])
-	if addr == 0 {
-		out := new(struct {
-			flags  uint32
-			active int32
-		})
-		res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
-		return out.flags, out.active, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxGetState]); addr != 0 {
+		a0, a1, a2 := uintptr(dev), &flags, &active
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint32
+			a2 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, active, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint32
-		a2 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(dev), &flags, &active
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, active, err
+	out := new(struct {
+		flags  uint32
+		active int32
+	})
+	res, err := l.Slow(fnDevicePrimaryCtxGetState, uintptr(dev), uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(&out.active)))
+	return out.flags, out.active, check(res, err)
 }
 
 // DevicePrimaryCtxRelease gives up a hold on a device's primary context.
@@ -5236,20 +5230,20 @@ func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int
 //
 // Deprecated: the library's header marks hipDevicePrimaryCtxRelease as deprecated.
 func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxRelease])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxRelease]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxRelease, uintptr(dev))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxRetain takes a hold on a device's primary context.
@@ -5258,24 +5252,24 @@ func (l *Library) DevicePrimaryCtxRelease(dev Device) (err error) {
 //
 // Deprecated: the library's header marks hipDevicePrimaryCtxRetain as deprecated.
 func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Ctx, err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxRetain])
-	if addr == 0 {
-		out := new(struct {
-			pctx Ctx
-		})
-		res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
-		return out.pctx, check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxRetain]); addr != 0 {
+		a0, a1 := &pctx, uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 *Ctx
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pctx, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Ctx
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pctx, uintptr(dev)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pctx, err
+	out := new(struct {
+		pctx Ctx
+	})
+	res, err := l.Slow(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&out.pctx)), uintptr(dev))
+	return out.pctx, check(res, err)
 }
 
 // DevicePrimaryCtxReset frees what a device's primary context holds.
@@ -5284,20 +5278,20 @@ func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Ctx, err error) {
 //
 // Deprecated: the library's header marks hipDevicePrimaryCtxReset as deprecated.
 func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxReset])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxReset]); addr != 0 {
+		a0 := uintptr(dev)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(dev)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxReset, uintptr(dev))
+	return check(res, err)
 }
 
 // DevicePrimaryCtxSetFlags sets the flags of a device's primary context.
@@ -5306,21 +5300,21 @@ func (l *Library) DevicePrimaryCtxReset(dev Device) (err error) {
 //
 // Deprecated: the library's header marks hipDevicePrimaryCtxSetFlags as deprecated.
 func (l *Library) DevicePrimaryCtxSetFlags(dev Device, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDevicePrimaryCtxSetFlags]); addr != 0 {
+		a0, a1 := uintptr(dev), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(dev), uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDevicePrimaryCtxSetFlags, uintptr(dev), uintptr(flags))
+	return check(res, err)
 }
 
 // ModuleLoad loads device code from a file.
@@ -5331,44 +5325,44 @@ func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	if err != nil {
 		return module, err
 	}
-	addr := dl.Load(&l.fns[fnModuleLoad])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoad]); addr != 0 {
+		a0, a1 := &module, fnameC
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, fnameC
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoad, uintptr(unsafe.Pointer(&out.module)), uintptr(unsafe.Pointer(fnameC)))
+	return out.module, check(res, err)
 }
 
 // ModuleUnload frees a module and the functions in it.
 //
 // C: hipModuleUnload, since HIP 4.2, set core.
 func (l *Library) ModuleUnload(module Module) (err error) {
-	addr := dl.Load(&l.fns[fnModuleUnload])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleUnload, uintptr(module))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleUnload]); addr != 0 {
+		a0 := uintptr(module)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(module)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleUnload, uintptr(module))
+	return check(res, err)
 }
 
 // ModuleGetFunction finds a kernel of a module by name.
@@ -5379,98 +5373,98 @@ func (l *Library) ModuleGetFunction(module Module, kname string) (function Funct
 	if err != nil {
 		return function, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetFunction])
-	if addr == 0 {
-		out := new(struct {
-			function Function
-		})
-		res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.function)), uintptr(module), uintptr(unsafe.Pointer(knameC)))
-		return out.function, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetFunction]); addr != 0 {
+		a0, a1, a2 := &function, uintptr(module), knameC
+		var frame struct {
+			dl.Frame
+			a0 *Function
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return function, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Function
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &function, uintptr(module), knameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return function, err
+	out := new(struct {
+		function Function
+	})
+	res, err := l.Slow(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.function)), uintptr(module), uintptr(unsafe.Pointer(knameC)))
+	return out.function, check(res, err)
 }
 
 // FuncGetAttributes reports the attributes of the kernel behind a host address.
 //
 // C: hipFuncGetAttributes, since HIP 4.2, set modules.
 func (l *Library) FuncGetAttributes(function uintptr) (attr FuncAttributes, err error) {
-	addr := dl.Load(&l.fns[fnFuncGetAttributes])
-	if addr == 0 {
-		out := new(struct {
-			attr FuncAttributes
-		})
-		res, err := l.Slow(fnFuncGetAttributes, uintptr(unsafe.Pointer(&out.attr)), uintptr(function))
-		return out.attr, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncGetAttributes]); addr != 0 {
+		a0, a1 := &attr, uintptr(function)
+		var frame struct {
+			dl.Frame
+			a0 *FuncAttributes
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return attr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FuncAttributes
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &attr, uintptr(function)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return attr, err
+	out := new(struct {
+		attr FuncAttributes
+	})
+	res, err := l.Slow(fnFuncGetAttributes, uintptr(unsafe.Pointer(&out.attr)), uintptr(function))
+	return out.attr, check(res, err)
 }
 
 // FuncGetAttribute reports one attribute of a function.
 //
 // C: hipFuncGetAttribute, since HIP 4.2, set core.
 func (l *Library) FuncGetAttribute(attrib FunctionAttribute, hfunc Function) (value int32, err error) {
-	addr := dl.Load(&l.fns[fnFuncGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			value int32
-		})
-		res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(hfunc))
-		return out.value, check(res, err)
+	if addr := dl.Load(&l.fns[fnFuncGetAttribute]); addr != 0 {
+		a0, a1, a2 := &value, uintptr(attrib), uintptr(hfunc)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return value, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &value, uintptr(attrib), uintptr(hfunc)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return value, err
+	out := new(struct {
+		value int32
+	})
+	res, err := l.Slow(fnFuncGetAttribute, uintptr(unsafe.Pointer(&out.value)), uintptr(attrib), uintptr(hfunc))
+	return out.value, check(res, err)
 }
 
 // GetFuncBySymbol finds the function behind a host address.
 //
 // C: hipGetFuncBySymbol, since HIP 6.2, set compiler-support-6.2.
 func (l *Library) GetFuncBySymbol(symbolPtr uintptr) (functionPtr Function, err error) {
-	addr := dl.Load(&l.fns[fnGetFuncBySymbol])
-	if addr == 0 {
-		out := new(struct {
-			functionPtr Function
-		})
-		res, err := l.Slow(fnGetFuncBySymbol, uintptr(unsafe.Pointer(&out.functionPtr)), uintptr(symbolPtr))
-		return out.functionPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetFuncBySymbol]); addr != 0 {
+		a0, a1 := &functionPtr, uintptr(symbolPtr)
+		var frame struct {
+			dl.Frame
+			a0 *Function
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return functionPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Function
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &functionPtr, uintptr(symbolPtr)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return functionPtr, err
+	out := new(struct {
+		functionPtr Function
+	})
+	res, err := l.Slow(fnGetFuncBySymbol, uintptr(unsafe.Pointer(&out.functionPtr)), uintptr(symbolPtr))
+	return out.functionPtr, check(res, err)
 }
 
 // ModuleGetTexRef finds a texture reference of a module by name; it belongs to the module.
@@ -5481,49 +5475,49 @@ func (l *Library) ModuleGetTexRef(hmod Module, name string) (texRef *TextureRefe
 	if err != nil {
 		return texRef, err
 	}
-	addr := dl.Load(&l.fns[fnModuleGetTexRef])
-	if addr == 0 {
-		out := new(struct {
-			texRef *TextureReference
-		})
-		res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.texRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
-		return out.texRef, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleGetTexRef]); addr != 0 {
+		a0, a1, a2 := &texRef, uintptr(hmod), nameC
+		var frame struct {
+			dl.Frame
+			a0 **TextureReference
+			a1 uintptr
+			a2 *byte
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return texRef, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 **TextureReference
-		a1 uintptr
-		a2 *byte
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &texRef, uintptr(hmod), nameC
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return texRef, err
+	out := new(struct {
+		texRef *TextureReference
+	})
+	res, err := l.Slow(fnModuleGetTexRef, uintptr(unsafe.Pointer(&out.texRef)), uintptr(hmod), uintptr(unsafe.Pointer(nameC)))
+	return out.texRef, check(res, err)
 }
 
 // ModuleLoadData loads device code from memory.
 //
 // C: hipModuleLoadData, since HIP 4.2, set core.
 func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error) {
-	addr := dl.Load(&l.fns[fnModuleLoadData])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoadData]); addr != 0 {
+		a0, a1 := &module, image
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &module, image
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoadData, uintptr(unsafe.Pointer(&out.module)), uintptr(image))
+	return out.module, check(res, err)
 }
 
 // ModuleLoadDataEx loads device code from memory, with options for the compiler.
@@ -5533,27 +5527,27 @@ func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, op
 	if optionValues != nil && len(optionValues) != len(options) {
 		return module, &dl.LengthError{Function: "hipModuleLoadDataEx", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnModuleLoadDataEx])
-	if addr == 0 {
-		out := new(struct {
-			module Module
-		})
-		res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return out.module, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLoadDataEx]); addr != 0 {
+		a0, a1, a2, a3, a4 := &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 *Module
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 *JitOption
+			a4 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return module, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Module
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 *JitOption
-		a4 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &module, image, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return module, err
+	out := new(struct {
+		module Module
+	})
+	res, err := l.Slow(fnModuleLoadDataEx, uintptr(unsafe.Pointer(&out.module)), uintptr(image), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return out.module, check(res, err)
 }
 
 // LinkAddData adds device code in memory to a link.
@@ -5567,27 +5561,27 @@ func (l *Library) LinkAddData(state LinkState, typ JitInputType, data unsafe.Poi
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "hipLinkAddData", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddData])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(data), uintptr(size), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddData]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 *byte
+			a5 uintptr
+			a6 *JitOption
+			a7 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 *byte
-		a5 uintptr
-		a6 *JitOption
-		a7 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(state), uintptr(typ), data, uintptr(size), nameC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddData, uintptr(state), uintptr(typ), uintptr(data), uintptr(size), uintptr(unsafe.Pointer(nameC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkAddFile adds a file of device code to a link.
@@ -5601,51 +5595,51 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 	if optionValues != nil && len(optionValues) != len(options) {
 		return &dl.LengthError{Function: "hipLinkAddFile", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkAddFile])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkAddFile]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *byte
+			a3 uintptr
+			a4 *JitOption
+			a5 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *byte
-		a3 uintptr
-		a4 *JitOption
-		a5 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(state), uintptr(typ), pathC, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkAddFile, uintptr(state), uintptr(typ), uintptr(unsafe.Pointer(pathC)), uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))))
+	return check(res, err)
 }
 
 // LinkComplete links what was added and returns the code, which belongs to the link.
 //
 // C: hipLinkComplete, since HIP 6.4, set linker.
 func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnLinkComplete])
-	if addr == 0 {
-		out := new(struct {
-			hipBinOut unsafe.Pointer
-			sizeOut   uint64
-		})
-		res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.hipBinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
-		return out.hipBinOut, out.sizeOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkComplete]); addr != 0 {
+		a0, a1, a2 := uintptr(state), &hipBinOut, &sizeOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *unsafe.Pointer
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return hipBinOut, sizeOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *unsafe.Pointer
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(state), &hipBinOut, &sizeOut
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return hipBinOut, sizeOut, err
+	out := new(struct {
+		hipBinOut unsafe.Pointer
+		sizeOut   uint64
+	})
+	res, err := l.Slow(fnLinkComplete, uintptr(state), uintptr(unsafe.Pointer(&out.hipBinOut)), uintptr(unsafe.Pointer(&out.sizeOut)))
+	return out.hipBinOut, out.sizeOut, check(res, err)
 }
 
 // LinkCreate begins a link of device code.
@@ -5655,127 +5649,127 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 	if optionValues != nil && len(optionValues) != len(options) {
 		return stateOut, &dl.LengthError{Function: "hipLinkCreate", A: "options", LenA: len(options), B: "optionValues", LenB: len(optionValues)}
 	}
-	addr := dl.Load(&l.fns[fnLinkCreate])
-	if addr == 0 {
-		out := new(struct {
-			stateOut LinkState
-		})
-		res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
-		return out.stateOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkCreate]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *JitOption
+			a2 *uintptr
+			a3 *LinkState
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return stateOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *JitOption
-		a2 *uintptr
-		a3 *LinkState
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(len(options)), unsafe.SliceData(options), unsafe.SliceData(optionValues), &stateOut
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return stateOut, err
+	out := new(struct {
+		stateOut LinkState
+	})
+	res, err := l.Slow(fnLinkCreate, uintptr(len(options)), uintptr(unsafe.Pointer(unsafe.SliceData(options))), uintptr(unsafe.Pointer(unsafe.SliceData(optionValues))), uintptr(unsafe.Pointer(&out.stateOut)))
+	return out.stateOut, check(res, err)
 }
 
 // LinkDestroy frees a link and the code that it made.
 //
 // C: hipLinkDestroy, since HIP 6.4, set linker.
 func (l *Library) LinkDestroy(state LinkState) (err error) {
-	addr := dl.Load(&l.fns[fnLinkDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnLinkDestroy, uintptr(state))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLinkDestroy]); addr != 0 {
+		a0 := uintptr(state)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(state)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLinkDestroy, uintptr(state))
+	return check(res, err)
 }
 
 // ModuleLaunchKernel enqueues a kernel in a stream.
 //
 // C: hipModuleLaunchKernel, since HIP 4.2, set core.
 func (l *Library) ModuleLaunchKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer, extra []uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnModuleLaunchKernel])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLaunchKernel]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
+		var frame struct {
+			dl.Frame
+			a0  uintptr
+			a1  uintptr
+			a2  uintptr
+			a3  uintptr
+			a4  uintptr
+			a5  uintptr
+			a6  uintptr
+			a7  uintptr
+			a8  uintptr
+			a9  *unsafe.Pointer
+			a10 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10
+		if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  uintptr
-		a1  uintptr
-		a2  uintptr
-		a3  uintptr
-		a4  uintptr
-		a5  uintptr
-		a6  uintptr
-		a7  uintptr
-		a8  uintptr
-		a9  *unsafe.Pointer
-		a10 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams), unsafe.SliceData(extra)
-	if res := Result(dl.Call(11, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleLaunchKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))), uintptr(unsafe.Pointer(unsafe.SliceData(extra))))
+	return check(res, err)
 }
 
 // ModuleLaunchCooperativeKernel enqueues a kernel whose blocks can all wait for each other.
 //
 // C: hipModuleLaunchCooperativeKernel, since HIP 5.5, set launch-5.5.
 func (l *Library) ModuleLaunchCooperativeKernel(function Function, gridDimX uint32, gridDimY uint32, gridDimZ uint32, blockDimX uint32, blockDimY uint32, blockDimZ uint32, sharedMemBytes uint32, stream Stream, kernelParams []unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnModuleLaunchCooperativeKernel])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLaunchCooperativeKernel]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 := uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+			a9 *unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9
+		if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-		a9 *unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9 = addr, 0, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), unsafe.SliceData(kernelParams)
-	if res := Result(dl.Call(10, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleLaunchCooperativeKernel, uintptr(function), uintptr(gridDimX), uintptr(gridDimY), uintptr(gridDimZ), uintptr(blockDimX), uintptr(blockDimY), uintptr(blockDimZ), uintptr(sharedMemBytes), uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(kernelParams))))
+	return check(res, err)
 }
 
 // ModuleLaunchCooperativeKernelMultiDevice enqueues a kernel whose blocks synchronize over several devices.
 //
 // C: hipModuleLaunchCooperativeKernelMultiDevice, since HIP 5.5, set launch-5.5.
 func (l *Library) ModuleLaunchCooperativeKernelMultiDevice(launchParamsList []FunctionLaunchParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnModuleLaunchCooperativeKernelMultiDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnModuleLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleLaunchCooperativeKernelMultiDevice]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *FunctionLaunchParams
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *FunctionLaunchParams
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnModuleLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
+	return check(res, err)
 }
 
 // LaunchCooperativeKernel enqueues the kernel behind a host address, with grid-wide synchronization.
@@ -5790,72 +5784,72 @@ func (l *Library) LaunchCooperativeKernel(function uintptr, gridDim Dim3, blockD
 //
 // C: hipLaunchCooperativeKernelMultiDevice, since HIP 4.2, set launch.
 func (l *Library) LaunchCooperativeKernelMultiDevice(launchParamsList []LaunchParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchCooperativeKernelMultiDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchCooperativeKernelMultiDevice]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LaunchParams
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LaunchParams
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchCooperativeKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
+	return check(res, err)
 }
 
 // ExtLaunchMultiKernelMultiDevice enqueues one kernel on each of several devices.
 //
 // C: hipExtLaunchMultiKernelMultiDevice, since HIP 4.2, set launch.
 func (l *Library) ExtLaunchMultiKernelMultiDevice(launchParamsList []LaunchParams, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnExtLaunchMultiKernelMultiDevice])
-	if addr == 0 {
-		res, err := l.Slow(fnExtLaunchMultiKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnExtLaunchMultiKernelMultiDevice]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *LaunchParams
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *LaunchParams
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(launchParamsList), uintptr(len(launchParamsList)), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnExtLaunchMultiKernelMultiDevice, uintptr(unsafe.Pointer(unsafe.SliceData(launchParamsList))), uintptr(len(launchParamsList)), uintptr(flags))
+	return check(res, err)
 }
 
 // ModuleOccupancyMaxPotentialBlockSize suggests the grid and block size that fill the device best.
 //
 // C: hipModuleOccupancyMaxPotentialBlockSize, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts bytes.
 func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
-	addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSize])
-	if addr == 0 {
-		out := new(struct {
-			gridSize  int32
-			blockSize int32
-		})
-		res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
-		return out.gridSize, out.blockSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSize]); addr != 0 {
+		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return gridSize, blockSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return gridSize, blockSize, err
+	out := new(struct {
+		gridSize  int32
+		blockSize int32
+	})
+	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
+	return out.gridSize, out.blockSize, check(res, err)
 }
 
 // ModuleOccupancyMaxPotentialBlockSizeWithFlags suggests the grid and block size that fill the device, with
@@ -5864,29 +5858,29 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSize(function Function, dynSha
 // C: hipModuleOccupancyMaxPotentialBlockSizeWithFlags, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
 func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Function, dynSharedMemPerBlk uint64, blockSizeLimit int32, flags uint32) (gridSize int32, blockSize int32, err error) {
-	addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSizeWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			gridSize  int32
-			blockSize int32
-		})
-		res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSizeWithFlags, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags))
-		return out.gridSize, out.blockSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxPotentialBlockSizeWithFlags]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return gridSize, blockSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return gridSize, blockSize, err
+	out := new(struct {
+		gridSize  int32
+		blockSize int32
+	})
+	res, err := l.Slow(fnModuleOccupancyMaxPotentialBlockSizeWithFlags, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit), uintptr(flags))
+	return out.gridSize, out.blockSize, check(res, err)
 }
 
 // ModuleOccupancyMaxActiveBlocksPerMultiprocessor reports how many blocks of a function run on a compute unit at
@@ -5895,26 +5889,26 @@ func (l *Library) ModuleOccupancyMaxPotentialBlockSizeWithFlags(function Functio
 // C: hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
 func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Function, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessor])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessor]); addr != 0 {
+		a0, a1, a2, a3 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
+	return out.numBlocks, check(res, err)
 }
 
 // ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags reports how many blocks of a function run on a
@@ -5923,27 +5917,27 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessor(function Funct
 // C: hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since HIP 4.2, set occupancy.
 // dynSharedMemPerBlk counts bytes.
 func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function Function, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags]); addr != 0 {
+		a0, a1, a2, a3, a4 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
+	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxActiveBlocksPerMultiprocessor reports how many blocks of a host address's kernel run on a compute
@@ -5952,26 +5946,26 @@ func (l *Library) ModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(funct
 // C: hipOccupancyMaxActiveBlocksPerMultiprocessor, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts
 // bytes.
 func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, blockSize int32, dynSharedMemPerBlk uint64) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessor])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessor]); addr != 0 {
+		a0, a1, a2, a3 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessor, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk))
+	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxActiveBlocksPerMultiprocessorWithFlags reports how many blocks of a host address's kernel run on a
@@ -5980,55 +5974,55 @@ func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessor(function uintptr, bl
 // C: hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, since HIP 4.2, set occupancy. dynSharedMemPerBlk
 // counts bytes.
 func (l *Library) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function uintptr, blockSize int32, dynSharedMemPerBlk uint64, flags uint32) (numBlocks int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			numBlocks int32
-		})
-		res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
-		return out.numBlocks, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags]); addr != 0 {
+		a0, a1, a2, a3, a4 := &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numBlocks, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &numBlocks, uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numBlocks, err
+	out := new(struct {
+		numBlocks int32
+	})
+	res, err := l.Slow(fnOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, uintptr(unsafe.Pointer(&out.numBlocks)), uintptr(function), uintptr(blockSize), uintptr(dynSharedMemPerBlk), uintptr(flags))
+	return out.numBlocks, check(res, err)
 }
 
 // OccupancyMaxPotentialBlockSize suggests the grid and block size for the kernel behind a host address.
 //
 // C: hipOccupancyMaxPotentialBlockSize, since HIP 4.2, set occupancy. dynSharedMemPerBlk counts bytes.
 func (l *Library) OccupancyMaxPotentialBlockSize(function uintptr, dynSharedMemPerBlk uint64, blockSizeLimit int32) (gridSize int32, blockSize int32, err error) {
-	addr := dl.Load(&l.fns[fnOccupancyMaxPotentialBlockSize])
-	if addr == 0 {
-		out := new(struct {
-			gridSize  int32
-			blockSize int32
-		})
-		res, err := l.Slow(fnOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
-		return out.gridSize, out.blockSize, check(res, err)
+	if addr := dl.Load(&l.fns[fnOccupancyMaxPotentialBlockSize]); addr != 0 {
+		a0, a1, a2, a3, a4 := &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *int32
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return gridSize, blockSize, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *int32
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &gridSize, &blockSize, uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return gridSize, blockSize, err
+	out := new(struct {
+		gridSize  int32
+		blockSize int32
+	})
+	res, err := l.Slow(fnOccupancyMaxPotentialBlockSize, uintptr(unsafe.Pointer(&out.gridSize)), uintptr(unsafe.Pointer(&out.blockSize)), uintptr(function), uintptr(dynSharedMemPerBlk), uintptr(blockSizeLimit))
+	return out.gridSize, out.blockSize, check(res, err)
 }
 
 // ProfilerStart asks a profiler to start; AMD's library does not implement it.
@@ -6037,19 +6031,18 @@ func (l *Library) OccupancyMaxPotentialBlockSize(function uintptr, dynSharedMemP
 //
 // Deprecated: the library's header marks hipProfilerStart as deprecated.
 func (l *Library) ProfilerStart() (err error) {
-	addr := dl.Load(&l.fns[fnProfilerStart])
-	if addr == 0 {
-		res, err := l.Slow(fnProfilerStart)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnProfilerStart]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnProfilerStart)
+	return check(res, err)
 }
 
 // ProfilerStop asks a profiler to stop; AMD's library does not implement it.
@@ -6058,19 +6051,18 @@ func (l *Library) ProfilerStart() (err error) {
 //
 // Deprecated: the library's header marks hipProfilerStop as deprecated.
 func (l *Library) ProfilerStop() (err error) {
-	addr := dl.Load(&l.fns[fnProfilerStop])
-	if addr == 0 {
-		res, err := l.Slow(fnProfilerStop)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnProfilerStop]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnProfilerStop)
+	return check(res, err)
 }
 
 // ConfigureCall sets the grid, the block and the stream for the next LaunchByPtr.
@@ -6085,42 +6077,42 @@ func (l *Library) ConfigureCall(gridDim Dim3, blockDim Dim3, sharedMem uint64, s
 //
 // C: hipSetupArgument, since HIP 4.2, set compiler-support.
 func (l *Library) SetupArgument(arg unsafe.Pointer, size uint64, offset uint64) (err error) {
-	addr := dl.Load(&l.fns[fnSetupArgument])
-	if addr == 0 {
-		res, err := l.Slow(fnSetupArgument, uintptr(arg), uintptr(size), uintptr(offset))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSetupArgument]); addr != 0 {
+		a0, a1, a2 := arg, uintptr(size), uintptr(offset)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, arg, uintptr(size), uintptr(offset)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSetupArgument, uintptr(arg), uintptr(size), uintptr(offset))
+	return check(res, err)
 }
 
 // LaunchByPtr enqueues the kernel behind a host address as ConfigureCall set it up.
 //
 // C: hipLaunchByPtr, since HIP 4.2, set compiler-support.
 func (l *Library) LaunchByPtr(function uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchByPtr])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchByPtr, uintptr(function))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchByPtr]); addr != 0 {
+		a0 := uintptr(function)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(function)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchByPtr, uintptr(function))
+	return check(res, err)
 }
 
 // LaunchKernel enqueues the kernel behind a host address.
@@ -6135,42 +6127,42 @@ func (l *Library) LaunchKernel(functionAddress uintptr, numBlocks Dim3, dimBlock
 //
 // C: hipLaunchHostFunc, since HIP 5.3, set streams-5.3.
 func (l *Library) LaunchHostFunc(stream Stream, fn HostFn, userData uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnLaunchHostFunc])
-	if addr == 0 {
-		res, err := l.Slow(fnLaunchHostFunc, uintptr(stream), uintptr(fn), uintptr(userData))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnLaunchHostFunc]); addr != 0 {
+		a0, a1, a2 := uintptr(stream), uintptr(fn), uintptr(userData)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), uintptr(fn), uintptr(userData)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnLaunchHostFunc, uintptr(stream), uintptr(fn), uintptr(userData))
+	return check(res, err)
 }
 
 // DrvMemcpy2DUnaligned copies a rectangle whose pitches need no alignment.
 //
 // C: hipDrvMemcpy2DUnaligned, since HIP 4.3, set memory.
 func (l *Library) DrvMemcpy2DUnaligned(pCopy *Memcpy2D) (err error) {
-	addr := dl.Load(&l.fns[fnDrvMemcpy2DUnaligned])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvMemcpy2DUnaligned]); addr != 0 {
+		a0 := pCopy
+		var frame struct {
+			dl.Frame
+			a0 *Memcpy2D
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Memcpy2D
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, pCopy
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvMemcpy2DUnaligned, uintptr(unsafe.Pointer(pCopy)))
+	return check(res, err)
 }
 
 // ExtLaunchKernel enqueues the kernel behind a host address between two events.
@@ -6185,260 +6177,260 @@ func (l *Library) ExtLaunchKernel(functionAddress uintptr, numBlocks Dim3, dimBl
 //
 // C: hipCreateTextureObject, since HIP 4.2, set textures. pResViewDesc may be nil.
 func (l *Library) CreateTextureObject(pResDesc *ResourceDesc, pTexDesc *TextureDesc, pResViewDesc *ResourceViewDesc) (pTexObject TextureObject, err error) {
-	addr := dl.Load(&l.fns[fnCreateTextureObject])
-	if addr == 0 {
-		out := new(struct {
-			pTexObject TextureObject
-		})
-		res, err := l.Slow(fnCreateTextureObject, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
-		return out.pTexObject, check(res, err)
+	if addr := dl.Load(&l.fns[fnCreateTextureObject]); addr != 0 {
+		a0, a1, a2, a3 := &pTexObject, pResDesc, pTexDesc, pResViewDesc
+		var frame struct {
+			dl.Frame
+			a0 *TextureObject
+			a1 *ResourceDesc
+			a2 *TextureDesc
+			a3 *ResourceViewDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexObject, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureObject
-		a1 *ResourceDesc
-		a2 *TextureDesc
-		a3 *ResourceViewDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexObject, err
+	out := new(struct {
+		pTexObject TextureObject
+	})
+	res, err := l.Slow(fnCreateTextureObject, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
+	return out.pTexObject, check(res, err)
 }
 
 // DestroyTextureObject frees a texture object, but not its resource.
 //
 // C: hipDestroyTextureObject, since HIP 4.2, set textures.
 func (l *Library) DestroyTextureObject(textureObject TextureObject) (err error) {
-	addr := dl.Load(&l.fns[fnDestroyTextureObject])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroyTextureObject, uintptr(textureObject))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroyTextureObject]); addr != 0 {
+		a0 := uintptr(textureObject)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(textureObject)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroyTextureObject, uintptr(textureObject))
+	return check(res, err)
 }
 
 // GetChannelDesc reports the channel format of an array.
 //
 // C: hipGetChannelDesc, since HIP 4.2, set textures.
 func (l *Library) GetChannelDesc(array ConstArray) (desc ChannelFormatDesc, err error) {
-	addr := dl.Load(&l.fns[fnGetChannelDesc])
-	if addr == 0 {
-		out := new(struct {
-			desc ChannelFormatDesc
-		})
-		res, err := l.Slow(fnGetChannelDesc, uintptr(unsafe.Pointer(&out.desc)), uintptr(array))
-		return out.desc, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetChannelDesc]); addr != 0 {
+		a0, a1 := &desc, uintptr(array)
+		var frame struct {
+			dl.Frame
+			a0 *ChannelFormatDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return desc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ChannelFormatDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &desc, uintptr(array)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return desc, err
+	out := new(struct {
+		desc ChannelFormatDesc
+	})
+	res, err := l.Slow(fnGetChannelDesc, uintptr(unsafe.Pointer(&out.desc)), uintptr(array))
+	return out.desc, check(res, err)
 }
 
 // GetTextureObjectResourceDesc reports the resource of a texture object.
 //
 // C: hipGetTextureObjectResourceDesc, since HIP 4.2, set textures.
 func (l *Library) GetTextureObjectResourceDesc(textureObject TextureObject) (pResDesc ResourceDesc, err error) {
-	addr := dl.Load(&l.fns[fnGetTextureObjectResourceDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResDesc ResourceDesc
-		})
-		res, err := l.Slow(fnGetTextureObjectResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(textureObject))
-		return out.pResDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetTextureObjectResourceDesc]); addr != 0 {
+		a0, a1 := &pResDesc, uintptr(textureObject)
+		var frame struct {
+			dl.Frame
+			a0 *ResourceDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ResourceDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(textureObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResDesc, err
+	out := new(struct {
+		pResDesc ResourceDesc
+	})
+	res, err := l.Slow(fnGetTextureObjectResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(textureObject))
+	return out.pResDesc, check(res, err)
 }
 
 // GetTextureObjectResourceViewDesc reports the resource view of a texture object.
 //
 // C: hipGetTextureObjectResourceViewDesc, since HIP 4.2, set textures.
 func (l *Library) GetTextureObjectResourceViewDesc(textureObject TextureObject) (pResViewDesc ResourceViewDesc, err error) {
-	addr := dl.Load(&l.fns[fnGetTextureObjectResourceViewDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResViewDesc ResourceViewDesc
-		})
-		res, err := l.Slow(fnGetTextureObjectResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(textureObject))
-		return out.pResViewDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetTextureObjectResourceViewDesc]); addr != 0 {
+		a0, a1 := &pResViewDesc, uintptr(textureObject)
+		var frame struct {
+			dl.Frame
+			a0 *ResourceViewDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResViewDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ResourceViewDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(textureObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResViewDesc, err
+	out := new(struct {
+		pResViewDesc ResourceViewDesc
+	})
+	res, err := l.Slow(fnGetTextureObjectResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(textureObject))
+	return out.pResViewDesc, check(res, err)
 }
 
 // GetTextureObjectTextureDesc reports how a texture object samples.
 //
 // C: hipGetTextureObjectTextureDesc, since HIP 4.2, set textures.
 func (l *Library) GetTextureObjectTextureDesc(textureObject TextureObject) (pTexDesc TextureDesc, err error) {
-	addr := dl.Load(&l.fns[fnGetTextureObjectTextureDesc])
-	if addr == 0 {
-		out := new(struct {
-			pTexDesc TextureDesc
-		})
-		res, err := l.Slow(fnGetTextureObjectTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(textureObject))
-		return out.pTexDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetTextureObjectTextureDesc]); addr != 0 {
+		a0, a1 := &pTexDesc, uintptr(textureObject)
+		var frame struct {
+			dl.Frame
+			a0 *TextureDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(textureObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexDesc, err
+	out := new(struct {
+		pTexDesc TextureDesc
+	})
+	res, err := l.Slow(fnGetTextureObjectTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(textureObject))
+	return out.pTexDesc, check(res, err)
 }
 
 // TexObjectCreate makes a texture object from driver-style descriptions.
 //
 // C: hipTexObjectCreate, since HIP 4.2, set textures. pResViewDesc may be nil.
 func (l *Library) TexObjectCreate(pResDesc *DrvResourceDesc, pTexDesc *DrvTextureDesc, pResViewDesc *DrvResourceViewDesc) (pTexObject TextureObject, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectCreate])
-	if addr == 0 {
-		out := new(struct {
-			pTexObject TextureObject
-		})
-		res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
-		return out.pTexObject, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectCreate]); addr != 0 {
+		a0, a1, a2, a3 := &pTexObject, pResDesc, pTexDesc, pResViewDesc
+		var frame struct {
+			dl.Frame
+			a0 *TextureObject
+			a1 *DrvResourceDesc
+			a2 *DrvTextureDesc
+			a3 *DrvResourceViewDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexObject, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureObject
-		a1 *DrvResourceDesc
-		a2 *DrvTextureDesc
-		a3 *DrvResourceViewDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pTexObject, pResDesc, pTexDesc, pResViewDesc
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexObject, err
+	out := new(struct {
+		pTexObject TextureObject
+	})
+	res, err := l.Slow(fnTexObjectCreate, uintptr(unsafe.Pointer(&out.pTexObject)), uintptr(unsafe.Pointer(pResDesc)), uintptr(unsafe.Pointer(pTexDesc)), uintptr(unsafe.Pointer(pResViewDesc)))
+	return out.pTexObject, check(res, err)
 }
 
 // TexObjectDestroy frees a texture object that TexObjectCreate made.
 //
 // C: hipTexObjectDestroy, since HIP 4.2, set textures.
 func (l *Library) TexObjectDestroy(texObject TextureObject) (err error) {
-	addr := dl.Load(&l.fns[fnTexObjectDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectDestroy]); addr != 0 {
+		a0 := uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(texObject)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexObjectDestroy, uintptr(texObject))
+	return check(res, err)
 }
 
 // TexObjectGetResourceDesc reports the driver-style resource of a texture object.
 //
 // C: hipTexObjectGetResourceDesc, since HIP 4.2, set textures.
 func (l *Library) TexObjectGetResourceDesc(texObject TextureObject) (pResDesc DrvResourceDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetResourceDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResDesc DrvResourceDesc
-		})
-		res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
-		return out.pResDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetResourceDesc]); addr != 0 {
+		a0, a1 := &pResDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *DrvResourceDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DrvResourceDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResDesc, err
+	out := new(struct {
+		pResDesc DrvResourceDesc
+	})
+	res, err := l.Slow(fnTexObjectGetResourceDesc, uintptr(unsafe.Pointer(&out.pResDesc)), uintptr(texObject))
+	return out.pResDesc, check(res, err)
 }
 
 // TexObjectGetResourceViewDesc reports the driver-style resource view of a texture object.
 //
 // C: hipTexObjectGetResourceViewDesc, since HIP 4.2, set textures.
 func (l *Library) TexObjectGetResourceViewDesc(texObject TextureObject) (pResViewDesc DrvResourceViewDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetResourceViewDesc])
-	if addr == 0 {
-		out := new(struct {
-			pResViewDesc DrvResourceViewDesc
-		})
-		res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
-		return out.pResViewDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetResourceViewDesc]); addr != 0 {
+		a0, a1 := &pResViewDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *DrvResourceViewDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pResViewDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DrvResourceViewDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pResViewDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pResViewDesc, err
+	out := new(struct {
+		pResViewDesc DrvResourceViewDesc
+	})
+	res, err := l.Slow(fnTexObjectGetResourceViewDesc, uintptr(unsafe.Pointer(&out.pResViewDesc)), uintptr(texObject))
+	return out.pResViewDesc, check(res, err)
 }
 
 // TexObjectGetTextureDesc reports, driver-style, how a texture object samples.
 //
 // C: hipTexObjectGetTextureDesc, since HIP 4.2, set textures.
 func (l *Library) TexObjectGetTextureDesc(texObject TextureObject) (pTexDesc DrvTextureDesc, err error) {
-	addr := dl.Load(&l.fns[fnTexObjectGetTextureDesc])
-	if addr == 0 {
-		out := new(struct {
-			pTexDesc DrvTextureDesc
-		})
-		res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
-		return out.pTexDesc, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexObjectGetTextureDesc]); addr != 0 {
+		a0, a1 := &pTexDesc, uintptr(texObject)
+		var frame struct {
+			dl.Frame
+			a0 *DrvTextureDesc
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pTexDesc, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DrvTextureDesc
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pTexDesc, uintptr(texObject)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pTexDesc, err
+	out := new(struct {
+		pTexDesc DrvTextureDesc
+	})
+	res, err := l.Slow(fnTexObjectGetTextureDesc, uintptr(unsafe.Pointer(&out.pTexDesc)), uintptr(texObject))
+	return out.pTexDesc, check(res, err)
 }
 
 // MallocMipmappedArray allocates an array with mip levels.
@@ -6456,115 +6448,115 @@ func (l *Library) MallocMipmappedArray(desc *ChannelFormatDesc, extent Extent, n
 //
 // C: hipFreeMipmappedArray, since HIP 4.2, set arrays.
 func (l *Library) FreeMipmappedArray(mipmappedArray MipmappedArray) (err error) {
-	addr := dl.Load(&l.fns[fnFreeMipmappedArray])
-	if addr == 0 {
-		res, err := l.Slow(fnFreeMipmappedArray, uintptr(mipmappedArray))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnFreeMipmappedArray]); addr != 0 {
+		a0 := uintptr(mipmappedArray)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(mipmappedArray)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnFreeMipmappedArray, uintptr(mipmappedArray))
+	return check(res, err)
 }
 
 // GetMipmappedArrayLevel reports one level of a mipmapped array.
 //
 // C: hipGetMipmappedArrayLevel, since HIP 4.2, set arrays.
 func (l *Library) GetMipmappedArrayLevel(mipmappedArray ConstMipmappedArray, level uint32) (levelArray Array, err error) {
-	addr := dl.Load(&l.fns[fnGetMipmappedArrayLevel])
-	if addr == 0 {
-		out := new(struct {
-			levelArray Array
-		})
-		res, err := l.Slow(fnGetMipmappedArrayLevel, uintptr(unsafe.Pointer(&out.levelArray)), uintptr(mipmappedArray), uintptr(level))
-		return out.levelArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetMipmappedArrayLevel]); addr != 0 {
+		a0, a1, a2 := &levelArray, uintptr(mipmappedArray), uintptr(level)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return levelArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &levelArray, uintptr(mipmappedArray), uintptr(level)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return levelArray, err
+	out := new(struct {
+		levelArray Array
+	})
+	res, err := l.Slow(fnGetMipmappedArrayLevel, uintptr(unsafe.Pointer(&out.levelArray)), uintptr(mipmappedArray), uintptr(level))
+	return out.levelArray, check(res, err)
 }
 
 // MipmappedArrayCreate allocates an array with mip levels from a driver-style description.
 //
 // C: hipMipmappedArrayCreate, since HIP 4.2, set arrays.
 func (l *Library) MipmappedArrayCreate(pMipmappedArrayDesc *Array3DDescriptor, numMipmapLevels uint32) (pHandle MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayCreate])
-	if addr == 0 {
-		out := new(struct {
-			pHandle MipmappedArray
-		})
-		res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
-		return out.pHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayCreate]); addr != 0 {
+		a0, a1, a2 := &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 *Array3DDescriptor
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 *Array3DDescriptor
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pHandle, pMipmappedArrayDesc, uintptr(numMipmapLevels)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHandle, err
+	out := new(struct {
+		pHandle MipmappedArray
+	})
+	res, err := l.Slow(fnMipmappedArrayCreate, uintptr(unsafe.Pointer(&out.pHandle)), uintptr(unsafe.Pointer(pMipmappedArrayDesc)), uintptr(numMipmapLevels))
+	return out.pHandle, check(res, err)
 }
 
 // MipmappedArrayDestroy frees what MipmappedArrayCreate allocated.
 //
 // C: hipMipmappedArrayDestroy, since HIP 4.2, set arrays.
 func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayDestroy]); addr != 0 {
+		a0 := uintptr(hMipmappedArray)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(hMipmappedArray)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMipmappedArrayDestroy, uintptr(hMipmappedArray))
+	return check(res, err)
 }
 
 // MipmappedArrayGetLevel reports one level of what MipmappedArrayCreate allocated.
 //
 // C: hipMipmappedArrayGetLevel, since HIP 4.2, set arrays.
 func (l *Library) MipmappedArrayGetLevel(hMipMappedArray MipmappedArray, level uint32) (pLevelArray Array, err error) {
-	addr := dl.Load(&l.fns[fnMipmappedArrayGetLevel])
-	if addr == 0 {
-		out := new(struct {
-			pLevelArray Array
-		})
-		res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipMappedArray), uintptr(level))
-		return out.pLevelArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnMipmappedArrayGetLevel]); addr != 0 {
+		a0, a1, a2 := &pLevelArray, uintptr(hMipMappedArray), uintptr(level)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pLevelArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pLevelArray, uintptr(hMipMappedArray), uintptr(level)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pLevelArray, err
+	out := new(struct {
+		pLevelArray Array
+	})
+	res, err := l.Slow(fnMipmappedArrayGetLevel, uintptr(unsafe.Pointer(&out.pLevelArray)), uintptr(hMipMappedArray), uintptr(level))
+	return out.pLevelArray, check(res, err)
 }
 
 // BindTextureToMipmappedArray binds a texture reference to a mipmapped array.
@@ -6573,22 +6565,22 @@ func (l *Library) MipmappedArrayGetLevel(hMipMappedArray MipmappedArray, level u
 //
 // Deprecated: the library's header marks hipBindTextureToMipmappedArray as deprecated.
 func (l *Library) BindTextureToMipmappedArray(tex *TextureReference, mipmappedArray ConstMipmappedArray, desc *ChannelFormatDesc) (err error) {
-	addr := dl.Load(&l.fns[fnBindTextureToMipmappedArray])
-	if addr == 0 {
-		res, err := l.Slow(fnBindTextureToMipmappedArray, uintptr(unsafe.Pointer(tex)), uintptr(mipmappedArray), uintptr(unsafe.Pointer(desc)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnBindTextureToMipmappedArray]); addr != 0 {
+		a0, a1, a2 := tex, uintptr(mipmappedArray), desc
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 *ChannelFormatDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 *ChannelFormatDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(mipmappedArray), desc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnBindTextureToMipmappedArray, uintptr(unsafe.Pointer(tex)), uintptr(mipmappedArray), uintptr(unsafe.Pointer(desc)))
+	return check(res, err)
 }
 
 // GetTextureReference finds the texture reference behind a host address; it belongs to the library.
@@ -6597,24 +6589,24 @@ func (l *Library) BindTextureToMipmappedArray(tex *TextureReference, mipmappedAr
 //
 // Deprecated: the library's header marks hipGetTextureReference as deprecated.
 func (l *Library) GetTextureReference(symbol uintptr) (texref *TextureReference, err error) {
-	addr := dl.Load(&l.fns[fnGetTextureReference])
-	if addr == 0 {
-		out := new(struct {
-			texref *TextureReference
-		})
-		res, err := l.Slow(fnGetTextureReference, uintptr(unsafe.Pointer(&out.texref)), uintptr(symbol))
-		return out.texref, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetTextureReference]); addr != 0 {
+		a0, a1 := &texref, uintptr(symbol)
+		var frame struct {
+			dl.Frame
+			a0 **TextureReference
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return texref, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 **TextureReference
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &texref, uintptr(symbol)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return texref, err
+	out := new(struct {
+		texref *TextureReference
+	})
+	res, err := l.Slow(fnGetTextureReference, uintptr(unsafe.Pointer(&out.texref)), uintptr(symbol))
+	return out.texref, check(res, err)
 }
 
 // TexRefGetBorderColor reports the border color of a texture reference.
@@ -6623,21 +6615,21 @@ func (l *Library) GetTextureReference(symbol uintptr) (texref *TextureReference,
 //
 // Deprecated: the library's header marks hipTexRefGetBorderColor as deprecated.
 func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, texRef *TextureReference) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetBorderColor])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(unsafe.Pointer(texRef)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetBorderColor]); addr != 0 {
+		a0, a1 := pBorderColor, texRef
+		var frame struct {
+			dl.Frame
+			a0 *[4]float32
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *[4]float32
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, pBorderColor, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefGetBorderColor, uintptr(unsafe.Pointer(pBorderColor)), uintptr(unsafe.Pointer(texRef)))
+	return check(res, err)
 }
 
 // TexRefGetArray reports the array that a texture reference is bound to.
@@ -6646,24 +6638,24 @@ func (l *Library) TexRefGetBorderColor(pBorderColor *[4]float32, texRef *Texture
 //
 // Deprecated: the library's header marks hipTexRefGetArray as deprecated.
 func (l *Library) TexRefGetArray(texRef *TextureReference) (pArray Array, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetArray])
-	if addr == 0 {
-		out := new(struct {
-			pArray Array
-		})
-		res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
-		return out.pArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetArray]); addr != 0 {
+		a0, a1 := &pArray, texRef
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArray, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArray, err
+	out := new(struct {
+		pArray Array
+	})
+	res, err := l.Slow(fnTexRefGetArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
+	return out.pArray, check(res, err)
 }
 
 // TexRefSetAddressMode sets what a texture reference does outside its bounds, for one dimension.
@@ -6672,22 +6664,22 @@ func (l *Library) TexRefGetArray(texRef *TextureReference) (pArray Array, err er
 //
 // Deprecated: the library's header marks hipTexRefSetAddressMode as deprecated.
 func (l *Library) TexRefSetAddressMode(texRef *TextureReference, dim int32, am TextureAddressMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddressMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddressMode, uintptr(unsafe.Pointer(texRef)), uintptr(dim), uintptr(am))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddressMode]); addr != 0 {
+		a0, a1, a2 := texRef, uintptr(dim), uintptr(am)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(dim), uintptr(am)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddressMode, uintptr(unsafe.Pointer(texRef)), uintptr(dim), uintptr(am))
+	return check(res, err)
 }
 
 // TexRefSetArray binds a texture reference to an array.
@@ -6696,22 +6688,22 @@ func (l *Library) TexRefSetAddressMode(texRef *TextureReference, dim int32, am T
 //
 // Deprecated: the library's header marks hipTexRefSetArray as deprecated.
 func (l *Library) TexRefSetArray(tex *TextureReference, array ConstArray, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetArray])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetArray]); addr != 0 {
+		a0, a1, a2 := tex, uintptr(array), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(array), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(flags))
+	return check(res, err)
 }
 
 // TexRefSetFilterMode sets how a texture reference filters.
@@ -6720,21 +6712,21 @@ func (l *Library) TexRefSetArray(tex *TextureReference, array ConstArray, flags 
 //
 // Deprecated: the library's header marks hipTexRefSetFilterMode as deprecated.
 func (l *Library) TexRefSetFilterMode(texRef *TextureReference, fm TextureFilterMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFilterMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFilterMode]); addr != 0 {
+		a0, a1 := texRef, uintptr(fm)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(fm)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
+	return check(res, err)
 }
 
 // TexRefSetFlags sets the flags of a texture reference.
@@ -6743,21 +6735,21 @@ func (l *Library) TexRefSetFilterMode(texRef *TextureReference, fm TextureFilter
 //
 // Deprecated: the library's header marks hipTexRefSetFlags as deprecated.
 func (l *Library) TexRefSetFlags(texRef *TextureReference, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFlags])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFlags, uintptr(unsafe.Pointer(texRef)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFlags]); addr != 0 {
+		a0, a1 := texRef, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFlags, uintptr(unsafe.Pointer(texRef)), uintptr(flags))
+	return check(res, err)
 }
 
 // TexRefSetFormat sets the element format of a texture reference.
@@ -6766,22 +6758,22 @@ func (l *Library) TexRefSetFlags(texRef *TextureReference, flags uint32) (err er
 //
 // Deprecated: the library's header marks hipTexRefSetFormat as deprecated.
 func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, numPackedComponents int32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetFormat])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(fmt), uintptr(numPackedComponents))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetFormat]); addr != 0 {
+		a0, a1, a2 := texRef, uintptr(fmt), uintptr(numPackedComponents)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(fmt), uintptr(numPackedComponents)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetFormat, uintptr(unsafe.Pointer(texRef)), uintptr(fmt), uintptr(numPackedComponents))
+	return check(res, err)
 }
 
 // BindTexture binds a texture reference to linear device memory.
@@ -6790,27 +6782,27 @@ func (l *Library) TexRefSetFormat(texRef *TextureReference, fmt ArrayFormat, num
 //
 // Deprecated: the library's header marks hipBindTexture as deprecated.
 func (l *Library) BindTexture(tex *TextureReference, devPtr DevicePtr, desc *ChannelFormatDesc, size uint64) (offset uint64, err error) {
-	addr := dl.Load(&l.fns[fnBindTexture])
-	if addr == 0 {
-		out := new(struct {
-			offset uint64
-		})
-		res, err := l.Slow(fnBindTexture, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(size))
-		return out.offset, check(res, err)
+	if addr := dl.Load(&l.fns[fnBindTexture]); addr != 0 {
+		a0, a1, a2, a3, a4 := &offset, tex, uintptr(devPtr), desc, uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *TextureReference
+			a2 uintptr
+			a3 *ChannelFormatDesc
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return offset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *TextureReference
-		a2 uintptr
-		a3 *ChannelFormatDesc
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &offset, tex, uintptr(devPtr), desc, uintptr(size)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return offset, err
+	out := new(struct {
+		offset uint64
+	})
+	res, err := l.Slow(fnBindTexture, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(size))
+	return out.offset, check(res, err)
 }
 
 // BindTexture2D binds a texture reference to pitched device memory.
@@ -6819,29 +6811,29 @@ func (l *Library) BindTexture(tex *TextureReference, devPtr DevicePtr, desc *Cha
 //
 // Deprecated: the library's header marks hipBindTexture2D as deprecated.
 func (l *Library) BindTexture2D(tex *TextureReference, devPtr DevicePtr, desc *ChannelFormatDesc, width uint64, height uint64, pitch uint64) (offset uint64, err error) {
-	addr := dl.Load(&l.fns[fnBindTexture2D])
-	if addr == 0 {
-		out := new(struct {
-			offset uint64
-		})
-		res, err := l.Slow(fnBindTexture2D, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(pitch))
-		return out.offset, check(res, err)
+	if addr := dl.Load(&l.fns[fnBindTexture2D]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := &offset, tex, uintptr(devPtr), desc, uintptr(width), uintptr(height), uintptr(pitch)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *TextureReference
+			a2 uintptr
+			a3 *ChannelFormatDesc
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return offset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *TextureReference
-		a2 uintptr
-		a3 *ChannelFormatDesc
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, &offset, tex, uintptr(devPtr), desc, uintptr(width), uintptr(height), uintptr(pitch)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return offset, err
+	out := new(struct {
+		offset uint64
+	})
+	res, err := l.Slow(fnBindTexture2D, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(tex)), uintptr(devPtr), uintptr(unsafe.Pointer(desc)), uintptr(width), uintptr(height), uintptr(pitch))
+	return out.offset, check(res, err)
 }
 
 // BindTextureToArray binds a texture reference to an array in a given format.
@@ -6850,22 +6842,22 @@ func (l *Library) BindTexture2D(tex *TextureReference, devPtr DevicePtr, desc *C
 //
 // Deprecated: the library's header marks hipBindTextureToArray as deprecated.
 func (l *Library) BindTextureToArray(tex *TextureReference, array ConstArray, desc *ChannelFormatDesc) (err error) {
-	addr := dl.Load(&l.fns[fnBindTextureToArray])
-	if addr == 0 {
-		res, err := l.Slow(fnBindTextureToArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(unsafe.Pointer(desc)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnBindTextureToArray]); addr != 0 {
+		a0, a1, a2 := tex, uintptr(array), desc
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 *ChannelFormatDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 *ChannelFormatDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, tex, uintptr(array), desc
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnBindTextureToArray, uintptr(unsafe.Pointer(tex)), uintptr(array), uintptr(unsafe.Pointer(desc)))
+	return check(res, err)
 }
 
 // GetTextureAlignmentOffset reports the offset that the last binding of a texture reference left.
@@ -6874,24 +6866,24 @@ func (l *Library) BindTextureToArray(tex *TextureReference, array ConstArray, de
 //
 // Deprecated: the library's header marks hipGetTextureAlignmentOffset as deprecated.
 func (l *Library) GetTextureAlignmentOffset(texref *TextureReference) (offset uint64, err error) {
-	addr := dl.Load(&l.fns[fnGetTextureAlignmentOffset])
-	if addr == 0 {
-		out := new(struct {
-			offset uint64
-		})
-		res, err := l.Slow(fnGetTextureAlignmentOffset, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(texref)))
-		return out.offset, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetTextureAlignmentOffset]); addr != 0 {
+		a0, a1 := &offset, texref
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return offset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &offset, texref
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return offset, err
+	out := new(struct {
+		offset uint64
+	})
+	res, err := l.Slow(fnGetTextureAlignmentOffset, uintptr(unsafe.Pointer(&out.offset)), uintptr(unsafe.Pointer(texref)))
+	return out.offset, check(res, err)
 }
 
 // UnbindTexture takes a texture reference off its memory.
@@ -6900,20 +6892,20 @@ func (l *Library) GetTextureAlignmentOffset(texref *TextureReference) (offset ui
 //
 // Deprecated: the library's header marks hipUnbindTexture as deprecated.
 func (l *Library) UnbindTexture(tex *TextureReference) (err error) {
-	addr := dl.Load(&l.fns[fnUnbindTexture])
-	if addr == 0 {
-		res, err := l.Slow(fnUnbindTexture, uintptr(unsafe.Pointer(tex)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnUnbindTexture]); addr != 0 {
+		a0 := tex
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, tex
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnUnbindTexture, uintptr(unsafe.Pointer(tex)))
+	return check(res, err)
 }
 
 // TexRefGetAddress reports the device address that a texture reference is bound to.
@@ -6922,24 +6914,24 @@ func (l *Library) UnbindTexture(tex *TextureReference) (err error) {
 //
 // Deprecated: the library's header marks hipTexRefGetAddress as deprecated.
 func (l *Library) TexRefGetAddress(texRef *TextureReference) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetAddress])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(texRef)))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetAddress]); addr != 0 {
+		a0, a1 := &devPtr, texRef
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &devPtr, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnTexRefGetAddress, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(texRef)))
+	return out.devPtr, check(res, err)
 }
 
 // TexRefGetAddressMode reports what a texture reference does outside its bounds, for one dimension.
@@ -6948,25 +6940,25 @@ func (l *Library) TexRefGetAddress(texRef *TextureReference) (devPtr DevicePtr, 
 //
 // Deprecated: the library's header marks hipTexRefGetAddressMode as deprecated.
 func (l *Library) TexRefGetAddressMode(texRef *TextureReference, dim int32) (pam TextureAddressMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetAddressMode])
-	if addr == 0 {
-		out := new(struct {
-			pam TextureAddressMode
-		})
-		res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(unsafe.Pointer(texRef)), uintptr(dim))
-		return out.pam, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetAddressMode]); addr != 0 {
+		a0, a1, a2 := &pam, texRef, uintptr(dim)
+		var frame struct {
+			dl.Frame
+			a0 *TextureAddressMode
+			a1 *TextureReference
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pam, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureAddressMode
-		a1 *TextureReference
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pam, texRef, uintptr(dim)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pam, err
+	out := new(struct {
+		pam TextureAddressMode
+	})
+	res, err := l.Slow(fnTexRefGetAddressMode, uintptr(unsafe.Pointer(&out.pam)), uintptr(unsafe.Pointer(texRef)), uintptr(dim))
+	return out.pam, check(res, err)
 }
 
 // TexRefGetFilterMode reports how a texture reference filters.
@@ -6975,24 +6967,24 @@ func (l *Library) TexRefGetAddressMode(texRef *TextureReference, dim int32) (pam
 //
 // Deprecated: the library's header marks hipTexRefGetFilterMode as deprecated.
 func (l *Library) TexRefGetFilterMode(texRef *TextureReference) (pfm TextureFilterMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFilterMode])
-	if addr == 0 {
-		out := new(struct {
-			pfm TextureFilterMode
-		})
-		res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
-		return out.pfm, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFilterMode]); addr != 0 {
+		a0, a1 := &pfm, texRef
+		var frame struct {
+			dl.Frame
+			a0 *TextureFilterMode
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureFilterMode
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfm, err
+	out := new(struct {
+		pfm TextureFilterMode
+	})
+	res, err := l.Slow(fnTexRefGetFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
+	return out.pfm, check(res, err)
 }
 
 // TexRefGetFlags reports the flags of a texture reference.
@@ -7001,24 +6993,24 @@ func (l *Library) TexRefGetFilterMode(texRef *TextureReference) (pfm TextureFilt
 //
 // Deprecated: the library's header marks hipTexRefGetFlags as deprecated.
 func (l *Library) TexRefGetFlags(texRef *TextureReference) (pFlags uint32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			pFlags uint32
-		})
-		res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(unsafe.Pointer(texRef)))
-		return out.pFlags, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFlags]); addr != 0 {
+		a0, a1 := &pFlags, texRef
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFlags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pFlags, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFlags, err
+	out := new(struct {
+		pFlags uint32
+	})
+	res, err := l.Slow(fnTexRefGetFlags, uintptr(unsafe.Pointer(&out.pFlags)), uintptr(unsafe.Pointer(texRef)))
+	return out.pFlags, check(res, err)
 }
 
 // TexRefGetFormat reports the element format of a texture reference.
@@ -7027,26 +7019,26 @@ func (l *Library) TexRefGetFlags(texRef *TextureReference) (pFlags uint32, err e
 //
 // Deprecated: the library's header marks hipTexRefGetFormat as deprecated.
 func (l *Library) TexRefGetFormat(texRef *TextureReference) (pFormat ArrayFormat, pNumChannels int32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetFormat])
-	if addr == 0 {
-		out := new(struct {
-			pFormat      ArrayFormat
-			pNumChannels int32
-		})
-		res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(unsafe.Pointer(texRef)))
-		return out.pFormat, out.pNumChannels, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetFormat]); addr != 0 {
+		a0, a1, a2 := &pFormat, &pNumChannels, texRef
+		var frame struct {
+			dl.Frame
+			a0 *ArrayFormat
+			a1 *int32
+			a2 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pFormat, pNumChannels, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayFormat
-		a1 *int32
-		a2 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pFormat, &pNumChannels, texRef
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pFormat, pNumChannels, err
+	out := new(struct {
+		pFormat      ArrayFormat
+		pNumChannels int32
+	})
+	res, err := l.Slow(fnTexRefGetFormat, uintptr(unsafe.Pointer(&out.pFormat)), uintptr(unsafe.Pointer(&out.pNumChannels)), uintptr(unsafe.Pointer(texRef)))
+	return out.pFormat, out.pNumChannels, check(res, err)
 }
 
 // TexRefGetMaxAnisotropy reports the highest anisotropy of a texture reference.
@@ -7055,24 +7047,24 @@ func (l *Library) TexRefGetFormat(texRef *TextureReference) (pFormat ArrayFormat
 //
 // Deprecated: the library's header marks hipTexRefGetMaxAnisotropy as deprecated.
 func (l *Library) TexRefGetMaxAnisotropy(texRef *TextureReference) (pmaxAnsio int32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMaxAnisotropy])
-	if addr == 0 {
-		out := new(struct {
-			pmaxAnsio int32
-		})
-		res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAnsio)), uintptr(unsafe.Pointer(texRef)))
-		return out.pmaxAnsio, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMaxAnisotropy]); addr != 0 {
+		a0, a1 := &pmaxAnsio, texRef
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pmaxAnsio, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pmaxAnsio, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pmaxAnsio, err
+	out := new(struct {
+		pmaxAnsio int32
+	})
+	res, err := l.Slow(fnTexRefGetMaxAnisotropy, uintptr(unsafe.Pointer(&out.pmaxAnsio)), uintptr(unsafe.Pointer(texRef)))
+	return out.pmaxAnsio, check(res, err)
 }
 
 // TexRefGetMipmapFilterMode reports how a texture reference filters between mip levels.
@@ -7081,24 +7073,24 @@ func (l *Library) TexRefGetMaxAnisotropy(texRef *TextureReference) (pmaxAnsio in
 //
 // Deprecated: the library's header marks hipTexRefGetMipmapFilterMode as deprecated.
 func (l *Library) TexRefGetMipmapFilterMode(texRef *TextureReference) (pfm TextureFilterMode, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapFilterMode])
-	if addr == 0 {
-		out := new(struct {
-			pfm TextureFilterMode
-		})
-		res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
-		return out.pfm, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapFilterMode]); addr != 0 {
+		a0, a1 := &pfm, texRef
+		var frame struct {
+			dl.Frame
+			a0 *TextureFilterMode
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pfm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureFilterMode
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pfm, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pfm, err
+	out := new(struct {
+		pfm TextureFilterMode
+	})
+	res, err := l.Slow(fnTexRefGetMipmapFilterMode, uintptr(unsafe.Pointer(&out.pfm)), uintptr(unsafe.Pointer(texRef)))
+	return out.pfm, check(res, err)
 }
 
 // TexRefGetMipmapLevelBias reports what a texture reference adds to mip levels.
@@ -7107,24 +7099,24 @@ func (l *Library) TexRefGetMipmapFilterMode(texRef *TextureReference) (pfm Textu
 //
 // Deprecated: the library's header marks hipTexRefGetMipmapLevelBias as deprecated.
 func (l *Library) TexRefGetMipmapLevelBias(texRef *TextureReference) (pbias float32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelBias])
-	if addr == 0 {
-		out := new(struct {
-			pbias float32
-		})
-		res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(unsafe.Pointer(texRef)))
-		return out.pbias, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelBias]); addr != 0 {
+		a0, a1 := &pbias, texRef
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pbias, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pbias, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pbias, err
+	out := new(struct {
+		pbias float32
+	})
+	res, err := l.Slow(fnTexRefGetMipmapLevelBias, uintptr(unsafe.Pointer(&out.pbias)), uintptr(unsafe.Pointer(texRef)))
+	return out.pbias, check(res, err)
 }
 
 // TexRefGetMipmapLevelClamp reports the lowest and the highest mip level of a texture reference.
@@ -7133,26 +7125,26 @@ func (l *Library) TexRefGetMipmapLevelBias(texRef *TextureReference) (pbias floa
 //
 // Deprecated: the library's header marks hipTexRefGetMipmapLevelClamp as deprecated.
 func (l *Library) TexRefGetMipmapLevelClamp(texRef *TextureReference) (pminMipmapLevelClamp float32, pmaxMipmapLevelClamp float32, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelClamp])
-	if addr == 0 {
-		out := new(struct {
-			pminMipmapLevelClamp float32
-			pmaxMipmapLevelClamp float32
-		})
-		res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(unsafe.Pointer(texRef)))
-		return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipmapLevelClamp]); addr != 0 {
+		a0, a1, a2 := &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, texRef
+		var frame struct {
+			dl.Frame
+			a0 *float32
+			a1 *float32
+			a2 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pminMipmapLevelClamp, pmaxMipmapLevelClamp, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *float32
-		a1 *float32
-		a2 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pminMipmapLevelClamp, &pmaxMipmapLevelClamp, texRef
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pminMipmapLevelClamp, pmaxMipmapLevelClamp, err
+	out := new(struct {
+		pminMipmapLevelClamp float32
+		pmaxMipmapLevelClamp float32
+	})
+	res, err := l.Slow(fnTexRefGetMipmapLevelClamp, uintptr(unsafe.Pointer(&out.pminMipmapLevelClamp)), uintptr(unsafe.Pointer(&out.pmaxMipmapLevelClamp)), uintptr(unsafe.Pointer(texRef)))
+	return out.pminMipmapLevelClamp, out.pmaxMipmapLevelClamp, check(res, err)
 }
 
 // TexRefGetMipMappedArray reports the mipmapped array that a texture reference is bound to.
@@ -7161,24 +7153,24 @@ func (l *Library) TexRefGetMipmapLevelClamp(texRef *TextureReference) (pminMipma
 //
 // Deprecated: the library's header marks hipTexRefGetMipMappedArray as deprecated.
 func (l *Library) TexRefGetMipMappedArray(texRef *TextureReference) (pArray MipmappedArray, err error) {
-	addr := dl.Load(&l.fns[fnTexRefGetMipMappedArray])
-	if addr == 0 {
-		out := new(struct {
-			pArray MipmappedArray
-		})
-		res, err := l.Slow(fnTexRefGetMipMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
-		return out.pArray, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefGetMipMappedArray]); addr != 0 {
+		a0, a1 := &pArray, texRef
+		var frame struct {
+			dl.Frame
+			a0 *MipmappedArray
+			a1 *TextureReference
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pArray, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MipmappedArray
-		a1 *TextureReference
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pArray, texRef
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pArray, err
+	out := new(struct {
+		pArray MipmappedArray
+	})
+	res, err := l.Slow(fnTexRefGetMipMappedArray, uintptr(unsafe.Pointer(&out.pArray)), uintptr(unsafe.Pointer(texRef)))
+	return out.pArray, check(res, err)
 }
 
 // TexRefSetAddress binds a texture reference to linear memory and reports the offset to use.
@@ -7187,26 +7179,26 @@ func (l *Library) TexRefGetMipMappedArray(texRef *TextureReference) (pArray Mipm
 //
 // Deprecated: the library's header marks hipTexRefSetAddress as deprecated.
 func (l *Library) TexRefSetAddress(texRef *TextureReference, dptr DevicePtr, bytes uint64) (byteOffset uint64, err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress])
-	if addr == 0 {
-		out := new(struct {
-			byteOffset uint64
-		})
-		res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(unsafe.Pointer(texRef)), uintptr(dptr), uintptr(bytes))
-		return out.byteOffset, check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress]); addr != 0 {
+		a0, a1, a2, a3 := &byteOffset, texRef, uintptr(dptr), uintptr(bytes)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *TextureReference
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return byteOffset, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *TextureReference
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &byteOffset, texRef, uintptr(dptr), uintptr(bytes)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return byteOffset, err
+	out := new(struct {
+		byteOffset uint64
+	})
+	res, err := l.Slow(fnTexRefSetAddress, uintptr(unsafe.Pointer(&out.byteOffset)), uintptr(unsafe.Pointer(texRef)), uintptr(dptr), uintptr(bytes))
+	return out.byteOffset, check(res, err)
 }
 
 // TexRefSetAddress2D binds a texture reference to pitched memory.
@@ -7216,23 +7208,23 @@ func (l *Library) TexRefSetAddress(texRef *TextureReference, dptr DevicePtr, byt
 //
 // Deprecated: the library's header marks hipTexRefSetAddress2D as deprecated.
 func (l *Library) TexRefSetAddress2D(texRef *TextureReference, desc *ArrayDescriptor, dptr DevicePtr, pitch uint64) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetAddress2D])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetAddress2D, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetAddress2D]); addr != 0 {
+		a0, a1, a2, a3 := texRef, desc, uintptr(dptr), uintptr(pitch)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 *ArrayDescriptor
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 *ArrayDescriptor
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, texRef, desc, uintptr(dptr), uintptr(pitch)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetAddress2D, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(desc)), uintptr(dptr), uintptr(pitch))
+	return check(res, err)
 }
 
 // TexRefSetMaxAnisotropy sets the highest anisotropy of a texture reference.
@@ -7241,21 +7233,21 @@ func (l *Library) TexRefSetAddress2D(texRef *TextureReference, desc *ArrayDescri
 //
 // Deprecated: the library's header marks hipTexRefSetMaxAnisotropy as deprecated.
 func (l *Library) TexRefSetMaxAnisotropy(texRef *TextureReference, maxAniso uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMaxAnisotropy])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(unsafe.Pointer(texRef)), uintptr(maxAniso))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMaxAnisotropy]); addr != 0 {
+		a0, a1 := texRef, uintptr(maxAniso)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(maxAniso)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMaxAnisotropy, uintptr(unsafe.Pointer(texRef)), uintptr(maxAniso))
+	return check(res, err)
 }
 
 // TexRefSetBorderColor sets the border color of a texture reference.
@@ -7264,21 +7256,21 @@ func (l *Library) TexRefSetMaxAnisotropy(texRef *TextureReference, maxAniso uint
 //
 // Deprecated: the library's header marks hipTexRefSetBorderColor as deprecated.
 func (l *Library) TexRefSetBorderColor(texRef *TextureReference, pBorderColor *[4]float32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetBorderColor])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetBorderColor, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(pBorderColor)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetBorderColor]); addr != 0 {
+		a0, a1 := texRef, pBorderColor
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 *[4]float32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 *[4]float32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, pBorderColor
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetBorderColor, uintptr(unsafe.Pointer(texRef)), uintptr(unsafe.Pointer(pBorderColor)))
+	return check(res, err)
 }
 
 // TexRefSetMipmapFilterMode sets how a texture reference filters between mip levels.
@@ -7287,21 +7279,21 @@ func (l *Library) TexRefSetBorderColor(texRef *TextureReference, pBorderColor *[
 //
 // Deprecated: the library's header marks hipTexRefSetMipmapFilterMode as deprecated.
 func (l *Library) TexRefSetMipmapFilterMode(texRef *TextureReference, fm TextureFilterMode) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMipmapFilterMode])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMipmapFilterMode]); addr != 0 {
+		a0, a1 := texRef, uintptr(fm)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, texRef, uintptr(fm)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMipmapFilterMode, uintptr(unsafe.Pointer(texRef)), uintptr(fm))
+	return check(res, err)
 }
 
 // TexRefSetMipmapLevelBias sets what a texture reference adds to mip levels.
@@ -7330,22 +7322,22 @@ func (l *Library) TexRefSetMipmapLevelClamp(texRef *TextureReference, minMipMapL
 //
 // Deprecated: the library's header marks hipTexRefSetMipmappedArray as deprecated.
 func (l *Library) TexRefSetMipmappedArray(texRef *TextureReference, mipmappedArray MipmappedArray, flags uint32) (err error) {
-	addr := dl.Load(&l.fns[fnTexRefSetMipmappedArray])
-	if addr == 0 {
-		res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(unsafe.Pointer(texRef)), uintptr(mipmappedArray), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnTexRefSetMipmappedArray]); addr != 0 {
+		a0, a1, a2 := texRef, uintptr(mipmappedArray), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *TextureReference
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *TextureReference
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, texRef, uintptr(mipmappedArray), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnTexRefSetMipmappedArray, uintptr(unsafe.Pointer(texRef)), uintptr(mipmappedArray), uintptr(flags))
+	return check(res, err)
 }
 
 // ApiName returns the function name behind a tracing number.
@@ -7384,46 +7376,46 @@ func (l *Library) GetStreamDeviceId(stream Stream) (n int32, err error) {
 //
 // C: hipStreamBeginCapture, since HIP 4.3, set capture.
 func (l *Library) StreamBeginCapture(stream Stream, mode StreamCaptureMode) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBeginCapture])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBeginCapture, uintptr(stream), uintptr(mode))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBeginCapture]); addr != 0 {
+		a0, a1 := uintptr(stream), uintptr(mode)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), uintptr(mode)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBeginCapture, uintptr(stream), uintptr(mode))
+	return check(res, err)
 }
 
 // StreamBeginCaptureToGraph begins to record a stream's work into a graph that exists already.
 //
 // C: hipStreamBeginCaptureToGraph, since HIP 6.1, set capture-6.1.
 func (l *Library) StreamBeginCaptureToGraph(stream Stream, graph Graph, dependencies []GraphNode, dependencyData []GraphEdgeData, mode StreamCaptureMode) (err error) {
-	addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(stream), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamBeginCaptureToGraph]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(stream), uintptr(graph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNode
+			a3 *GraphEdgeData
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNode
-		a3 *GraphEdgeData
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(stream), uintptr(graph), unsafe.SliceData(dependencies), unsafe.SliceData(dependencyData), uintptr(len(dependencies)), uintptr(mode)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamBeginCaptureToGraph, uintptr(stream), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(unsafe.Pointer(unsafe.SliceData(dependencyData))), uintptr(len(dependencies)), uintptr(mode))
+	return check(res, err)
 }
 
 // StreamEndCapture ends a recording and returns its graph.
@@ -7441,26 +7433,26 @@ func (l *Library) StreamEndCapture(stream Stream) (pGraph Graph, err error) {
 //
 // C: hipStreamGetCaptureInfo, since HIP 4.5, set capture.
 func (l *Library) StreamGetCaptureInfo(stream Stream) (pCaptureStatus StreamCaptureStatus, pId uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCaptureInfo])
-	if addr == 0 {
-		out := new(struct {
-			pCaptureStatus StreamCaptureStatus
-			pId            uint64
-		})
-		res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)), uintptr(unsafe.Pointer(&out.pId)))
-		return out.pCaptureStatus, out.pId, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCaptureInfo]); addr != 0 {
+		a0, a1, a2 := uintptr(stream), &pCaptureStatus, &pId
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pCaptureStatus, pId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(stream), &pCaptureStatus, &pId
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pCaptureStatus, pId, err
+	out := new(struct {
+		pCaptureStatus StreamCaptureStatus
+		pId            uint64
+	})
+	res, err := l.Slow(fnStreamGetCaptureInfo, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)), uintptr(unsafe.Pointer(&out.pId)))
+	return out.pCaptureStatus, out.pId, check(res, err)
 }
 
 // StreamGetCaptureInfoV2 reports the state, number, graph and dependencies of a recording; dependenciesOut leads
@@ -7468,123 +7460,123 @@ func (l *Library) StreamGetCaptureInfo(stream Stream) (pCaptureStatus StreamCapt
 //
 // C: hipStreamGetCaptureInfo_v2, since HIP 4.5, set capture.
 func (l *Library) StreamGetCaptureInfoV2(stream Stream) (captureStatusOut StreamCaptureStatus, idOut uint64, graphOut Graph, dependenciesOut *GraphNode, numDependenciesOut uint64, err error) {
-	addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV2])
-	if addr == 0 {
-		out := new(struct {
-			captureStatusOut   StreamCaptureStatus
-			idOut              uint64
-			graphOut           Graph
-			dependenciesOut    *GraphNode
-			numDependenciesOut uint64
-		})
-		res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(stream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
-		return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamGetCaptureInfoV2]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(stream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+			a2 *uint64
+			a3 *Graph
+			a4 **GraphNode
+			a5 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return captureStatusOut, idOut, graphOut, dependenciesOut, numDependenciesOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-		a2 *uint64
-		a3 *Graph
-		a4 **GraphNode
-		a5 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(stream), &captureStatusOut, &idOut, &graphOut, &dependenciesOut, &numDependenciesOut
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return captureStatusOut, idOut, graphOut, dependenciesOut, numDependenciesOut, err
+	out := new(struct {
+		captureStatusOut   StreamCaptureStatus
+		idOut              uint64
+		graphOut           Graph
+		dependenciesOut    *GraphNode
+		numDependenciesOut uint64
+	})
+	res, err := l.Slow(fnStreamGetCaptureInfoV2, uintptr(stream), uintptr(unsafe.Pointer(&out.captureStatusOut)), uintptr(unsafe.Pointer(&out.idOut)), uintptr(unsafe.Pointer(&out.graphOut)), uintptr(unsafe.Pointer(&out.dependenciesOut)), uintptr(unsafe.Pointer(&out.numDependenciesOut)))
+	return out.captureStatusOut, out.idOut, out.graphOut, out.dependenciesOut, out.numDependenciesOut, check(res, err)
 }
 
 // StreamIsCapturing reports whether a stream is recording.
 //
 // C: hipStreamIsCapturing, since HIP 4.3, set capture.
 func (l *Library) StreamIsCapturing(stream Stream) (pCaptureStatus StreamCaptureStatus, err error) {
-	addr := dl.Load(&l.fns[fnStreamIsCapturing])
-	if addr == 0 {
-		out := new(struct {
-			pCaptureStatus StreamCaptureStatus
-		})
-		res, err := l.Slow(fnStreamIsCapturing, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)))
-		return out.pCaptureStatus, check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamIsCapturing]); addr != 0 {
+		a0, a1 := uintptr(stream), &pCaptureStatus
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *StreamCaptureStatus
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pCaptureStatus, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *StreamCaptureStatus
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(stream), &pCaptureStatus
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pCaptureStatus, err
+	out := new(struct {
+		pCaptureStatus StreamCaptureStatus
+	})
+	res, err := l.Slow(fnStreamIsCapturing, uintptr(stream), uintptr(unsafe.Pointer(&out.pCaptureStatus)))
+	return out.pCaptureStatus, check(res, err)
 }
 
 // StreamUpdateCaptureDependencies changes what the next recorded node depends on.
 //
 // C: hipStreamUpdateCaptureDependencies, since HIP 4.5, set capture.
 func (l *Library) StreamUpdateCaptureDependencies(stream Stream, dependencies []GraphNode, flags StreamUpdateCaptureDependenciesFlags) (err error) {
-	addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnStreamUpdateCaptureDependencies]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(stream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(stream), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnStreamUpdateCaptureDependencies, uintptr(stream), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(flags))
+	return check(res, err)
 }
 
 // ThreadExchangeStreamCaptureMode swaps the calling thread's capture mode for another.
 //
 // C: hipThreadExchangeStreamCaptureMode, since HIP 5.0, set capture. The library reads and writes *mode.
 func (l *Library) ThreadExchangeStreamCaptureMode(mode *StreamCaptureMode) (err error) {
-	addr := dl.Load(&l.fns[fnThreadExchangeStreamCaptureMode])
-	if addr == 0 {
-		res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnThreadExchangeStreamCaptureMode]); addr != 0 {
+		a0 := mode
+		var frame struct {
+			dl.Frame
+			a0 *StreamCaptureMode
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *StreamCaptureMode
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, mode
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(mode)))
+	return check(res, err)
 }
 
 // GraphCreate makes an empty graph.
 //
 // C: hipGraphCreate, since HIP 4.3, set graphs.
 func (l *Library) GraphCreate(flags uint32) (pGraph Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphCreate])
-	if addr == 0 {
-		out := new(struct {
-			pGraph Graph
-		})
-		res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.pGraph)), uintptr(flags))
-		return out.pGraph, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphCreate]); addr != 0 {
+		a0, a1 := &pGraph, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *Graph
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraph, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Graph
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pGraph, uintptr(flags)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraph, err
+	out := new(struct {
+		pGraph Graph
+	})
+	res, err := l.Slow(fnGraphCreate, uintptr(unsafe.Pointer(&out.pGraph)), uintptr(flags))
+	return out.pGraph, check(res, err)
 }
 
 // GraphDestroy frees a graph and its nodes.
@@ -7602,23 +7594,23 @@ func (l *Library) GraphAddDependencies(graph Graph, from []GraphNode, to []Graph
 	if to != nil && len(to) != len(from) {
 		return &dl.LengthError{Function: "hipGraphAddDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphAddDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphAddDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddDependencies]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphAddDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphRemoveDependencies removes edges between nodes.
@@ -7628,23 +7620,23 @@ func (l *Library) GraphRemoveDependencies(graph Graph, from []GraphNode, to []Gr
 	if to != nil && len(to) != len(from) {
 		return &dl.LengthError{Function: "hipGraphRemoveDependencies", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphRemoveDependencies])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphRemoveDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphRemoveDependencies]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), uintptr(len(from))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphRemoveDependencies, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(from)))
+	return check(res, err)
 }
 
 // GraphGetEdges lists the edges of a graph.
@@ -7655,28 +7647,28 @@ func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (
 	if to != nil && len(to) != len(from) {
 		return numEdges, &dl.LengthError{Function: "hipGraphGetEdges", A: "from", LenA: len(from), B: "to", LenB: len(to)}
 	}
-	addr := dl.Load(&l.fns[fnGraphGetEdges])
-	if addr == 0 {
-		out := new(struct {
-			numEdges uint64
-		})
-		out.numEdges = uint64(len(from))
-		res, err := l.Slow(fnGraphGetEdges, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(&out.numEdges)))
-		return out.numEdges, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetEdges]); addr != 0 {
+		numEdges = uint64(len(from))
+		a0, a1, a2, a3 := uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *GraphNode
+			a3 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numEdges, err
 	}
-	numEdges = uint64(len(from))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *GraphNode
-		a3 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), unsafe.SliceData(from), unsafe.SliceData(to), &numEdges
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numEdges, err
+	out := new(struct {
+		numEdges uint64
+	})
+	out.numEdges = uint64(len(from))
+	res, err := l.Slow(fnGraphGetEdges, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(&out.numEdges)))
+	return out.numEdges, check(res, err)
 }
 
 // GraphGetNodes lists the nodes of a graph.
@@ -7684,27 +7676,27 @@ func (l *Library) GraphGetEdges(graph Graph, from []GraphNode, to []GraphNode) (
 // C: hipGraphGetNodes, since HIP 4.4, set graphs. The library reads the length of nodes and returns numNodes.
 // The library writes to nodes.
 func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphGetNodes])
-	if addr == 0 {
-		out := new(struct {
-			numNodes uint64
-		})
-		out.numNodes = uint64(len(nodes))
-		res, err := l.Slow(fnGraphGetNodes, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))), uintptr(unsafe.Pointer(&out.numNodes)))
-		return out.numNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetNodes]); addr != 0 {
+		numNodes = uint64(len(nodes))
+		a0, a1, a2 := uintptr(graph), unsafe.SliceData(nodes), &numNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return numNodes, err
 	}
-	numNodes = uint64(len(nodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), unsafe.SliceData(nodes), &numNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return numNodes, err
+	out := new(struct {
+		numNodes uint64
+	})
+	out.numNodes = uint64(len(nodes))
+	res, err := l.Slow(fnGraphGetNodes, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))), uintptr(unsafe.Pointer(&out.numNodes)))
+	return out.numNodes, check(res, err)
 }
 
 // GraphGetRootNodes lists the nodes of a graph that depend on none.
@@ -7712,27 +7704,27 @@ func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64
 // C: hipGraphGetRootNodes, since HIP 4.4, set graphs. The library reads the length of pRootNodes and returns
 // pNumRootNodes. The library writes to pRootNodes.
 func (l *Library) GraphGetRootNodes(graph Graph, pRootNodes []GraphNode) (pNumRootNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphGetRootNodes])
-	if addr == 0 {
-		out := new(struct {
-			pNumRootNodes uint64
-		})
-		out.pNumRootNodes = uint64(len(pRootNodes))
-		res, err := l.Slow(fnGraphGetRootNodes, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pRootNodes))), uintptr(unsafe.Pointer(&out.pNumRootNodes)))
-		return out.pNumRootNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphGetRootNodes]); addr != 0 {
+		pNumRootNodes = uint64(len(pRootNodes))
+		a0, a1, a2 := uintptr(graph), unsafe.SliceData(pRootNodes), &pNumRootNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNumRootNodes, err
 	}
-	pNumRootNodes = uint64(len(pRootNodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), unsafe.SliceData(pRootNodes), &pNumRootNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNumRootNodes, err
+	out := new(struct {
+		pNumRootNodes uint64
+	})
+	out.pNumRootNodes = uint64(len(pRootNodes))
+	res, err := l.Slow(fnGraphGetRootNodes, uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pRootNodes))), uintptr(unsafe.Pointer(&out.pNumRootNodes)))
+	return out.pNumRootNodes, check(res, err)
 }
 
 // GraphNodeGetDependencies lists the nodes that a node depends on.
@@ -7740,27 +7732,27 @@ func (l *Library) GraphGetRootNodes(graph Graph, pRootNodes []GraphNode) (pNumRo
 // C: hipGraphNodeGetDependencies, since HIP 4.5, set graphs. The library reads the length of pDependencies and
 // returns pNumDependencies. The library writes to pDependencies.
 func (l *Library) GraphNodeGetDependencies(node GraphNode, pDependencies []GraphNode) (pNumDependencies uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependencies])
-	if addr == 0 {
-		out := new(struct {
-			pNumDependencies uint64
-		})
-		out.pNumDependencies = uint64(len(pDependencies))
-		res, err := l.Slow(fnGraphNodeGetDependencies, uintptr(node), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(unsafe.Pointer(&out.pNumDependencies)))
-		return out.pNumDependencies, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependencies]); addr != 0 {
+		pNumDependencies = uint64(len(pDependencies))
+		a0, a1, a2 := uintptr(node), unsafe.SliceData(pDependencies), &pNumDependencies
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNumDependencies, err
 	}
-	pNumDependencies = uint64(len(pDependencies))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(node), unsafe.SliceData(pDependencies), &pNumDependencies
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNumDependencies, err
+	out := new(struct {
+		pNumDependencies uint64
+	})
+	out.pNumDependencies = uint64(len(pDependencies))
+	res, err := l.Slow(fnGraphNodeGetDependencies, uintptr(node), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(unsafe.Pointer(&out.pNumDependencies)))
+	return out.pNumDependencies, check(res, err)
 }
 
 // GraphNodeGetDependentNodes lists the nodes that depend on a node.
@@ -7768,51 +7760,51 @@ func (l *Library) GraphNodeGetDependencies(node GraphNode, pDependencies []Graph
 // C: hipGraphNodeGetDependentNodes, since HIP 4.5, set graphs. The library reads the length of pDependentNodes
 // and returns pNumDependentNodes. The library writes to pDependentNodes.
 func (l *Library) GraphNodeGetDependentNodes(node GraphNode, pDependentNodes []GraphNode) (pNumDependentNodes uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes])
-	if addr == 0 {
-		out := new(struct {
-			pNumDependentNodes uint64
-		})
-		out.pNumDependentNodes = uint64(len(pDependentNodes))
-		res, err := l.Slow(fnGraphNodeGetDependentNodes, uintptr(node), uintptr(unsafe.Pointer(unsafe.SliceData(pDependentNodes))), uintptr(unsafe.Pointer(&out.pNumDependentNodes)))
-		return out.pNumDependentNodes, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetDependentNodes]); addr != 0 {
+		pNumDependentNodes = uint64(len(pDependentNodes))
+		a0, a1, a2 := uintptr(node), unsafe.SliceData(pDependentNodes), &pNumDependentNodes
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNode
+			a2 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNumDependentNodes, err
 	}
-	pNumDependentNodes = uint64(len(pDependentNodes))
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNode
-		a2 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(node), unsafe.SliceData(pDependentNodes), &pNumDependentNodes
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNumDependentNodes, err
+	out := new(struct {
+		pNumDependentNodes uint64
+	})
+	out.pNumDependentNodes = uint64(len(pDependentNodes))
+	res, err := l.Slow(fnGraphNodeGetDependentNodes, uintptr(node), uintptr(unsafe.Pointer(unsafe.SliceData(pDependentNodes))), uintptr(unsafe.Pointer(&out.pNumDependentNodes)))
+	return out.pNumDependentNodes, check(res, err)
 }
 
 // GraphNodeGetType reports what kind of node a node is.
 //
 // C: hipGraphNodeGetType, since HIP 4.5, set graphs.
 func (l *Library) GraphNodeGetType(node GraphNode) (pType GraphNodeType, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetType])
-	if addr == 0 {
-		out := new(struct {
-			pType GraphNodeType
-		})
-		res, err := l.Slow(fnGraphNodeGetType, uintptr(node), uintptr(unsafe.Pointer(&out.pType)))
-		return out.pType, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetType]); addr != 0 {
+		a0, a1 := uintptr(node), &pType
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNodeType
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pType, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNodeType
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pType
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pType, err
+	out := new(struct {
+		pType GraphNodeType
+	})
+	res, err := l.Slow(fnGraphNodeGetType, uintptr(node), uintptr(unsafe.Pointer(&out.pType)))
+	return out.pType, check(res, err)
 }
 
 // GraphDestroyNode removes a node and its edges from its graph.
@@ -7827,102 +7819,102 @@ func (l *Library) GraphDestroyNode(node GraphNode) (err error) {
 //
 // C: hipGraphClone, since HIP 4.5, set graphs.
 func (l *Library) GraphClone(originalGraph Graph) (pGraphClone Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphClone])
-	if addr == 0 {
-		out := new(struct {
-			pGraphClone Graph
-		})
-		res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.pGraphClone)), uintptr(originalGraph))
-		return out.pGraphClone, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphClone]); addr != 0 {
+		a0, a1 := &pGraphClone, uintptr(originalGraph)
+		var frame struct {
+			dl.Frame
+			a0 *Graph
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphClone, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Graph
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pGraphClone, uintptr(originalGraph)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphClone, err
+	out := new(struct {
+		pGraphClone Graph
+	})
+	res, err := l.Slow(fnGraphClone, uintptr(unsafe.Pointer(&out.pGraphClone)), uintptr(originalGraph))
+	return out.pGraphClone, check(res, err)
 }
 
 // GraphNodeFindInClone finds the copy of a node in a cloned graph.
 //
 // C: hipGraphNodeFindInClone, since HIP 4.5, set graphs.
 func (l *Library) GraphNodeFindInClone(originalNode GraphNode, clonedGraph Graph) (pNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeFindInClone])
-	if addr == 0 {
-		out := new(struct {
-			pNode GraphNode
-		})
-		res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.pNode)), uintptr(originalNode), uintptr(clonedGraph))
-		return out.pNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeFindInClone]); addr != 0 {
+		a0, a1, a2 := &pNode, uintptr(originalNode), uintptr(clonedGraph)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pNode, uintptr(originalNode), uintptr(clonedGraph)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNode, err
+	out := new(struct {
+		pNode GraphNode
+	})
+	res, err := l.Slow(fnGraphNodeFindInClone, uintptr(unsafe.Pointer(&out.pNode)), uintptr(originalNode), uintptr(clonedGraph))
+	return out.pNode, check(res, err)
 }
 
 // GraphInstantiate makes a graph ready for launch, and says which node it failed on.
 //
 // C: hipGraphInstantiate, since HIP 4.3, set graphs. The library writes to pLogBuffer.
 func (l *Library) GraphInstantiate(graph Graph, pLogBuffer []byte) (pGraphExec GraphExec, pErrorNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiate])
-	if addr == 0 {
-		out := new(struct {
-			pGraphExec GraphExec
-			pErrorNode GraphNode
-		})
-		res, err := l.Slow(fnGraphInstantiate, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(&out.pErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(pLogBuffer))), uintptr(len(pLogBuffer)))
-		return out.pGraphExec, out.pErrorNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiate]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphExec, uintptr(graph), &pErrorNode, unsafe.SliceData(pLogBuffer), uintptr(len(pLogBuffer))
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 *GraphNode
+			a3 *byte
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphExec, pErrorNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 *GraphNode
-		a3 *byte
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphExec, uintptr(graph), &pErrorNode, unsafe.SliceData(pLogBuffer), uintptr(len(pLogBuffer))
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphExec, pErrorNode, err
+	out := new(struct {
+		pGraphExec GraphExec
+		pErrorNode GraphNode
+	})
+	res, err := l.Slow(fnGraphInstantiate, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(&out.pErrorNode)), uintptr(unsafe.Pointer(unsafe.SliceData(pLogBuffer))), uintptr(len(pLogBuffer)))
+	return out.pGraphExec, out.pErrorNode, check(res, err)
 }
 
 // GraphInstantiateWithFlags makes a graph ready for launch, with flags.
 //
 // C: hipGraphInstantiateWithFlags, since HIP 4.5, set graphs.
 func (l *Library) GraphInstantiateWithFlags(graph Graph, flags GraphInstantiateFlags) (pGraphExec GraphExec, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags])
-	if addr == 0 {
-		out := new(struct {
-			pGraphExec GraphExec
-		})
-		res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(flags))
-		return out.pGraphExec, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateWithFlags]); addr != 0 {
+		a0, a1, a2 := &pGraphExec, uintptr(graph), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphExec, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pGraphExec, uintptr(graph), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphExec, err
+	out := new(struct {
+		pGraphExec GraphExec
+	})
+	res, err := l.Slow(fnGraphInstantiateWithFlags, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(flags))
+	return out.pGraphExec, check(res, err)
 }
 
 // GraphInstantiateWithParams makes a graph ready for launch and reports the outcome in its parameters.
@@ -7930,161 +7922,161 @@ func (l *Library) GraphInstantiateWithFlags(graph Graph, flags GraphInstantiateF
 // C: hipGraphInstantiateWithParams, since HIP 6.1, set graphs-6.1. The library reads and writes
 // *instantiateParams.
 func (l *Library) GraphInstantiateWithParams(graph Graph, instantiateParams *GraphInstantiateParams) (pGraphExec GraphExec, err error) {
-	addr := dl.Load(&l.fns[fnGraphInstantiateWithParams])
-	if addr == 0 {
-		out := new(struct {
-			pGraphExec GraphExec
-		})
-		res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(instantiateParams)))
-		return out.pGraphExec, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphInstantiateWithParams]); addr != 0 {
+		a0, a1, a2 := &pGraphExec, uintptr(graph), instantiateParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphExec
+			a1 uintptr
+			a2 *GraphInstantiateParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphExec, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphExec
-		a1 uintptr
-		a2 *GraphInstantiateParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &pGraphExec, uintptr(graph), instantiateParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphExec, err
+	out := new(struct {
+		pGraphExec GraphExec
+	})
+	res, err := l.Slow(fnGraphInstantiateWithParams, uintptr(unsafe.Pointer(&out.pGraphExec)), uintptr(graph), uintptr(unsafe.Pointer(instantiateParams)))
+	return out.pGraphExec, check(res, err)
 }
 
 // GraphLaunch enqueues an instantiated graph in a stream.
 //
 // C: hipGraphLaunch, since HIP 4.3, set graphs.
 func (l *Library) GraphLaunch(graphExec GraphExec, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphLaunch])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphLaunch, uintptr(graphExec), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphLaunch]); addr != 0 {
+		a0, a1 := uintptr(graphExec), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphLaunch, uintptr(graphExec), uintptr(stream))
+	return check(res, err)
 }
 
 // GraphUpload copies an instantiated graph to the device before its first launch.
 //
 // C: hipGraphUpload, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphUpload(graphExec GraphExec, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphUpload])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphUpload, uintptr(graphExec), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphUpload]); addr != 0 {
+		a0, a1 := uintptr(graphExec), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), uintptr(stream)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphUpload, uintptr(graphExec), uintptr(stream))
+	return check(res, err)
 }
 
 // GraphAddNode adds a node of any kind.
 //
 // C: hipGraphAddNode, since HIP 6.2, set graphs-6.2. The library reads and writes *nodeParams.
 func (l *Library) GraphAddNode(graph Graph, pDependencies []GraphNode, nodeParams *GraphNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphExecGetFlags reports the flags that a graph was instantiated with.
 //
 // C: hipGraphExecGetFlags, since HIP 6.2, set graphs-6.2.
 func (l *Library) GraphExecGetFlags(graphExec GraphExec) (flags uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphExecGetFlags])
-	if addr == 0 {
-		out := new(struct {
-			flags uint64
-		})
-		res, err := l.Slow(fnGraphExecGetFlags, uintptr(graphExec), uintptr(unsafe.Pointer(&out.flags)))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecGetFlags]); addr != 0 {
+		a0, a1 := uintptr(graphExec), &flags
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(graphExec), &flags
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint64
+	})
+	res, err := l.Slow(fnGraphExecGetFlags, uintptr(graphExec), uintptr(unsafe.Pointer(&out.flags)))
+	return out.flags, check(res, err)
 }
 
 // GraphNodeSetParams changes the parameters of a node of any kind.
 //
 // C: hipGraphNodeSetParams, since HIP 6.2, set graphs-6.2.
 func (l *Library) GraphNodeSetParams(node GraphNode, nodeParams *GraphNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(node), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecNodeSetParams changes the parameters of any node of an instantiated graph.
 //
 // C: hipGraphExecNodeSetParams, since HIP 6.2, set graphs-6.2.
 func (l *Library) GraphExecNodeSetParams(graphExec GraphExec, node GraphNode, nodeParams *GraphNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(graphExec), uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(graphExec), uintptr(node), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graphExec), uintptr(node), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecNodeSetParams, uintptr(graphExec), uintptr(node), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecDestroy frees an instantiated graph.
@@ -8099,1035 +8091,1035 @@ func (l *Library) GraphExecDestroy(graphExec GraphExec) (err error) {
 //
 // C: hipGraphExecUpdate, since HIP 4.5, set graphs.
 func (l *Library) GraphExecUpdate(hGraphExec GraphExec, hGraph Graph) (hErrorNodeOut GraphNode, updateResultOut GraphExecUpdateResult, err error) {
-	addr := dl.Load(&l.fns[fnGraphExecUpdate])
-	if addr == 0 {
-		out := new(struct {
-			hErrorNodeOut   GraphNode
-			updateResultOut GraphExecUpdateResult
-		})
-		res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
-		return out.hErrorNodeOut, out.updateResultOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecUpdate]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *GraphNode
+			a3 *GraphExecUpdateResult
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return hErrorNodeOut, updateResultOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *GraphNode
-		a3 *GraphExecUpdateResult
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hGraph), &hErrorNodeOut, &updateResultOut
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return hErrorNodeOut, updateResultOut, err
+	out := new(struct {
+		hErrorNodeOut   GraphNode
+		updateResultOut GraphExecUpdateResult
+	})
+	res, err := l.Slow(fnGraphExecUpdate, uintptr(hGraphExec), uintptr(hGraph), uintptr(unsafe.Pointer(&out.hErrorNodeOut)), uintptr(unsafe.Pointer(&out.updateResultOut)))
+	return out.hErrorNodeOut, out.updateResultOut, check(res, err)
 }
 
 // GraphAddKernelNode adds a node that runs a kernel.
 //
 // C: hipGraphAddKernelNode, since HIP 4.3, set graphs.
 func (l *Library) GraphAddKernelNode(graph Graph, pDependencies []GraphNode, pNodeParams *KernelNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddKernelNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddKernelNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddKernelNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphKernelNodeGetParams reports the launch parameters of a kernel node; the arguments belong to the node.
 //
 // C: hipGraphKernelNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphKernelNodeGetParams(node GraphNode) (pNodeParams KernelNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			pNodeParams KernelNodeParams
-		})
-		res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
-		return out.pNodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNodeParams, err
+	out := new(struct {
+		pNodeParams KernelNodeParams
+	})
+	res, err := l.Slow(fnGraphKernelNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
+	return out.pNodeParams, check(res, err)
 }
 
 // GraphKernelNodeSetParams changes the launch parameters of a kernel node.
 //
 // C: hipGraphKernelNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphKernelNodeSetParams(node GraphNode, pNodeParams *KernelNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphExecKernelNodeSetParams changes a kernel node of an instantiated graph.
 //
 // C: hipGraphExecKernelNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphExecKernelNodeSetParams(hGraphExec GraphExec, node GraphNode, pNodeParams *KernelNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecKernelNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *KernelNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *KernelNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecKernelNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // DrvGraphAddMemcpyNode adds a node that copies as a driver-style description says.
 //
 // C: hipDrvGraphAddMemcpyNode, since HIP 6.1, set graphs-6.1.
 func (l *Library) DrvGraphAddMemcpyNode(hGraph Graph, dependencies []GraphNode, copyParams *Memcpy3D, ctx Ctx) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphAddMemcpyNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnDrvGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphAddMemcpyNode]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *Memcpy3D
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *Memcpy3D
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), copyParams, uintptr(ctx)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnDrvGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
+	return out.phGraphNode, check(res, err)
 }
 
 // GraphAddMemcpyNode adds a node that copies a box.
 //
 // C: hipGraphAddMemcpyNode, since HIP 4.3, set graphs.
 func (l *Library) GraphAddMemcpyNode(graph Graph, pDependencies []GraphNode, pCopyParams *Memcpy3DParms) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemcpyNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pCopyParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemcpyNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pCopyParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *Memcpy3DParms
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *Memcpy3DParms
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pCopyParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemcpyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pCopyParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemcpyNodeGetParams reports what a copy node copies.
 //
 // C: hipGraphMemcpyNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemcpyNodeGetParams(node GraphNode) (pNodeParams Memcpy3DParms, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			pNodeParams Memcpy3DParms
-		})
-		res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
-		return out.pNodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3DParms
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3DParms
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNodeParams, err
+	out := new(struct {
+		pNodeParams Memcpy3DParms
+	})
+	res, err := l.Slow(fnGraphMemcpyNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
+	return out.pNodeParams, check(res, err)
 }
 
 // GraphMemcpyNodeSetParams changes what a copy node copies.
 //
 // C: hipGraphMemcpyNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemcpyNodeSetParams(node GraphNode, pNodeParams *Memcpy3DParms) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3DParms
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3DParms
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemcpyNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphKernelNodeSetAttribute changes one attribute of a kernel node.
 //
 // C: hipGraphKernelNodeSetAttribute, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphKernelNodeSetAttribute(hNode GraphNode, attr LaunchAttributeID, value *LaunchAttributeValue) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeSetAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeSetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hNode), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeSetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(value)))
+	return check(res, err)
 }
 
 // GraphKernelNodeGetAttribute reports one attribute of a kernel node.
 //
 // C: hipGraphKernelNodeGetAttribute, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphKernelNodeGetAttribute(hNode GraphNode, attr LaunchAttributeID) (value LaunchAttributeValue, err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeGetAttribute])
-	if addr == 0 {
-		out := new(struct {
-			value LaunchAttributeValue
-		})
-		res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
-		return out.value, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeGetAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(hNode), uintptr(attr), &value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *LaunchAttributeValue
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return value, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *LaunchAttributeValue
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hNode), uintptr(attr), &value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return value, err
+	out := new(struct {
+		value LaunchAttributeValue
+	})
+	res, err := l.Slow(fnGraphKernelNodeGetAttribute, uintptr(hNode), uintptr(attr), uintptr(unsafe.Pointer(&out.value)))
+	return out.value, check(res, err)
 }
 
 // GraphExecMemcpyNodeSetParams changes a copy node of an instantiated graph.
 //
 // C: hipGraphExecMemcpyNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphExecMemcpyNodeSetParams(hGraphExec GraphExec, node GraphNode, pNodeParams *Memcpy3DParms) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *Memcpy3DParms
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *Memcpy3DParms
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphAddMemcpyNode1D adds a node that copies bytes.
 //
 // C: hipGraphAddMemcpyNode1D, since HIP 4.3, set graphs.
 func (l *Library) GraphAddMemcpyNode1D(graph Graph, pDependencies []GraphNode, dst unsafe.Pointer, src unsafe.Pointer, count uint64, kind MemcpyKind) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemcpyNode1D])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemcpyNode1D, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemcpyNode1D]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, src, uintptr(count), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 unsafe.Pointer
+			a5 unsafe.Pointer
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 unsafe.Pointer
-		a5 unsafe.Pointer
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, src, uintptr(count), uintptr(kind)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemcpyNode1D, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemcpyNodeSetParams1D makes a copy node copy other bytes.
 //
 // C: hipGraphMemcpyNodeSetParams1D, since HIP 4.5, set graphs.
 func (l *Library) GraphMemcpyNodeSetParams1D(node GraphNode, dst unsafe.Pointer, src unsafe.Pointer, count uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams1D])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemcpyNodeSetParams1D, uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParams1D]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(node), dst, src, uintptr(count), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(node), dst, src, uintptr(count), uintptr(kind)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemcpyNodeSetParams1D, uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphExecMemcpyNodeSetParams1D makes a copy node of an instantiated graph copy other bytes.
 //
 // C: hipGraphExecMemcpyNodeSetParams1D, since HIP 4.5, set graphs.
 func (l *Library) GraphExecMemcpyNodeSetParams1D(hGraphExec GraphExec, node GraphNode, dst unsafe.Pointer, src unsafe.Pointer, count uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams1D])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemcpyNodeSetParams1D, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParams1D]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(hGraphExec), uintptr(node), dst, src, uintptr(count), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 unsafe.Pointer
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 unsafe.Pointer
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(hGraphExec), uintptr(node), dst, src, uintptr(count), uintptr(kind)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemcpyNodeSetParams1D, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(src), uintptr(count), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphAddMemcpyNodeFromSymbol adds a node that copies out of the variable behind a host address.
 //
 // C: hipGraphAddMemcpyNodeFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphAddMemcpyNodeFromSymbol(graph Graph, pDependencies []GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemcpyNodeFromSymbol])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemcpyNodeFromSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemcpyNodeFromSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 unsafe.Pointer
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 unsafe.Pointer
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemcpyNodeFromSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemcpyNodeSetParamsFromSymbol makes a copy node copy out of another variable.
 //
 // C: hipGraphMemcpyNodeSetParamsFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphMemcpyNodeSetParamsFromSymbol(node GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParamsFromSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemcpyNodeSetParamsFromSymbol, uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParamsFromSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemcpyNodeSetParamsFromSymbol, uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphExecMemcpyNodeSetParamsFromSymbol makes an instantiated graph's node copy out of another variable.
 //
 // C: hipGraphExecMemcpyNodeSetParamsFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec GraphExec, node GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParamsFromSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsFromSymbol, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParamsFromSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(hGraphExec), uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hGraphExec), uintptr(node), dst, uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsFromSymbol, uintptr(hGraphExec), uintptr(node), uintptr(dst), uintptr(symbol), uintptr(count), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphAddMemcpyNodeToSymbol adds a node that copies into the variable behind a host address.
 //
 // C: hipGraphAddMemcpyNodeToSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphAddMemcpyNodeToSymbol(graph Graph, pDependencies []GraphNode, symbol uintptr, src unsafe.Pointer, count uint64, offset uint64, kind MemcpyKind) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemcpyNodeToSymbol])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemcpyNodeToSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemcpyNodeToSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+			a5 unsafe.Pointer
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-		a5 unsafe.Pointer
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemcpyNodeToSymbol, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemcpyNodeSetParamsToSymbol makes a copy node copy into another variable.
 //
 // C: hipGraphMemcpyNodeSetParamsToSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphMemcpyNodeSetParamsToSymbol(node GraphNode, symbol uintptr, src unsafe.Pointer, count uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParamsToSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemcpyNodeSetParamsToSymbol, uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemcpyNodeSetParamsToSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemcpyNodeSetParamsToSymbol, uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphExecMemcpyNodeSetParamsToSymbol makes an instantiated graph's node copy into another variable.
 //
 // C: hipGraphExecMemcpyNodeSetParamsToSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphExecMemcpyNodeSetParamsToSymbol(hGraphExec GraphExec, node GraphNode, symbol uintptr, src unsafe.Pointer, count uint64, offset uint64, kind MemcpyKind) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParamsToSymbol])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsToSymbol, uintptr(hGraphExec), uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemcpyNodeSetParamsToSymbol]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(hGraphExec), uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 unsafe.Pointer
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 unsafe.Pointer
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(hGraphExec), uintptr(node), uintptr(symbol), src, uintptr(count), uintptr(offset), uintptr(kind)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemcpyNodeSetParamsToSymbol, uintptr(hGraphExec), uintptr(node), uintptr(symbol), uintptr(src), uintptr(count), uintptr(offset), uintptr(kind))
+	return check(res, err)
 }
 
 // GraphAddMemsetNode adds a node that fills memory.
 //
 // C: hipGraphAddMemsetNode, since HIP 4.3, set graphs.
 func (l *Library) GraphAddMemsetNode(graph Graph, pDependencies []GraphNode, pMemsetParams *MemsetParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemsetNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pMemsetParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemsetNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pMemsetParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *MemsetParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *MemsetParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pMemsetParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pMemsetParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemsetNodeGetParams reports what a fill node fills.
 //
 // C: hipGraphMemsetNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemsetNodeGetParams(node GraphNode) (pNodeParams MemsetParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemsetNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			pNodeParams MemsetParams
-		})
-		res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
-		return out.pNodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemsetNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemsetParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemsetParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNodeParams, err
+	out := new(struct {
+		pNodeParams MemsetParams
+	})
+	res, err := l.Slow(fnGraphMemsetNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
+	return out.pNodeParams, check(res, err)
 }
 
 // GraphMemsetNodeSetParams changes what a fill node fills.
 //
 // C: hipGraphMemsetNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemsetNodeSetParams(node GraphNode, pNodeParams *MemsetParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphMemsetNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemsetNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemsetParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemsetParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphMemsetNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphExecMemsetNodeSetParams changes a fill node of an instantiated graph.
 //
 // C: hipGraphExecMemsetNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphExecMemsetNodeSetParams(hGraphExec GraphExec, node GraphNode, pNodeParams *MemsetParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecMemsetNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecMemsetNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *MemsetParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *MemsetParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphAddHostNode adds a node that calls a host function.
 //
 // C: hipGraphAddHostNode, since HIP 4.5, set graphs.
 func (l *Library) GraphAddHostNode(graph Graph, pDependencies []GraphNode, pNodeParams *HostNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddHostNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddHostNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddHostNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphHostNodeGetParams reports what a host node calls.
 //
 // C: hipGraphHostNodeGetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphHostNodeGetParams(node GraphNode) (pNodeParams HostNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphHostNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			pNodeParams HostNodeParams
-		})
-		res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
-		return out.pNodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphHostNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNodeParams, err
+	out := new(struct {
+		pNodeParams HostNodeParams
+	})
+	res, err := l.Slow(fnGraphHostNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
+	return out.pNodeParams, check(res, err)
 }
 
 // GraphHostNodeSetParams changes what a host node calls.
 //
 // C: hipGraphHostNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphHostNodeSetParams(node GraphNode, pNodeParams *HostNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphHostNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphHostNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphHostNodeSetParams, uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphExecHostNodeSetParams changes a host node of an instantiated graph.
 //
 // C: hipGraphExecHostNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphExecHostNodeSetParams(hGraphExec GraphExec, node GraphNode, pNodeParams *HostNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecHostNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecHostNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(node), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *HostNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *HostNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), pNodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecHostNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(unsafe.Pointer(pNodeParams)))
+	return check(res, err)
 }
 
 // GraphAddChildGraphNode adds a node that runs a copy of another graph.
 //
 // C: hipGraphAddChildGraphNode, since HIP 4.5, set graphs.
 func (l *Library) GraphAddChildGraphNode(graph Graph, pDependencies []GraphNode, childGraph Graph) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddChildGraphNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(childGraph))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddChildGraphNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(childGraph)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(childGraph)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddChildGraphNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(childGraph))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphChildGraphNodeGetGraph reports the graph inside a child-graph node.
 //
 // C: hipGraphChildGraphNodeGetGraph, since HIP 4.5, set graphs.
 func (l *Library) GraphChildGraphNodeGetGraph(node GraphNode) (pGraph Graph, err error) {
-	addr := dl.Load(&l.fns[fnGraphChildGraphNodeGetGraph])
-	if addr == 0 {
-		out := new(struct {
-			pGraph Graph
-		})
-		res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(node), uintptr(unsafe.Pointer(&out.pGraph)))
-		return out.pGraph, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphChildGraphNodeGetGraph]); addr != 0 {
+		a0, a1 := uintptr(node), &pGraph
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Graph
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraph, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Graph
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pGraph
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraph, err
+	out := new(struct {
+		pGraph Graph
+	})
+	res, err := l.Slow(fnGraphChildGraphNodeGetGraph, uintptr(node), uintptr(unsafe.Pointer(&out.pGraph)))
+	return out.pGraph, check(res, err)
 }
 
 // GraphExecChildGraphNodeSetParams changes a child-graph node of an instantiated graph.
 //
 // C: hipGraphExecChildGraphNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphExecChildGraphNodeSetParams(hGraphExec GraphExec, node GraphNode, childGraph Graph) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecChildGraphNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(childGraph))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecChildGraphNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(node), uintptr(childGraph)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(node), uintptr(childGraph)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecChildGraphNodeSetParams, uintptr(hGraphExec), uintptr(node), uintptr(childGraph))
+	return check(res, err)
 }
 
 // GraphAddEmptyNode adds a node that does nothing but join its dependencies.
 //
 // C: hipGraphAddEmptyNode, since HIP 4.4, set graphs.
 func (l *Library) GraphAddEmptyNode(graph Graph, pDependencies []GraphNode) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEmptyNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEmptyNode]); addr != 0 {
+		a0, a1, a2, a3 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies))
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEmptyNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphAddEventRecordNode adds a node that records an event.
 //
 // C: hipGraphAddEventRecordNode, since HIP 4.5, set graphs.
 func (l *Library) GraphAddEventRecordNode(graph Graph, pDependencies []GraphNode, event Event) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEventRecordNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEventRecordNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEventRecordNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphEventRecordNodeGetEvent reports which event a node records.
 //
 // C: hipGraphEventRecordNodeGetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphEventRecordNodeGetEvent(node GraphNode) (eventOut Event, err error) {
-	addr := dl.Load(&l.fns[fnGraphEventRecordNodeGetEvent])
-	if addr == 0 {
-		out := new(struct {
-			eventOut Event
-		})
-		res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
-		return out.eventOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventRecordNodeGetEvent]); addr != 0 {
+		a0, a1 := uintptr(node), &eventOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Event
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return eventOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Event
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &eventOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return eventOut, err
+	out := new(struct {
+		eventOut Event
+	})
+	res, err := l.Slow(fnGraphEventRecordNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
+	return out.eventOut, check(res, err)
 }
 
 // GraphEventRecordNodeSetEvent changes which event a node records.
 //
 // C: hipGraphEventRecordNodeSetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphEventRecordNodeSetEvent(node GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphEventRecordNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(node), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventRecordNodeSetEvent]); addr != 0 {
+		a0, a1 := uintptr(node), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphEventRecordNodeSetEvent, uintptr(node), uintptr(event))
+	return check(res, err)
 }
 
 // GraphExecEventRecordNodeSetEvent changes which event an instantiated graph's node records.
 //
 // C: hipGraphExecEventRecordNodeSetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphExecEventRecordNodeSetEvent(hGraphExec GraphExec, hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecEventRecordNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecEventRecordNodeSetEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecEventRecordNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphAddEventWaitNode adds a node that waits for an event.
 //
 // C: hipGraphAddEventWaitNode, since HIP 4.5, set graphs.
 func (l *Library) GraphAddEventWaitNode(graph Graph, pDependencies []GraphNode, event Event) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddEventWaitNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddEventWaitNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(event)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddEventWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(event))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphEventWaitNodeGetEvent reports which event a node waits for.
 //
 // C: hipGraphEventWaitNodeGetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphEventWaitNodeGetEvent(node GraphNode) (eventOut Event, err error) {
-	addr := dl.Load(&l.fns[fnGraphEventWaitNodeGetEvent])
-	if addr == 0 {
-		out := new(struct {
-			eventOut Event
-		})
-		res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
-		return out.eventOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventWaitNodeGetEvent]); addr != 0 {
+		a0, a1 := uintptr(node), &eventOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Event
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return eventOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Event
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &eventOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return eventOut, err
+	out := new(struct {
+		eventOut Event
+	})
+	res, err := l.Slow(fnGraphEventWaitNodeGetEvent, uintptr(node), uintptr(unsafe.Pointer(&out.eventOut)))
+	return out.eventOut, check(res, err)
 }
 
 // GraphEventWaitNodeSetEvent changes which event a node waits for.
 //
 // C: hipGraphEventWaitNodeSetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphEventWaitNodeSetEvent(node GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphEventWaitNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(node), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphEventWaitNodeSetEvent]); addr != 0 {
+		a0, a1 := uintptr(node), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), uintptr(event)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphEventWaitNodeSetEvent, uintptr(node), uintptr(event))
+	return check(res, err)
 }
 
 // GraphExecEventWaitNodeSetEvent changes which event an instantiated graph's node waits for.
 //
 // C: hipGraphExecEventWaitNodeSetEvent, since HIP 4.5, set graphs.
 func (l *Library) GraphExecEventWaitNodeSetEvent(hGraphExec GraphExec, hNode GraphNode, event Event) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecEventWaitNodeSetEvent])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecEventWaitNodeSetEvent]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(event)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(event)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecEventWaitNodeSetEvent, uintptr(hGraphExec), uintptr(hNode), uintptr(event))
+	return check(res, err)
 }
 
 // GraphAddMemAllocNode adds a node that allocates memory.
 //
 // C: hipGraphAddMemAllocNode, since HIP 5.5, set graph-memory-nodes. The library reads and writes *pNodeParams.
 func (l *Library) GraphAddMemAllocNode(graph Graph, pDependencies []GraphNode, pNodeParams *MemAllocNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemAllocNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemAllocNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *MemAllocNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *MemAllocNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), pNodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemAllocNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(pNodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemAllocNodeGetParams reports what an allocation node allocates; the array of access descriptors belongs
@@ -9135,166 +9127,166 @@ func (l *Library) GraphAddMemAllocNode(graph Graph, pDependencies []GraphNode, p
 //
 // C: hipGraphMemAllocNodeGetParams, since HIP 5.5, set graph-memory-nodes.
 func (l *Library) GraphMemAllocNodeGetParams(node GraphNode) (pNodeParams MemAllocNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemAllocNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			pNodeParams MemAllocNodeParams
-		})
-		res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
-		return out.pNodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemAllocNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &pNodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *MemAllocNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pNodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *MemAllocNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &pNodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pNodeParams, err
+	out := new(struct {
+		pNodeParams MemAllocNodeParams
+	})
+	res, err := l.Slow(fnGraphMemAllocNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.pNodeParams)))
+	return out.pNodeParams, check(res, err)
 }
 
 // GraphAddMemFreeNode adds a node that frees memory of an allocation node.
 //
 // C: hipGraphAddMemFreeNode, since HIP 5.5, set graph-memory-nodes.
 func (l *Library) GraphAddMemFreeNode(graph Graph, pDependencies []GraphNode, devPtr DevicePtr) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddMemFreeNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(devPtr))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddMemFreeNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(devPtr)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), uintptr(devPtr)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(devPtr))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphMemFreeNodeGetParams reports which address a free node frees.
 //
 // C: hipGraphMemFreeNodeGetParams, since HIP 5.5, set graph-memory-nodes.
 func (l *Library) GraphMemFreeNodeGetParams(node GraphNode) (devPtr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnGraphMemFreeNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-		})
-		res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.devPtr)))
-		return out.devPtr, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphMemFreeNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(node), &devPtr
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *DevicePtr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *DevicePtr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(node), &devPtr
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, err
+	out := new(struct {
+		devPtr DevicePtr
+	})
+	res, err := l.Slow(fnGraphMemFreeNodeGetParams, uintptr(node), uintptr(unsafe.Pointer(&out.devPtr)))
+	return out.devPtr, check(res, err)
 }
 
 // DeviceGetGraphMemAttribute reports one attribute of the memory that graphs hold on a device.
 //
 // C: hipDeviceGetGraphMemAttribute, since HIP 5.3, set graph-memory-nodes.
 func (l *Library) DeviceGetGraphMemAttribute(device int32, attr GraphMemAttributeType, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceGetGraphMemAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGetGraphMemAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(device), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // DeviceSetGraphMemAttribute resets one attribute of the memory that graphs hold on a device.
 //
 // C: hipDeviceSetGraphMemAttribute, since HIP 5.3, set graph-memory-nodes.
 func (l *Library) DeviceSetGraphMemAttribute(device int32, attr GraphMemAttributeType, value unsafe.Pointer) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceSetGraphMemAttribute])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceSetGraphMemAttribute]); addr != 0 {
+		a0, a1, a2 := uintptr(device), uintptr(attr), value
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 unsafe.Pointer
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 unsafe.Pointer
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(device), uintptr(attr), value
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceSetGraphMemAttribute, uintptr(device), uintptr(attr), uintptr(value))
+	return check(res, err)
 }
 
 // DeviceGraphMemTrim gives back the unused memory that graphs hold on a device.
 //
 // C: hipDeviceGraphMemTrim, since HIP 5.3, set graph-memory-nodes.
 func (l *Library) DeviceGraphMemTrim(device int32) (err error) {
-	addr := dl.Load(&l.fns[fnDeviceGraphMemTrim])
-	if addr == 0 {
-		res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDeviceGraphMemTrim]); addr != 0 {
+		a0 := uintptr(device)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(device)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDeviceGraphMemTrim, uintptr(device))
+	return check(res, err)
 }
 
 // UserObjectCreate makes a counted object that graphs keep alive, with a destructor.
 //
 // C: hipUserObjectCreate, since HIP 5.3, set graphs-5.3.
 func (l *Library) UserObjectCreate(ptr uintptr, destroy HostFn, initialRefcount uint32, flags UserObjectFlags) (objectOut UserObject, err error) {
-	addr := dl.Load(&l.fns[fnUserObjectCreate])
-	if addr == 0 {
-		out := new(struct {
-			objectOut UserObject
-		})
-		res, err := l.Slow(fnUserObjectCreate, uintptr(unsafe.Pointer(&out.objectOut)), uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags))
-		return out.objectOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnUserObjectCreate]); addr != 0 {
+		a0, a1, a2, a3, a4 := &objectOut, uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *UserObject
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return objectOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *UserObject
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &objectOut, uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return objectOut, err
+	out := new(struct {
+		objectOut UserObject
+	})
+	res, err := l.Slow(fnUserObjectCreate, uintptr(unsafe.Pointer(&out.objectOut)), uintptr(ptr), uintptr(destroy), uintptr(initialRefcount), uintptr(flags))
+	return out.objectOut, check(res, err)
 }
 
 // UserObjectRelease drops references to a user object.
@@ -9309,44 +9301,44 @@ func (l *Library) UserObjectRelease(object UserObject, count uint32) (err error)
 //
 // C: hipUserObjectRetain, since HIP 5.3, set graphs-5.3.
 func (l *Library) UserObjectRetain(object UserObject, count uint32) (err error) {
-	addr := dl.Load(&l.fns[fnUserObjectRetain])
-	if addr == 0 {
-		res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnUserObjectRetain]); addr != 0 {
+		a0, a1 := uintptr(object), uintptr(count)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(object), uintptr(count)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnUserObjectRetain, uintptr(object), uintptr(count))
+	return check(res, err)
 }
 
 // GraphRetainUserObject makes a graph hold references to a user object.
 //
 // C: hipGraphRetainUserObject, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphRetainUserObject(graph Graph, object UserObject, count uint32, flags UserObjectRetainFlags) (err error) {
-	addr := dl.Load(&l.fns[fnGraphRetainUserObject])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphRetainUserObject]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphRetainUserObject, uintptr(graph), uintptr(object), uintptr(count), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphReleaseUserObject makes a graph drop references to a user object.
@@ -9366,186 +9358,186 @@ func (l *Library) GraphDebugDotPrint(graph Graph, path string, flags GraphDebugD
 	if err != nil {
 		return err
 	}
-	addr := dl.Load(&l.fns[fnGraphDebugDotPrint])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphDebugDotPrint, uintptr(graph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphDebugDotPrint]); addr != 0 {
+		a0, a1, a2 := uintptr(graph), pathC, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *byte
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *byte
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(graph), pathC, uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphDebugDotPrint, uintptr(graph), uintptr(unsafe.Pointer(pathC)), uintptr(flags))
+	return check(res, err)
 }
 
 // GraphKernelNodeCopyAttributes copies the attributes of one kernel node to another.
 //
 // C: hipGraphKernelNodeCopyAttributes, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphKernelNodeCopyAttributes(hSrc GraphNode, hDst GraphNode) (err error) {
-	addr := dl.Load(&l.fns[fnGraphKernelNodeCopyAttributes])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(hSrc), uintptr(hDst))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphKernelNodeCopyAttributes]); addr != 0 {
+		a0, a1 := uintptr(hSrc), uintptr(hDst)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hSrc), uintptr(hDst)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphKernelNodeCopyAttributes, uintptr(hSrc), uintptr(hDst))
+	return check(res, err)
 }
 
 // GraphNodeSetEnabled switches a node of an instantiated graph on or off.
 //
 // C: hipGraphNodeSetEnabled, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isEnabled uint32) (err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeSetEnabled])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeSetEnabled]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphNodeSetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(isEnabled))
+	return check(res, err)
 }
 
 // GraphNodeGetEnabled reports whether a node of an instantiated graph is on.
 //
 // C: hipGraphNodeGetEnabled, since HIP 5.3, set graphs-5.3.
 func (l *Library) GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (isEnabled uint32, err error) {
-	addr := dl.Load(&l.fns[fnGraphNodeGetEnabled])
-	if addr == 0 {
-		out := new(struct {
-			isEnabled uint32
-		})
-		res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
-		return out.isEnabled, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphNodeGetEnabled]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), &isEnabled
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *uint32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return isEnabled, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *uint32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), &isEnabled
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return isEnabled, err
+	out := new(struct {
+		isEnabled uint32
+	})
+	res, err := l.Slow(fnGraphNodeGetEnabled, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(&out.isEnabled)))
+	return out.isEnabled, check(res, err)
 }
 
 // GraphAddExternalSemaphoresWaitNode adds a node that waits for external semaphores.
 //
 // C: hipGraphAddExternalSemaphoresWaitNode, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphAddExternalSemaphoresWaitNode(graph Graph, pDependencies []GraphNode, nodeParams *ExternalSemaphoreWaitNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresWaitNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresWaitNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *ExternalSemaphoreWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *ExternalSemaphoreWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddExternalSemaphoresWaitNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphAddExternalSemaphoresSignalNode adds a node that signals external semaphores.
 //
 // C: hipGraphAddExternalSemaphoresSignalNode, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphAddExternalSemaphoresSignalNode(graph Graph, pDependencies []GraphNode, nodeParams *ExternalSemaphoreSignalNodeParams) (pGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresSignalNode])
-	if addr == 0 {
-		out := new(struct {
-			pGraphNode GraphNode
-		})
-		res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
-		return out.pGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphAddExternalSemaphoresSignalNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *ExternalSemaphoreSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *ExternalSemaphoreSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &pGraphNode, uintptr(graph), unsafe.SliceData(pDependencies), uintptr(len(pDependencies)), nodeParams
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pGraphNode, err
+	out := new(struct {
+		pGraphNode GraphNode
+	})
+	res, err := l.Slow(fnGraphAddExternalSemaphoresSignalNode, uintptr(unsafe.Pointer(&out.pGraphNode)), uintptr(graph), uintptr(unsafe.Pointer(unsafe.SliceData(pDependencies))), uintptr(len(pDependencies)), uintptr(unsafe.Pointer(nodeParams)))
+	return out.pGraphNode, check(res, err)
 }
 
 // GraphExternalSemaphoresSignalNodeSetParams changes which external semaphores a node signals.
 //
 // C: hipGraphExternalSemaphoresSignalNodeSetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresSignalNodeSetParams(hNode GraphNode, nodeParams *ExternalSemaphoreSignalNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExternalSemaphoreSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExternalSemaphoreSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExternalSemaphoresWaitNodeSetParams changes which external semaphores a node waits for.
 //
 // C: hipGraphExternalSemaphoresWaitNodeSetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, nodeParams *ExternalSemaphoreWaitNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExternalSemaphoreWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExternalSemaphoreWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExternalSemaphoresSignalNodeGetParams reports which external semaphores a node signals; the arrays belong
@@ -9553,24 +9545,24 @@ func (l *Library) GraphExternalSemaphoresWaitNodeSetParams(hNode GraphNode, node
 //
 // C: hipGraphExternalSemaphoresSignalNodeGetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (paramsOut ExternalSemaphoreSignalNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			paramsOut ExternalSemaphoreSignalNodeParams
-		})
-		res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
-		return out.paramsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresSignalNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &paramsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExternalSemaphoreSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExternalSemaphoreSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramsOut, err
+	out := new(struct {
+		paramsOut ExternalSemaphoreSignalNodeParams
+	})
+	res, err := l.Slow(fnGraphExternalSemaphoresSignalNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
+	return out.paramsOut, check(res, err)
 }
 
 // GraphExternalSemaphoresWaitNodeGetParams reports which external semaphores a node waits for; the arrays belong
@@ -9578,829 +9570,829 @@ func (l *Library) GraphExternalSemaphoresSignalNodeGetParams(hNode GraphNode) (p
 //
 // C: hipGraphExternalSemaphoresWaitNodeGetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExternalSemaphoresWaitNodeGetParams(hNode GraphNode) (paramsOut ExternalSemaphoreWaitNodeParams, err error) {
-	addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			paramsOut ExternalSemaphoreWaitNodeParams
-		})
-		res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
-		return out.paramsOut, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExternalSemaphoresWaitNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &paramsOut
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *ExternalSemaphoreWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return paramsOut, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *ExternalSemaphoreWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &paramsOut
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return paramsOut, err
+	out := new(struct {
+		paramsOut ExternalSemaphoreWaitNodeParams
+	})
+	res, err := l.Slow(fnGraphExternalSemaphoresWaitNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.paramsOut)))
+	return out.paramsOut, check(res, err)
 }
 
 // GraphExecExternalSemaphoresSignalNodeSetParams changes which semaphores an instantiated graph's node signals.
 //
 // C: hipGraphExecExternalSemaphoresSignalNodeSetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *ExternalSemaphoreSignalNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresSignalNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresSignalNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *ExternalSemaphoreSignalNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *ExternalSemaphoreSignalNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecExternalSemaphoresSignalNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // GraphExecExternalSemaphoresWaitNodeSetParams changes which semaphores an instantiated graph's node waits for.
 //
 // C: hipGraphExecExternalSemaphoresWaitNodeSetParams, since HIP 6.1, set external-semaphore-nodes.
 func (l *Library) GraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec GraphExec, hNode GraphNode, nodeParams *ExternalSemaphoreWaitNodeParams) (err error) {
-	addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresWaitNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphExecExternalSemaphoresWaitNodeSetParams]); addr != 0 {
+		a0, a1, a2 := uintptr(hGraphExec), uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *ExternalSemaphoreWaitNodeParams
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *ExternalSemaphoreWaitNodeParams
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(hGraphExec), uintptr(hNode), nodeParams
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphExecExternalSemaphoresWaitNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // DrvGraphMemcpyNodeGetParams reports, driver-style, what a copy node copies.
 //
 // C: hipDrvGraphMemcpyNodeGetParams, since HIP 6.0, set graphs-6.0.
 func (l *Library) DrvGraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcpy3D, err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphMemcpyNodeGetParams])
-	if addr == 0 {
-		out := new(struct {
-			nodeParams Memcpy3D
-		})
-		res, err := l.Slow(fnDrvGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
-		return out.nodeParams, check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphMemcpyNodeGetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), &nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return nodeParams, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), &nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return nodeParams, err
+	out := new(struct {
+		nodeParams Memcpy3D
+	})
+	res, err := l.Slow(fnDrvGraphMemcpyNodeGetParams, uintptr(hNode), uintptr(unsafe.Pointer(&out.nodeParams)))
+	return out.nodeParams, check(res, err)
 }
 
 // DrvGraphMemcpyNodeSetParams changes, driver-style, what a copy node copies.
 //
 // C: hipDrvGraphMemcpyNodeSetParams, since HIP 6.0, set graphs-6.0.
 func (l *Library) DrvGraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcpy3D) (err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphMemcpyNodeSetParams]); addr != 0 {
+		a0, a1 := uintptr(hNode), nodeParams
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Memcpy3D
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Memcpy3D
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(hNode), nodeParams
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvGraphMemcpyNodeSetParams, uintptr(hNode), uintptr(unsafe.Pointer(nodeParams)))
+	return check(res, err)
 }
 
 // DrvGraphAddMemsetNode adds a node that fills memory as a driver-style description says.
 //
 // C: hipDrvGraphAddMemsetNode, since HIP 6.1, set graphs-6.1.
 func (l *Library) DrvGraphAddMemsetNode(hGraph Graph, dependencies []GraphNode, memsetParams *DrvMemsetNodeParams, ctx Ctx) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphAddMemsetNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnDrvGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphAddMemsetNode]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 *DrvMemsetNodeParams
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 *DrvMemsetNodeParams
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), memsetParams, uintptr(ctx)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnDrvGraphAddMemsetNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
+	return out.phGraphNode, check(res, err)
 }
 
 // DrvGraphAddMemFreeNode adds a node that frees a device address.
 //
 // C: hipDrvGraphAddMemFreeNode, since HIP 6.2, set graph-memory-nodes-6.2.
 func (l *Library) DrvGraphAddMemFreeNode(hGraph Graph, dependencies []GraphNode, dptr DevicePtr) (phGraphNode GraphNode, err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphAddMemFreeNode])
-	if addr == 0 {
-		out := new(struct {
-			phGraphNode GraphNode
-		})
-		res, err := l.Slow(fnDrvGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
-		return out.phGraphNode, check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphAddMemFreeNode]); addr != 0 {
+		a0, a1, a2, a3, a4 := &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
+		var frame struct {
+			dl.Frame
+			a0 *GraphNode
+			a1 uintptr
+			a2 *GraphNode
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return phGraphNode, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphNode
-		a1 uintptr
-		a2 *GraphNode
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &phGraphNode, uintptr(hGraph), unsafe.SliceData(dependencies), uintptr(len(dependencies)), uintptr(dptr)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return phGraphNode, err
+	out := new(struct {
+		phGraphNode GraphNode
+	})
+	res, err := l.Slow(fnDrvGraphAddMemFreeNode, uintptr(unsafe.Pointer(&out.phGraphNode)), uintptr(hGraph), uintptr(unsafe.Pointer(unsafe.SliceData(dependencies))), uintptr(len(dependencies)), uintptr(dptr))
+	return out.phGraphNode, check(res, err)
 }
 
 // DrvGraphExecMemcpyNodeSetParams changes, driver-style, a copy node of an instantiated graph.
 //
 // C: hipDrvGraphExecMemcpyNodeSetParams, since HIP 6.2, set graphs-6.2.
 func (l *Library) DrvGraphExecMemcpyNodeSetParams(hGraphExec GraphExec, hNode GraphNode, copyParams *Memcpy3D, ctx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphExecMemcpyNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphExecMemcpyNodeSetParams]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *Memcpy3D
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *Memcpy3D
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), copyParams, uintptr(ctx)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvGraphExecMemcpyNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(copyParams)), uintptr(ctx))
+	return check(res, err)
 }
 
 // DrvGraphExecMemsetNodeSetParams changes, driver-style, a fill node of an instantiated graph.
 //
 // C: hipDrvGraphExecMemsetNodeSetParams, since HIP 6.2, set graphs-6.2.
 func (l *Library) DrvGraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode GraphNode, memsetParams *DrvMemsetNodeParams, ctx Ctx) (err error) {
-	addr := dl.Load(&l.fns[fnDrvGraphExecMemsetNodeSetParams])
-	if addr == 0 {
-		res, err := l.Slow(fnDrvGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDrvGraphExecMemsetNodeSetParams]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *DrvMemsetNodeParams
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *DrvMemsetNodeParams
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(hGraphExec), uintptr(hNode), memsetParams, uintptr(ctx)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDrvGraphExecMemsetNodeSetParams, uintptr(hGraphExec), uintptr(hNode), uintptr(unsafe.Pointer(memsetParams)), uintptr(ctx))
+	return check(res, err)
 }
 
 // MemAddressFree gives back a reserved range of device addresses.
 //
 // C: hipMemAddressFree, since HIP 5.1, set virtual-memory.
 func (l *Library) MemAddressFree(devPtr DevicePtr, size uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemAddressFree])
-	if addr == 0 {
-		res, err := l.Slow(fnMemAddressFree, uintptr(devPtr), uintptr(size))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAddressFree]); addr != 0 {
+		a0, a1 := uintptr(devPtr), uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(devPtr), uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemAddressFree, uintptr(devPtr), uintptr(size))
+	return check(res, err)
 }
 
 // MemAddressReserve reserves a range of device addresses without memory behind it.
 //
 // C: hipMemAddressReserve, since HIP 5.1, set virtual-memory.
 func (l *Library) MemAddressReserve(size uint64, alignment uint64, address DevicePtr, flags uint64) (ptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAddressReserve])
-	if addr == 0 {
-		out := new(struct {
-			ptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAddressReserve]); addr != 0 {
+		a0, a1, a2, a3, a4 := &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &ptr, uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAddressReserve, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size), uintptr(alignment), uintptr(address), uintptr(flags))
+	return out.ptr, check(res, err)
 }
 
 // MemCreate makes physical memory without an address.
 //
 // C: hipMemCreate, since HIP 5.1, set virtual-memory.
 func (l *Library) MemCreate(size uint64, prop *MemAllocationProp, flags uint64) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemCreate])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemCreate]); addr != 0 {
+		a0, a1, a2, a3 := &handle, uintptr(size), prop, uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 uintptr
+			a2 *MemAllocationProp
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 uintptr
-		a2 *MemAllocationProp
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &handle, uintptr(size), prop, uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemCreate, uintptr(unsafe.Pointer(&out.handle)), uintptr(size), uintptr(unsafe.Pointer(prop)), uintptr(flags))
+	return out.handle, check(res, err)
 }
 
 // MemExportToShareableHandle makes an operating-system handle of physical memory.
 //
 // C: hipMemExportToShareableHandle, since HIP 5.1, set virtual-memory.
 func (l *Library) MemExportToShareableHandle(shareableHandle unsafe.Pointer, handle MemGenericAllocationHandle, handleType MemAllocationHandleType, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemExportToShareableHandle])
-	if addr == 0 {
-		res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemExportToShareableHandle]); addr != 0 {
+		a0, a1, a2, a3 := shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 unsafe.Pointer
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 unsafe.Pointer
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, shareableHandle, uintptr(handle), uintptr(handleType), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemExportToShareableHandle, uintptr(shareableHandle), uintptr(handle), uintptr(handleType), uintptr(flags))
+	return check(res, err)
 }
 
 // MemGetAccess reports how a device may reach a mapped address.
 //
 // C: hipMemGetAccess, since HIP 5.1, set virtual-memory.
 func (l *Library) MemGetAccess(location *MemLocation, ptr DevicePtr) (flags uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAccess])
-	if addr == 0 {
-		out := new(struct {
-			flags uint64
-		})
-		res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
-		return out.flags, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAccess]); addr != 0 {
+		a0, a1, a2 := &flags, location, uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *MemLocation
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return flags, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *MemLocation
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &flags, location, uintptr(ptr)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return flags, err
+	out := new(struct {
+		flags uint64
+	})
+	res, err := l.Slow(fnMemGetAccess, uintptr(unsafe.Pointer(&out.flags)), uintptr(unsafe.Pointer(location)), uintptr(ptr))
+	return out.flags, check(res, err)
 }
 
 // MemGetAllocationGranularity reports what sizes of physical memory have to be multiples of.
 //
 // C: hipMemGetAllocationGranularity, since HIP 5.1, set virtual-memory.
 func (l *Library) MemGetAllocationGranularity(prop *MemAllocationProp, option MemAllocationGranularityFlags) (granularity uint64, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAllocationGranularity])
-	if addr == 0 {
-		out := new(struct {
-			granularity uint64
-		})
-		res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
-		return out.granularity, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAllocationGranularity]); addr != 0 {
+		a0, a1, a2 := &granularity, prop, uintptr(option)
+		var frame struct {
+			dl.Frame
+			a0 *uint64
+			a1 *MemAllocationProp
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return granularity, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint64
-		a1 *MemAllocationProp
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &granularity, prop, uintptr(option)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return granularity, err
+	out := new(struct {
+		granularity uint64
+	})
+	res, err := l.Slow(fnMemGetAllocationGranularity, uintptr(unsafe.Pointer(&out.granularity)), uintptr(unsafe.Pointer(prop)), uintptr(option))
+	return out.granularity, check(res, err)
 }
 
 // MemGetAllocationPropertiesFromHandle reports how physical memory was made.
 //
 // C: hipMemGetAllocationPropertiesFromHandle, since HIP 5.1, set virtual-memory.
 func (l *Library) MemGetAllocationPropertiesFromHandle(handle MemGenericAllocationHandle) (prop MemAllocationProp, err error) {
-	addr := dl.Load(&l.fns[fnMemGetAllocationPropertiesFromHandle])
-	if addr == 0 {
-		out := new(struct {
-			prop MemAllocationProp
-		})
-		res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
-		return out.prop, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemGetAllocationPropertiesFromHandle]); addr != 0 {
+		a0, a1 := &prop, uintptr(handle)
+		var frame struct {
+			dl.Frame
+			a0 *MemAllocationProp
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return prop, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemAllocationProp
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(handle)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return prop, err
+	out := new(struct {
+		prop MemAllocationProp
+	})
+	res, err := l.Slow(fnMemGetAllocationPropertiesFromHandle, uintptr(unsafe.Pointer(&out.prop)), uintptr(handle))
+	return out.prop, check(res, err)
 }
 
 // MemImportFromShareableHandle opens physical memory of another process.
 //
 // C: hipMemImportFromShareableHandle, since HIP 5.1, set virtual-memory.
 func (l *Library) MemImportFromShareableHandle(osHandle unsafe.Pointer, shHandleType MemAllocationHandleType) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemImportFromShareableHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemImportFromShareableHandle]); addr != 0 {
+		a0, a1, a2 := &handle, osHandle, uintptr(shHandleType)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 unsafe.Pointer
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 unsafe.Pointer
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &handle, osHandle, uintptr(shHandleType)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemImportFromShareableHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(osHandle), uintptr(shHandleType))
+	return out.handle, check(res, err)
 }
 
 // MemMap puts physical memory behind a range of reserved addresses.
 //
 // C: hipMemMap, since HIP 5.1, set virtual-memory.
 func (l *Library) MemMap(ptr DevicePtr, size uint64, offset uint64, handle MemGenericAllocationHandle, flags uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemMap])
-	if addr == 0 {
-		res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemMap]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemMap, uintptr(ptr), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
+	return check(res, err)
 }
 
 // MemMapArrayAsync maps and unmaps parts of sparse arrays in stream order.
 //
 // C: hipMemMapArrayAsync, since HIP 5.1, set virtual-memory.
 func (l *Library) MemMapArrayAsync(mapInfoList []ArrayMapInfo, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnMemMapArrayAsync])
-	if addr == 0 {
-		res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemMapArrayAsync]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 *ArrayMapInfo
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *ArrayMapInfo
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(mapInfoList), uintptr(len(mapInfoList)), uintptr(stream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemMapArrayAsync, uintptr(unsafe.Pointer(unsafe.SliceData(mapInfoList))), uintptr(len(mapInfoList)), uintptr(stream))
+	return check(res, err)
 }
 
 // MemRelease gives up physical memory, which goes once nothing maps it.
 //
 // C: hipMemRelease, since HIP 5.1, set virtual-memory.
 func (l *Library) MemRelease(handle MemGenericAllocationHandle) (err error) {
-	addr := dl.Load(&l.fns[fnMemRelease])
-	if addr == 0 {
-		res, err := l.Slow(fnMemRelease, uintptr(handle))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRelease]); addr != 0 {
+		a0 := uintptr(handle)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(handle)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemRelease, uintptr(handle))
+	return check(res, err)
 }
 
 // MemRetainAllocationHandle finds the physical memory behind an address and takes a hold on it.
 //
 // C: hipMemRetainAllocationHandle, since HIP 5.1, set virtual-memory.
 func (l *Library) MemRetainAllocationHandle(address DevicePtr) (handle MemGenericAllocationHandle, err error) {
-	addr := dl.Load(&l.fns[fnMemRetainAllocationHandle])
-	if addr == 0 {
-		out := new(struct {
-			handle MemGenericAllocationHandle
-		})
-		res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemRetainAllocationHandle]); addr != 0 {
+		a0, a1 := &handle, uintptr(address)
+		var frame struct {
+			dl.Frame
+			a0 *MemGenericAllocationHandle
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *MemGenericAllocationHandle
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &handle, uintptr(address)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle MemGenericAllocationHandle
+	})
+	res, err := l.Slow(fnMemRetainAllocationHandle, uintptr(unsafe.Pointer(&out.handle)), uintptr(address))
+	return out.handle, check(res, err)
 }
 
 // MemSetAccess sets how devices may reach a mapped range.
 //
 // C: hipMemSetAccess, since HIP 5.1, set virtual-memory.
 func (l *Library) MemSetAccess(ptr DevicePtr, size uint64, desc []MemAccessDesc) (err error) {
-	addr := dl.Load(&l.fns[fnMemSetAccess])
-	if addr == 0 {
-		res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemSetAccess]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 *MemAccessDesc
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 *MemAccessDesc
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(ptr), uintptr(size), unsafe.SliceData(desc), uintptr(len(desc))
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemSetAccess, uintptr(ptr), uintptr(size), uintptr(unsafe.Pointer(unsafe.SliceData(desc))), uintptr(len(desc)))
+	return check(res, err)
 }
 
 // MemUnmap takes the physical memory from behind a range of addresses.
 //
 // C: hipMemUnmap, since HIP 5.1, set virtual-memory.
 func (l *Library) MemUnmap(ptr DevicePtr, size uint64) (err error) {
-	addr := dl.Load(&l.fns[fnMemUnmap])
-	if addr == 0 {
-		res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemUnmap]); addr != 0 {
+		a0, a1 := uintptr(ptr), uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(ptr), uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemUnmap, uintptr(ptr), uintptr(size))
+	return check(res, err)
 }
 
 // GraphicsMapResources maps graphics resources, in stream order, for the device to use.
 //
 // C: hipGraphicsMapResources, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsMapResources(resources []GraphicsResource, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsMapResources])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsMapResources]); addr != 0 {
+		a0, a1, a2 := uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphicsResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphicsResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsMapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
+	return check(res, err)
 }
 
 // GraphicsSubResourceGetMappedArray reports one image of a mapped graphics resource as an array.
 //
 // C: hipGraphicsSubResourceGetMappedArray, since HIP 4.5, set graphics-interop.
 func (l *Library) GraphicsSubResourceGetMappedArray(resource GraphicsResource, arrayIndex uint32, mipLevel uint32) (array Array, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsSubResourceGetMappedArray])
-	if addr == 0 {
-		out := new(struct {
-			array Array
-		})
-		res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.array)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
-		return out.array, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsSubResourceGetMappedArray]); addr != 0 {
+		a0, a1, a2, a3 := &array, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
+		var frame struct {
+			dl.Frame
+			a0 *Array
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return array, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Array
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &array, uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return array, err
+	out := new(struct {
+		array Array
+	})
+	res, err := l.Slow(fnGraphicsSubResourceGetMappedArray, uintptr(unsafe.Pointer(&out.array)), uintptr(resource), uintptr(arrayIndex), uintptr(mipLevel))
+	return out.array, check(res, err)
 }
 
 // GraphicsResourceGetMappedPointer reports the device address and size of a mapped graphics resource.
 //
 // C: hipGraphicsResourceGetMappedPointer, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (devPtr DevicePtr, size uint64, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointer])
-	if addr == 0 {
-		out := new(struct {
-			devPtr DevicePtr
-			size   uint64
-		})
-		res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(&out.size)), uintptr(resource))
-		return out.devPtr, out.size, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsResourceGetMappedPointer]); addr != 0 {
+		a0, a1, a2 := &devPtr, &size, uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 *uint64
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return devPtr, size, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 *uint64
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &devPtr, &size, uintptr(resource)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return devPtr, size, err
+	out := new(struct {
+		devPtr DevicePtr
+		size   uint64
+	})
+	res, err := l.Slow(fnGraphicsResourceGetMappedPointer, uintptr(unsafe.Pointer(&out.devPtr)), uintptr(unsafe.Pointer(&out.size)), uintptr(resource))
+	return out.devPtr, out.size, check(res, err)
 }
 
 // GraphicsUnmapResources gives mapped graphics resources back to the graphics API.
 //
 // C: hipGraphicsUnmapResources, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, stream Stream) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsUnmapResources])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsUnmapResources]); addr != 0 {
+		a0, a1, a2 := uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *GraphicsResource
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *GraphicsResource
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(len(resources)), unsafe.SliceData(resources), uintptr(stream)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsUnmapResources, uintptr(len(resources)), uintptr(unsafe.Pointer(unsafe.SliceData(resources))), uintptr(stream))
+	return check(res, err)
 }
 
 // GraphicsUnregisterResource ends the use of a graphics resource.
 //
 // C: hipGraphicsUnregisterResource, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsUnregisterResource(resource GraphicsResource) (err error) {
-	addr := dl.Load(&l.fns[fnGraphicsUnregisterResource])
-	if addr == 0 {
-		res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsUnregisterResource]); addr != 0 {
+		a0 := uintptr(resource)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(resource)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGraphicsUnregisterResource, uintptr(resource))
+	return check(res, err)
 }
 
 // CreateSurfaceObject makes a surface object over an array.
 //
 // C: hipCreateSurfaceObject, since HIP 5.7, set surfaces.
 func (l *Library) CreateSurfaceObject(pResDesc *ResourceDesc) (pSurfObject SurfaceObject, err error) {
-	addr := dl.Load(&l.fns[fnCreateSurfaceObject])
-	if addr == 0 {
-		out := new(struct {
-			pSurfObject SurfaceObject
-		})
-		res, err := l.Slow(fnCreateSurfaceObject, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
-		return out.pSurfObject, check(res, err)
+	if addr := dl.Load(&l.fns[fnCreateSurfaceObject]); addr != 0 {
+		a0, a1 := &pSurfObject, pResDesc
+		var frame struct {
+			dl.Frame
+			a0 *SurfaceObject
+			a1 *ResourceDesc
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pSurfObject, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SurfaceObject
-		a1 *ResourceDesc
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &pSurfObject, pResDesc
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pSurfObject, err
+	out := new(struct {
+		pSurfObject SurfaceObject
+	})
+	res, err := l.Slow(fnCreateSurfaceObject, uintptr(unsafe.Pointer(&out.pSurfObject)), uintptr(unsafe.Pointer(pResDesc)))
+	return out.pSurfObject, check(res, err)
 }
 
 // DestroySurfaceObject frees a surface object, but not its array.
 //
 // C: hipDestroySurfaceObject, since HIP 5.7, set surfaces.
 func (l *Library) DestroySurfaceObject(surfaceObject SurfaceObject) (err error) {
-	addr := dl.Load(&l.fns[fnDestroySurfaceObject])
-	if addr == 0 {
-		res, err := l.Slow(fnDestroySurfaceObject, uintptr(surfaceObject))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnDestroySurfaceObject]); addr != 0 {
+		a0 := uintptr(surfaceObject)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(surfaceObject)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnDestroySurfaceObject, uintptr(surfaceObject))
+	return check(res, err)
 }
 
 // GLGetDevices lists the devices behind the calling thread's OpenGL context.
 //
 // C: hipGLGetDevices, since HIP 4.3, set graphics-interop. The library writes to pHipDevices.
 func (l *Library) GLGetDevices(pHipDevices []int32, deviceList GLDeviceList) (pHipDeviceCount uint32, err error) {
-	addr := dl.Load(&l.fns[fnGLGetDevices])
-	if addr == 0 {
-		out := new(struct {
-			pHipDeviceCount uint32
-		})
-		res, err := l.Slow(fnGLGetDevices, uintptr(unsafe.Pointer(&out.pHipDeviceCount)), uintptr(unsafe.Pointer(unsafe.SliceData(pHipDevices))), uintptr(len(pHipDevices)), uintptr(deviceList))
-		return out.pHipDeviceCount, check(res, err)
+	if addr := dl.Load(&l.fns[fnGLGetDevices]); addr != 0 {
+		a0, a1, a2, a3 := &pHipDeviceCount, unsafe.SliceData(pHipDevices), uintptr(len(pHipDevices)), uintptr(deviceList)
+		var frame struct {
+			dl.Frame
+			a0 *uint32
+			a1 *int32
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return pHipDeviceCount, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *uint32
-		a1 *int32
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &pHipDeviceCount, unsafe.SliceData(pHipDevices), uintptr(len(pHipDevices)), uintptr(deviceList)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return pHipDeviceCount, err
+	out := new(struct {
+		pHipDeviceCount uint32
+	})
+	res, err := l.Slow(fnGLGetDevices, uintptr(unsafe.Pointer(&out.pHipDeviceCount)), uintptr(unsafe.Pointer(unsafe.SliceData(pHipDevices))), uintptr(len(pHipDevices)), uintptr(deviceList))
+	return out.pHipDeviceCount, check(res, err)
 }
 
 // GraphicsGLRegisterBuffer opens an OpenGL buffer for use by the device.
 //
 // C: hipGraphicsGLRegisterBuffer, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsGLRegisterBuffer(buffer GLuint, flags GraphicsRegisterFlags) (resource GraphicsResource, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsGLRegisterBuffer])
-	if addr == 0 {
-		out := new(struct {
-			resource GraphicsResource
-		})
-		res, err := l.Slow(fnGraphicsGLRegisterBuffer, uintptr(unsafe.Pointer(&out.resource)), uintptr(buffer), uintptr(flags))
-		return out.resource, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsGLRegisterBuffer]); addr != 0 {
+		a0, a1, a2 := &resource, uintptr(buffer), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GraphicsResource
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resource, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphicsResource
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, &resource, uintptr(buffer), uintptr(flags)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resource, err
+	out := new(struct {
+		resource GraphicsResource
+	})
+	res, err := l.Slow(fnGraphicsGLRegisterBuffer, uintptr(unsafe.Pointer(&out.resource)), uintptr(buffer), uintptr(flags))
+	return out.resource, check(res, err)
 }
 
 // GraphicsGLRegisterImage opens an OpenGL texture or render buffer for use by the device.
 //
 // C: hipGraphicsGLRegisterImage, since HIP 4.5, set graphics-interop.
 func (l *Library) GraphicsGLRegisterImage(image GLuint, target GLenum, flags GraphicsRegisterFlags) (resource GraphicsResource, err error) {
-	addr := dl.Load(&l.fns[fnGraphicsGLRegisterImage])
-	if addr == 0 {
-		out := new(struct {
-			resource GraphicsResource
-		})
-		res, err := l.Slow(fnGraphicsGLRegisterImage, uintptr(unsafe.Pointer(&out.resource)), uintptr(image), uintptr(target), uintptr(flags))
-		return out.resource, check(res, err)
+	if addr := dl.Load(&l.fns[fnGraphicsGLRegisterImage]); addr != 0 {
+		a0, a1, a2, a3 := &resource, uintptr(image), uintptr(target), uintptr(flags)
+		var frame struct {
+			dl.Frame
+			a0 *GraphicsResource
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return resource, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *GraphicsResource
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, &resource, uintptr(image), uintptr(target), uintptr(flags)
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return resource, err
+	out := new(struct {
+		resource GraphicsResource
+	})
+	res, err := l.Slow(fnGraphicsGLRegisterImage, uintptr(unsafe.Pointer(&out.resource)), uintptr(image), uintptr(target), uintptr(flags))
+	return out.resource, check(res, err)
 }
 
 // GetDevicePropertiesR0000 reports the properties of a device in HIP 5's layout.
 //
 // C: hipGetDeviceProperties, since HIP 4.2, set device-properties-r0000.
 func (l *Library) GetDevicePropertiesR0000(deviceId int32) (prop DevicePropR0000, err error) {
-	addr := dl.Load(&l.fns[fnGetDevicePropertiesR0000])
-	if addr == 0 {
-		out := new(struct {
-			prop DevicePropR0000
-		})
-		res, err := l.Slow(fnGetDevicePropertiesR0000, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
-		return out.prop, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetDevicePropertiesR0000]); addr != 0 {
+		a0, a1 := &prop, uintptr(deviceId)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePropR0000
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return prop, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePropR0000
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &prop, uintptr(deviceId)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return prop, err
+	out := new(struct {
+		prop DevicePropR0000
+	})
+	res, err := l.Slow(fnGetDevicePropertiesR0000, uintptr(unsafe.Pointer(&out.prop)), uintptr(deviceId))
+	return out.prop, check(res, err)
 }
 
 // ChooseDeviceR0000 finds the device that is closest to the given properties in HIP 5's layout.
 //
 // C: hipChooseDevice, since HIP 4.2, set device-properties-r0000.
 func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err error) {
-	addr := dl.Load(&l.fns[fnChooseDeviceR0000])
-	if addr == 0 {
-		out := new(struct {
-			device int32
-		})
-		res, err := l.Slow(fnChooseDeviceR0000, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnChooseDeviceR0000]); addr != 0 {
+		a0, a1 := &device, prop
+		var frame struct {
+			dl.Frame
+			a0 *int32
+			a1 *DevicePropR0000
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-		a1 *DevicePropR0000
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &device, prop
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device int32
+	})
+	res, err := l.Slow(fnChooseDeviceR0000, uintptr(unsafe.Pointer(&out.device)), uintptr(unsafe.Pointer(prop)))
+	return out.device, check(res, err)
 }
 
 // RegisterApiCallback makes later calls of one function report to a profiler's function.
@@ -10409,42 +10401,42 @@ func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err er
 func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
-	addr := dl.Load(&l.fns[fnRegisterApiCallback])
-	if addr == 0 {
-		res, err := l.Slow(fnRegisterApiCallback, uintptr(id), uintptr(fun), uintptr(arg))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRegisterApiCallback]); addr != 0 {
+		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(id), uintptr(fun), uintptr(arg)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRegisterApiCallback, uintptr(id), uintptr(fun), uintptr(arg))
+	return check(res, err)
 }
 
 // RemoveApiCallback ends what RegisterApiCallback began.
 //
 // C: hipRemoveApiCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RemoveApiCallback(id uint32) (err error) {
-	addr := dl.Load(&l.fns[fnRemoveApiCallback])
-	if addr == 0 {
-		res, err := l.Slow(fnRemoveApiCallback, uintptr(id))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRemoveApiCallback]); addr != 0 {
+		a0 := uintptr(id)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(id)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRemoveApiCallback, uintptr(id))
+	return check(res, err)
 }
 
 // RegisterActivityCallback makes a kind of device activity report to a profiler's function.
@@ -10453,40 +10445,40 @@ func (l *Library) RemoveApiCallback(id uint32) (err error) {
 func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) (err error) {
 	// From here on any call may run the function registered, on this goroutine's stack.
 	l.HeapFrames()
-	addr := dl.Load(&l.fns[fnRegisterActivityCallback])
-	if addr == 0 {
-		res, err := l.Slow(fnRegisterActivityCallback, uintptr(id), uintptr(fun), uintptr(arg))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRegisterActivityCallback]); addr != 0 {
+		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, uintptr(id), uintptr(fun), uintptr(arg)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRegisterActivityCallback, uintptr(id), uintptr(fun), uintptr(arg))
+	return check(res, err)
 }
 
 // RemoveActivityCallback ends what RegisterActivityCallback began.
 //
 // C: hipRemoveActivityCallback, since HIP 5.2, set api-callbacks.
 func (l *Library) RemoveActivityCallback(id uint32) (err error) {
-	addr := dl.Load(&l.fns[fnRemoveActivityCallback])
-	if addr == 0 {
-		res, err := l.Slow(fnRemoveActivityCallback, uintptr(id))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRemoveActivityCallback]); addr != 0 {
+		a0 := uintptr(id)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(id)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRemoveActivityCallback, uintptr(id))
+	return check(res, err)
 }

@@ -60,90 +60,90 @@ const (
 //
 // C: ncclMemAlloc, since NCCL 2.19.1, set registration.
 func (l *Library) MemAlloc(size uint64) (ptr DevicePtr, err error) {
-	addr := dl.Load(&l.fns[fnMemAlloc])
-	if addr == 0 {
-		out := new(struct {
-			ptr DevicePtr
-		})
-		res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
-		return out.ptr, check(res, err)
+	if addr := dl.Load(&l.fns[fnMemAlloc]); addr != 0 {
+		a0, a1 := &ptr, uintptr(size)
+		var frame struct {
+			dl.Frame
+			a0 *DevicePtr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return ptr, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *DevicePtr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, &ptr, uintptr(size)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return ptr, err
+	out := new(struct {
+		ptr DevicePtr
+	})
+	res, err := l.Slow(fnMemAlloc, uintptr(unsafe.Pointer(&out.ptr)), uintptr(size))
+	return out.ptr, check(res, err)
 }
 
 // MemFree frees memory that MemAlloc gave.
 //
 // C: ncclMemFree, since NCCL 2.19.1, set registration.
 func (l *Library) MemFree(ptr DevicePtr) (err error) {
-	addr := dl.Load(&l.fns[fnMemFree])
-	if addr == 0 {
-		res, err := l.Slow(fnMemFree, uintptr(ptr))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMemFree]); addr != 0 {
+		a0 := uintptr(ptr)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(ptr)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMemFree, uintptr(ptr))
+	return check(res, err)
 }
 
 // GetVersion reports the version code of the loaded library.
 //
 // C: ncclGetVersion, since NCCL 2.3.5, set core.
 func (l *Library) GetVersion() (version int32, err error) {
-	addr := dl.Load(&l.fns[fnGetVersion])
-	if addr == 0 {
-		out := new(struct {
-			version int32
-		})
-		res, err := l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&out.version)))
-		return out.version, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetVersion]); addr != 0 {
+		a0 := &version
+		var frame struct {
+			dl.Frame
+			a0 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return version, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &version
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return version, err
+	out := new(struct {
+		version int32
+	})
+	res, err := l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&out.version)))
+	return out.version, check(res, err)
 }
 
 // GetUniqueID makes the identity that the ranks of a new communicator share.
 //
 // C: ncclGetUniqueId, since NCCL 2.3.5, set core.
 func (l *Library) GetUniqueID() (uniqueId UniqueID, err error) {
-	addr := dl.Load(&l.fns[fnGetUniqueID])
-	if addr == 0 {
-		out := new(struct {
-			uniqueId UniqueID
-		})
-		res, err := l.Slow(fnGetUniqueID, uintptr(unsafe.Pointer(&out.uniqueId)))
-		return out.uniqueId, check(res, err)
+	if addr := dl.Load(&l.fns[fnGetUniqueID]); addr != 0 {
+		a0 := &uniqueId
+		var frame struct {
+			dl.Frame
+			a0 *UniqueID
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return uniqueId, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *UniqueID
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, &uniqueId
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return uniqueId, err
+	out := new(struct {
+		uniqueId UniqueID
+	})
+	res, err := l.Slow(fnGetUniqueID, uintptr(unsafe.Pointer(&out.uniqueId)))
+	return out.uniqueId, check(res, err)
 }
 
 // CommInitRankConfig joins a new communicator as one rank, with settings.
@@ -172,165 +172,165 @@ func (l *Library) CommInitRank(nranks int32, commId UniqueID, rank int32) (comm 
 //
 // C: ncclCommInitAll, since NCCL 2.3.5, set core. The library writes to comm.
 func (l *Library) CommInitAll(comm []Comm, devlist []int32) (err error) {
-	addr := dl.Load(&l.fns[fnCommInitAll])
-	if addr == 0 {
-		res, err := l.Slow(fnCommInitAll, uintptr(unsafe.Pointer(unsafe.SliceData(comm))), uintptr(len(comm)), uintptr(unsafe.Pointer(unsafe.SliceData(devlist))))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommInitAll]); addr != 0 {
+		a0, a1, a2 := unsafe.SliceData(comm), uintptr(len(comm)), unsafe.SliceData(devlist)
+		var frame struct {
+			dl.Frame
+			a0 *Comm
+			a1 uintptr
+			a2 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Comm
-		a1 uintptr
-		a2 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, unsafe.SliceData(comm), uintptr(len(comm)), unsafe.SliceData(devlist)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommInitAll, uintptr(unsafe.Pointer(unsafe.SliceData(comm))), uintptr(len(comm)), uintptr(unsafe.Pointer(unsafe.SliceData(devlist))))
+	return check(res, err)
 }
 
 // CommFinalize waits for what a communicator still has to do, before it is destroyed.
 //
 // C: ncclCommFinalize, since NCCL 2.14.3, set config.
 func (l *Library) CommFinalize(comm Comm) (err error) {
-	addr := dl.Load(&l.fns[fnCommFinalize])
-	if addr == 0 {
-		res, err := l.Slow(fnCommFinalize, uintptr(comm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommFinalize]); addr != 0 {
+		a0 := uintptr(comm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommFinalize, uintptr(comm))
+	return check(res, err)
 }
 
 // CommDestroy frees a communicator once its work is done.
 //
 // C: ncclCommDestroy, since NCCL 2.3.5, set core.
 func (l *Library) CommDestroy(comm Comm) (err error) {
-	addr := dl.Load(&l.fns[fnCommDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnCommDestroy, uintptr(comm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommDestroy]); addr != 0 {
+		a0 := uintptr(comm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommDestroy, uintptr(comm))
+	return check(res, err)
 }
 
 // CommAbort stops a communicator's running operations and frees it.
 //
 // C: ncclCommAbort, since NCCL 2.4.2, set abort.
 func (l *Library) CommAbort(comm Comm) (err error) {
-	addr := dl.Load(&l.fns[fnCommAbort])
-	if addr == 0 {
-		res, err := l.Slow(fnCommAbort, uintptr(comm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommAbort]); addr != 0 {
+		a0 := uintptr(comm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(comm)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommAbort, uintptr(comm))
+	return check(res, err)
 }
 
 // CommSplit divides a communicator into new ones by color, ordered by key.
 //
 // C: ncclCommSplit, since NCCL 2.18.1, set split. config may be nil.
 func (l *Library) CommSplit(comm Comm, color int32, key int32, config *Config) (newcomm Comm, err error) {
-	addr := dl.Load(&l.fns[fnCommSplit])
-	if addr == 0 {
-		out := new(struct {
-			newcomm Comm
-		})
-		res, err := l.Slow(fnCommSplit, uintptr(comm), uintptr(color), uintptr(key), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)))
-		return out.newcomm, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommSplit]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(color), uintptr(key), &newcomm, config
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 *Comm
+			a4 *Config
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return newcomm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 *Comm
-		a4 *Config
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(comm), uintptr(color), uintptr(key), &newcomm, config
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return newcomm, err
+	out := new(struct {
+		newcomm Comm
+	})
+	res, err := l.Slow(fnCommSplit, uintptr(comm), uintptr(color), uintptr(key), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)))
+	return out.newcomm, check(res, err)
 }
 
 // CommShrink makes a communicator of all ranks but the excluded ones.
 //
 // C: ncclCommShrink, since NCCL 2.27.3, set shrink. config may be nil.
 func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, config *Config, shrinkFlags int32) (newcomm Comm, err error) {
-	addr := dl.Load(&l.fns[fnCommShrink])
-	if addr == 0 {
-		out := new(struct {
-			newcomm Comm
-		})
-		res, err := l.Slow(fnCommShrink, uintptr(comm), uintptr(unsafe.Pointer(unsafe.SliceData(excludeRanksList))), uintptr(len(excludeRanksList)), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)), uintptr(shrinkFlags))
-		return out.newcomm, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommShrink]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), &newcomm, config, uintptr(shrinkFlags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+			a2 uintptr
+			a3 *Comm
+			a4 *Config
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return newcomm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-		a2 uintptr
-		a3 *Comm
-		a4 *Config
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), &newcomm, config, uintptr(shrinkFlags)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return newcomm, err
+	out := new(struct {
+		newcomm Comm
+	})
+	res, err := l.Slow(fnCommShrink, uintptr(comm), uintptr(unsafe.Pointer(unsafe.SliceData(excludeRanksList))), uintptr(len(excludeRanksList)), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)), uintptr(shrinkFlags))
+	return out.newcomm, check(res, err)
 }
 
 // CommInitRankScalable joins a new communicator whose ranks meet at several identities.
 //
 // C: ncclCommInitRankScalable, since NCCL 2.23.4, set scalable-init. config may be nil.
 func (l *Library) CommInitRankScalable(nranks int32, myrank int32, commIds []UniqueID, config *Config) (newcomm Comm, err error) {
-	addr := dl.Load(&l.fns[fnCommInitRankScalable])
-	if addr == 0 {
-		out := new(struct {
-			newcomm Comm
-		})
-		res, err := l.Slow(fnCommInitRankScalable, uintptr(unsafe.Pointer(&out.newcomm)), uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), uintptr(unsafe.Pointer(unsafe.SliceData(commIds))), uintptr(unsafe.Pointer(config)))
-		return out.newcomm, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommInitRankScalable]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := &newcomm, uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), unsafe.SliceData(commIds), config
+		var frame struct {
+			dl.Frame
+			a0 *Comm
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 *UniqueID
+			a5 *Config
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return newcomm, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *Comm
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 *UniqueID
-		a5 *Config
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, &newcomm, uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), unsafe.SliceData(commIds), config
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return newcomm, err
+	out := new(struct {
+		newcomm Comm
+	})
+	res, err := l.Slow(fnCommInitRankScalable, uintptr(unsafe.Pointer(&out.newcomm)), uintptr(nranks), uintptr(myrank), uintptr(len(commIds)), uintptr(unsafe.Pointer(unsafe.SliceData(commIds))), uintptr(unsafe.Pointer(config)))
+	return out.newcomm, check(res, err)
 }
 
 // GetErrorString returns the text of a result.
@@ -364,632 +364,630 @@ func (l *Library) ResetDebugInit() (err error) {
 //
 // C: ncclCommGetAsyncError, since NCCL 2.4.2, set abort.
 func (l *Library) CommGetAsyncError(comm Comm) (asyncError Result, err error) {
-	addr := dl.Load(&l.fns[fnCommGetAsyncError])
-	if addr == 0 {
-		out := new(struct {
-			asyncError Result
-		})
-		res, err := l.Slow(fnCommGetAsyncError, uintptr(comm), uintptr(unsafe.Pointer(&out.asyncError)))
-		return out.asyncError, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommGetAsyncError]); addr != 0 {
+		a0, a1 := uintptr(comm), &asyncError
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *Result
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return asyncError, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *Result
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &asyncError
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return asyncError, err
+	out := new(struct {
+		asyncError Result
+	})
+	res, err := l.Slow(fnCommGetAsyncError, uintptr(comm), uintptr(unsafe.Pointer(&out.asyncError)))
+	return out.asyncError, check(res, err)
 }
 
 // CommCount reports how many ranks a communicator has.
 //
 // C: ncclCommCount, since NCCL 2.3.5, set core.
 func (l *Library) CommCount(comm Comm) (count int32, err error) {
-	addr := dl.Load(&l.fns[fnCommCount])
-	if addr == 0 {
-		out := new(struct {
-			count int32
-		})
-		res, err := l.Slow(fnCommCount, uintptr(comm), uintptr(unsafe.Pointer(&out.count)))
-		return out.count, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommCount]); addr != 0 {
+		a0, a1 := uintptr(comm), &count
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return count, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &count
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return count, err
+	out := new(struct {
+		count int32
+	})
+	res, err := l.Slow(fnCommCount, uintptr(comm), uintptr(unsafe.Pointer(&out.count)))
+	return out.count, check(res, err)
 }
 
 // CommCuDevice reports which device a communicator's rank runs on.
 //
 // C: ncclCommCuDevice, since NCCL 2.3.5, set core.
 func (l *Library) CommCuDevice(comm Comm) (device int32, err error) {
-	addr := dl.Load(&l.fns[fnCommCuDevice])
-	if addr == 0 {
-		out := new(struct {
-			device int32
-		})
-		res, err := l.Slow(fnCommCuDevice, uintptr(comm), uintptr(unsafe.Pointer(&out.device)))
-		return out.device, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommCuDevice]); addr != 0 {
+		a0, a1 := uintptr(comm), &device
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return device, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &device
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return device, err
+	out := new(struct {
+		device int32
+	})
+	res, err := l.Slow(fnCommCuDevice, uintptr(comm), uintptr(unsafe.Pointer(&out.device)))
+	return out.device, check(res, err)
 }
 
 // CommUserRank reports which rank of a communicator this is.
 //
 // C: ncclCommUserRank, since NCCL 2.3.5, set core.
 func (l *Library) CommUserRank(comm Comm) (rank int32, err error) {
-	addr := dl.Load(&l.fns[fnCommUserRank])
-	if addr == 0 {
-		out := new(struct {
-			rank int32
-		})
-		res, err := l.Slow(fnCommUserRank, uintptr(comm), uintptr(unsafe.Pointer(&out.rank)))
-		return out.rank, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommUserRank]); addr != 0 {
+		a0, a1 := uintptr(comm), &rank
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *int32
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return rank, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *int32
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), &rank
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return rank, err
+	out := new(struct {
+		rank int32
+	})
+	res, err := l.Slow(fnCommUserRank, uintptr(comm), uintptr(unsafe.Pointer(&out.rank)))
+	return out.rank, check(res, err)
 }
 
 // CommRegister registers a buffer with a communicator, to spare copies.
 //
 // C: ncclCommRegister, since NCCL 2.19.1, set registration.
 func (l *Library) CommRegister(comm Comm, buff DevicePtr, size uint64) (handle uintptr, err error) {
-	addr := dl.Load(&l.fns[fnCommRegister])
-	if addr == 0 {
-		out := new(struct {
-			handle uintptr
-		})
-		res, err := l.Slow(fnCommRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.handle)))
-		return out.handle, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommRegister]); addr != 0 {
+		a0, a1, a2, a3 := uintptr(comm), uintptr(buff), uintptr(size), &handle
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 *uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, a0, a1, a2, a3
+		if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return handle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 *uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3 = addr, 0, uintptr(comm), uintptr(buff), uintptr(size), &handle
-	if res := Result(dl.Call(4, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return handle, err
+	out := new(struct {
+		handle uintptr
+	})
+	res, err := l.Slow(fnCommRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.handle)))
+	return out.handle, check(res, err)
 }
 
 // CommDeregister ends what CommRegister began.
 //
 // C: ncclCommDeregister, since NCCL 2.19.1, set registration.
 func (l *Library) CommDeregister(comm Comm, handle uintptr) (err error) {
-	addr := dl.Load(&l.fns[fnCommDeregister])
-	if addr == 0 {
-		res, err := l.Slow(fnCommDeregister, uintptr(comm), uintptr(handle))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommDeregister]); addr != 0 {
+		a0, a1 := uintptr(comm), uintptr(handle)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), uintptr(handle)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommDeregister, uintptr(comm), uintptr(handle))
+	return check(res, err)
 }
 
 // CommWindowRegister registers one buffer of each rank as a window; every rank has to call it.
 //
 // C: ncclCommWindowRegister, since NCCL 2.27.3, set windows.
 func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, winFlags int32) (win Window, err error) {
-	addr := dl.Load(&l.fns[fnCommWindowRegister])
-	if addr == 0 {
-		out := new(struct {
-			win Window
-		})
-		res, err := l.Slow(fnCommWindowRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.win)), uintptr(winFlags))
-		return out.win, check(res, err)
+	if addr := dl.Load(&l.fns[fnCommWindowRegister]); addr != 0 {
+		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(buff), uintptr(size), &win, uintptr(winFlags)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 *Window
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return win, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 *Window
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, uintptr(comm), uintptr(buff), uintptr(size), &win, uintptr(winFlags)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return win, err
+	out := new(struct {
+		win Window
+	})
+	res, err := l.Slow(fnCommWindowRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.win)), uintptr(winFlags))
+	return out.win, check(res, err)
 }
 
 // CommWindowDeregister ends what CommWindowRegister began.
 //
 // C: ncclCommWindowDeregister, since NCCL 2.27.3, set windows.
 func (l *Library) CommWindowDeregister(comm Comm, win Window) (err error) {
-	addr := dl.Load(&l.fns[fnCommWindowDeregister])
-	if addr == 0 {
-		res, err := l.Slow(fnCommWindowDeregister, uintptr(comm), uintptr(win))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnCommWindowDeregister]); addr != 0 {
+		a0, a1 := uintptr(comm), uintptr(win)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(comm), uintptr(win)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnCommWindowDeregister, uintptr(comm), uintptr(win))
+	return check(res, err)
 }
 
 // RedOpCreatePreMulSum makes an operator that multiplies inputs by a scalar and sums them.
 //
 // C: ncclRedOpCreatePreMulSum, since NCCL 2.11.4, set reduction-operators.
 func (l *Library) RedOpCreatePreMulSum(scalar unsafe.Pointer, datatype DataType, residence ScalarResidence, comm Comm) (op RedOp, err error) {
-	addr := dl.Load(&l.fns[fnRedOpCreatePreMulSum])
-	if addr == 0 {
-		out := new(struct {
-			op RedOp
-		})
-		res, err := l.Slow(fnRedOpCreatePreMulSum, uintptr(unsafe.Pointer(&out.op)), uintptr(scalar), uintptr(datatype), uintptr(residence), uintptr(comm))
-		return out.op, check(res, err)
+	if addr := dl.Load(&l.fns[fnRedOpCreatePreMulSum]); addr != 0 {
+		a0, a1, a2, a3, a4 := &op, scalar, uintptr(datatype), uintptr(residence), uintptr(comm)
+		var frame struct {
+			dl.Frame
+			a0 *RedOp
+			a1 unsafe.Pointer
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, a0, a1, a2, a3, a4
+		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return op, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *RedOp
-		a1 unsafe.Pointer
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4 = addr, 0, &op, scalar, uintptr(datatype), uintptr(residence), uintptr(comm)
-	if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return op, err
+	out := new(struct {
+		op RedOp
+	})
+	res, err := l.Slow(fnRedOpCreatePreMulSum, uintptr(unsafe.Pointer(&out.op)), uintptr(scalar), uintptr(datatype), uintptr(residence), uintptr(comm))
+	return out.op, check(res, err)
 }
 
 // RedOpDestroy frees an operator that RedOpCreatePreMulSum made.
 //
 // C: ncclRedOpDestroy, since NCCL 2.11.4, set reduction-operators.
 func (l *Library) RedOpDestroy(op RedOp, comm Comm) (err error) {
-	addr := dl.Load(&l.fns[fnRedOpDestroy])
-	if addr == 0 {
-		res, err := l.Slow(fnRedOpDestroy, uintptr(op), uintptr(comm))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRedOpDestroy]); addr != 0 {
+		a0, a1 := uintptr(op), uintptr(comm)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a0, a1
+		if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, uintptr(op), uintptr(comm)
-	if res := Result(dl.Call(2, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRedOpDestroy, uintptr(op), uintptr(comm))
+	return check(res, err)
 }
 
 // Reduce combines one buffer of each rank into one on the root.
 //
 // C: ncclReduce, since NCCL 2.3.5, set core.
 func (l *Library) Reduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, op RedOp, root int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnReduce])
-	if addr == 0 {
-		res, err := l.Slow(fnReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnReduce]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-		a7 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(root), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Bcast copies the root's buffer over the same buffer of every rank.
 //
 // C: ncclBcast, since NCCL 2.3.5, set runtime.
 func (l *Library) Bcast(buff DevicePtr, count uint64, datatype DataType, root int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnBcast])
-	if addr == 0 {
-		res, err := l.Slow(fnBcast, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnBcast]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnBcast, uintptr(buff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Broadcast copies the root's send buffer into every rank's receive buffer.
 //
 // C: ncclBroadcast, since NCCL 2.3.5, set core.
 func (l *Library) Broadcast(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, root int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnBroadcast])
-	if addr == 0 {
-		res, err := l.Slow(fnBroadcast, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnBroadcast]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnBroadcast, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // AllReduce combines one buffer of each rank into one on every rank.
 //
 // C: ncclAllReduce, since NCCL 2.3.5, set core.
 func (l *Library) AllReduce(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, op RedOp, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnAllReduce])
-	if addr == 0 {
-		res, err := l.Slow(fnAllReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnAllReduce]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnAllReduce, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // ReduceScatter combines one buffer of each rank and leaves each rank its own block.
 //
 // C: ncclReduceScatter, since NCCL 2.3.5, set core.
 func (l *Library) ReduceScatter(sendbuff DevicePtr, recvbuff DevicePtr, recvcount uint64, datatype DataType, op RedOp, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnReduceScatter])
-	if addr == 0 {
-		res, err := l.Slow(fnReduceScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnReduceScatter]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnReduceScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(recvcount), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // AllGather joins one buffer of each rank, in rank order, on every rank.
 //
 // C: ncclAllGather, since NCCL 2.3.5, set core.
 func (l *Library) AllGather(sendbuff DevicePtr, recvbuff DevicePtr, sendcount uint64, datatype DataType, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnAllGather])
-	if addr == 0 {
-		res, err := l.Slow(fnAllGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnAllGather]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnAllGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(sendcount), uintptr(datatype), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // AlltoAll swaps blocks between all ranks: block j of rank i becomes block i of rank j.
 //
 // C: ncclAlltoAll, since NCCL 2.28.3, set all-to-all.
 func (l *Library) AlltoAll(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnAlltoAll])
-	if addr == 0 {
-		res, err := l.Slow(fnAlltoAll, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnAlltoAll]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnAlltoAll, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Gather joins one buffer of each rank, in rank order, on the root.
 //
 // C: ncclGather, since NCCL 2.28.3, set all-to-all.
 func (l *Library) Gather(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, root int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnGather])
-	if addr == 0 {
-		res, err := l.Slow(fnGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGather]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGather, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Scatter gives each rank its own block of the root's buffer.
 //
 // C: ncclScatter, since NCCL 2.28.3, set all-to-all.
 func (l *Library) Scatter(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, root int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnScatter])
-	if addr == 0 {
-		res, err := l.Slow(fnScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnScatter]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, a0, a1, a2, a3, a4, a5, a6
+		if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-		a6 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(7, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnScatter, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(root), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Send sends a buffer to one rank, which has to receive it.
 //
 // C: ncclSend, since NCCL 2.7.3, set point-to-point.
 func (l *Library) Send(sendbuff DevicePtr, count uint64, datatype DataType, peer int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnSend])
-	if addr == 0 {
-		res, err := l.Slow(fnSend, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnSend]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnSend, uintptr(sendbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // Recv receives a buffer from one rank, which has to send it.
 //
 // C: ncclRecv, since NCCL 2.7.3, set point-to-point.
 func (l *Library) Recv(recvbuff DevicePtr, count uint64, datatype DataType, peer int32, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnRecv])
-	if addr == 0 {
-		res, err := l.Slow(fnRecv, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnRecv]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnRecv, uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(peer), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // GroupStart opens a group: calls up to GroupEnd on this thread are launched together.
 //
 // C: ncclGroupStart, since NCCL 2.3.5, set core.
 func (l *Library) GroupStart() (err error) {
-	addr := dl.Load(&l.fns[fnGroupStart])
-	if addr == 0 {
-		res, err := l.Slow(fnGroupStart)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGroupStart]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGroupStart)
+	return check(res, err)
 }
 
 // GroupEnd closes a group and launches what it holds.
 //
 // C: ncclGroupEnd, since NCCL 2.3.5, set core.
 func (l *Library) GroupEnd() (err error) {
-	addr := dl.Load(&l.fns[fnGroupEnd])
-	if addr == 0 {
-		res, err := l.Slow(fnGroupEnd)
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGroupEnd]); addr != 0 {
+		var frame struct {
+			dl.Frame
+		}
+		frame.Fn, frame.Ret = addr, 0
+		if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-	}
-	frame.Fn, frame.Ret = addr, 0
-	if res := Result(dl.Call(0, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGroupEnd)
+	return check(res, err)
 }
 
 // GroupSimulateEnd closes a group without launching it and estimates its cost.
 //
 // C: ncclGroupSimulateEnd, since NCCL 2.22.3, set simulation. simInfo may be nil.
 func (l *Library) GroupSimulateEnd(simInfo *SimInfo) (err error) {
-	addr := dl.Load(&l.fns[fnGroupSimulateEnd])
-	if addr == 0 {
-		res, err := l.Slow(fnGroupSimulateEnd, uintptr(unsafe.Pointer(simInfo)))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnGroupSimulateEnd]); addr != 0 {
+		a0 := simInfo
+		var frame struct {
+			dl.Frame
+			a0 *SimInfo
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *SimInfo
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, simInfo
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnGroupSimulateEnd, uintptr(unsafe.Pointer(simInfo)))
+	return check(res, err)
 }
 
 // AllToAllRCCL swaps blocks between all ranks, under RCCL's older name.
 //
 // C: ncclAllToAll, since NCCL 2.7.6, set rccl.
 func (l *Library) AllToAllRCCL(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnAllToAllRCCL])
-	if addr == 0 {
-		res, err := l.Slow(fnAllToAllRCCL, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnAllToAllRCCL]); addr != 0 {
+		a0, a1, a2, a3, a4, a5 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, a0, a1, a2, a3, a4, a5
+		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 uintptr
-		a2 uintptr
-		a3 uintptr
-		a4 uintptr
-		a5 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5 = addr, 0, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnAllToAllRCCL, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // AllToAllvRCCL swaps blocks of different sizes between all ranks.
 //
 // C: ncclAllToAllv, since NCCL 2.7.8, set rccl-2.7.8.
 func (l *Library) AllToAllvRCCL(sendbuff DevicePtr, sendcounts []uint64, sdispls []uint64, recvbuff DevicePtr, recvcounts []uint64, rdispls []uint64, datatype DataType, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnAllToAllvRCCL])
-	if addr == 0 {
-		res, err := l.Slow(fnAllToAllvRCCL, uintptr(sendbuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sdispls))), uintptr(recvbuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rdispls))), uintptr(datatype), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnAllToAllvRCCL]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8 := uintptr(sendbuff), unsafe.SliceData(sendcounts), unsafe.SliceData(sdispls), uintptr(recvbuff), unsafe.SliceData(recvcounts), unsafe.SliceData(rdispls), uintptr(datatype), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 *uint64
+			a2 *uint64
+			a3 uintptr
+			a4 *uint64
+			a5 *uint64
+			a6 uintptr
+			a7 uintptr
+			a8 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8
+		if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-		a1 *uint64
-		a2 *uint64
-		a3 uintptr
-		a4 *uint64
-		a5 *uint64
-		a6 uintptr
-		a7 uintptr
-		a8 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8 = addr, 0, uintptr(sendbuff), unsafe.SliceData(sendcounts), unsafe.SliceData(sdispls), uintptr(recvbuff), unsafe.SliceData(recvcounts), unsafe.SliceData(rdispls), uintptr(datatype), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(9, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnAllToAllvRCCL, uintptr(sendbuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sdispls))), uintptr(recvbuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvcounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rdispls))), uintptr(datatype), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // MscclLoadAlgo loads an MSCCL algorithm file.
@@ -1000,58 +998,58 @@ func (l *Library) MscclLoadAlgo(mscclAlgoFilePath string, rank int32) (mscclAlgo
 	if err != nil {
 		return mscclAlgoHandle, err
 	}
-	addr := dl.Load(&l.fns[fnMscclLoadAlgo])
-	if addr == 0 {
-		out := new(struct {
-			mscclAlgoHandle MscclAlgoHandle
-		})
-		res, err := l.Slow(fnMscclLoadAlgo, uintptr(unsafe.Pointer(mscclAlgoFilePathC)), uintptr(unsafe.Pointer(&out.mscclAlgoHandle)), uintptr(rank))
-		return out.mscclAlgoHandle, check(res, err)
+	if addr := dl.Load(&l.fns[fnMscclLoadAlgo]); addr != 0 {
+		a0, a1, a2 := mscclAlgoFilePathC, &mscclAlgoHandle, uintptr(rank)
+		var frame struct {
+			dl.Frame
+			a0 *byte
+			a1 *MscclAlgoHandle
+			a2 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, a0, a1, a2
+		if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return mscclAlgoHandle, err
 	}
-	var frame struct {
-		dl.Frame
-		a0 *byte
-		a1 *MscclAlgoHandle
-		a2 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2 = addr, 0, mscclAlgoFilePathC, &mscclAlgoHandle, uintptr(rank)
-	if res := Result(dl.Call(3, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return mscclAlgoHandle, err
+	out := new(struct {
+		mscclAlgoHandle MscclAlgoHandle
+	})
+	res, err := l.Slow(fnMscclLoadAlgo, uintptr(unsafe.Pointer(mscclAlgoFilePathC)), uintptr(unsafe.Pointer(&out.mscclAlgoHandle)), uintptr(rank))
+	return out.mscclAlgoHandle, check(res, err)
 }
 
 // MscclRunAlgo runs a loaded MSCCL algorithm.
 //
 // C: mscclRunAlgo, since NCCL 2.15.5, set rccl-2.15.5.
 func (l *Library) MscclRunAlgo(sendBuff DevicePtr, sendCounts []uint64, sDisPls []uint64, recvBuff DevicePtr, recvCounts []uint64, rDisPls []uint64, count uint64, dataType DataType, root int32, peer int32, op RedOp, mscclAlgoHandle MscclAlgoHandle, comm Comm, stream CudaStream) (err error) {
-	addr := dl.Load(&l.fns[fnMscclRunAlgo])
-	if addr == 0 {
-		res, err := l.Slow(fnMscclRunAlgo, uintptr(sendBuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sDisPls))), uintptr(recvBuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rDisPls))), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMscclRunAlgo]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13 := uintptr(sendBuff), unsafe.SliceData(sendCounts), unsafe.SliceData(sDisPls), uintptr(recvBuff), unsafe.SliceData(recvCounts), unsafe.SliceData(rDisPls), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream)
+		var frame struct {
+			dl.Frame
+			a0  uintptr
+			a1  *uint64
+			a2  *uint64
+			a3  uintptr
+			a4  *uint64
+			a5  *uint64
+			a6  uintptr
+			a7  uintptr
+			a8  uintptr
+			a9  uintptr
+			a10 uintptr
+			a11 uintptr
+			a12 uintptr
+			a13 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13
+		if res := Result(dl.Call(14, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0  uintptr
-		a1  *uint64
-		a2  *uint64
-		a3  uintptr
-		a4  *uint64
-		a5  *uint64
-		a6  uintptr
-		a7  uintptr
-		a8  uintptr
-		a9  uintptr
-		a10 uintptr
-		a11 uintptr
-		a12 uintptr
-		a13 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7, frame.a8, frame.a9, frame.a10, frame.a11, frame.a12, frame.a13 = addr, 0, uintptr(sendBuff), unsafe.SliceData(sendCounts), unsafe.SliceData(sDisPls), uintptr(recvBuff), unsafe.SliceData(recvCounts), unsafe.SliceData(rDisPls), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream)
-	if res := Result(dl.Call(14, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMscclRunAlgo, uintptr(sendBuff), uintptr(unsafe.Pointer(unsafe.SliceData(sendCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(sDisPls))), uintptr(recvBuff), uintptr(unsafe.Pointer(unsafe.SliceData(recvCounts))), uintptr(unsafe.Pointer(unsafe.SliceData(rDisPls))), uintptr(count), uintptr(dataType), uintptr(root), uintptr(peer), uintptr(op), uintptr(mscclAlgoHandle), uintptr(comm), uintptr(stream))
+	return check(res, err)
 }
 
 // MscclUnloadAlgo frees a loaded MSCCL algorithm.
@@ -1060,18 +1058,18 @@ func (l *Library) MscclRunAlgo(sendBuff DevicePtr, sendCounts []uint64, sDisPls 
 //
 // Deprecated: the library's header marks mscclUnloadAlgo as deprecated.
 func (l *Library) MscclUnloadAlgo(mscclAlgoHandle MscclAlgoHandle) (err error) {
-	addr := dl.Load(&l.fns[fnMscclUnloadAlgo])
-	if addr == 0 {
-		res, err := l.Slow(fnMscclUnloadAlgo, uintptr(mscclAlgoHandle))
-		return check(res, err)
+	if addr := dl.Load(&l.fns[fnMscclUnloadAlgo]); addr != 0 {
+		a0 := uintptr(mscclAlgoHandle)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0 = addr, 0, a0
+		if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
 	}
-	var frame struct {
-		dl.Frame
-		a0 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0 = addr, 0, uintptr(mscclAlgoHandle)
-	if res := Result(dl.Call(1, unsafe.Pointer(&frame))); res != 0 {
-		err = res.asError()
-	}
-	return err
+	res, err := l.Slow(fnMscclUnloadAlgo, uintptr(mscclAlgoHandle))
+	return check(res, err)
 }
