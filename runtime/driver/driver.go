@@ -17,6 +17,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 )
 
@@ -88,7 +89,9 @@ type Mem struct {
 	Size uint64
 }
 
-// A Device is an open device. Close it on a bound thread.
+// A Device is an open device. Close it on a bound thread, which it leaves unbound.
+//
+// Fills and copies of nothing do nothing. On a device that is lost, destroying may fail as everything does.
 type Device interface {
 	Info() Info
 	Caps() Caps
@@ -160,10 +163,10 @@ type FuncInfo struct {
 // A Launch is one launch of a kernel.
 type Launch struct {
 	Function  Function
-	Grid      [3]uint32 // blocks
-	Block     [3]uint32 // threads
-	SharedMem uint32    // dynamic, bytes
-	Args      []unsafe.Pointer
+	Grid      [3]uint32        // blocks
+	Block     [3]uint32        // threads
+	SharedMem uint32           // dynamic, bytes; at most Info.SharedOptIn less FuncInfo.SharedMem
+	Args      []unsafe.Pointer // one for each parameter, none nil: the API reads as many as the kernel has
 }
 
 // An Error is what a driver's call failed with.
@@ -176,7 +179,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s: %s: %v", e.Driver, e.Op, e.Err)
+	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ") // which the API's own errors begin with
 	if e.Lost {
 		s += " (the device is lost)"
 	}

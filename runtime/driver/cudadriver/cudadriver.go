@@ -4,8 +4,9 @@
 // Methods leave the calling thread's current context as they find it. The exceptions are Bind, which is there to set it,
 // and Close, which takes the device's context from the thread that calls it, because it may be gone afterwards.
 //
-// Errors are of type [*driver.Error]. A code of the CUDA driver is found in them by errors.Is(err, cuda.ErrorInvalidPTX),
-// say, and what the driver or the device cannot do at all is [driver.ErrUnsupported] besides.
+// What fails in the CUDA driver is reported as a [*driver.Error]. Its code is found by errors.Is(err, cuda.ErrorInvalidPTX),
+// say, and what the driver or the device cannot do at all is [driver.ErrUnsupported] besides. Once a device is lost all
+// methods but Close fail, also those that destroy; what there was is gone with the context.
 //
 // # Streams and memory
 //
@@ -17,7 +18,8 @@
 //
 // A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns, so that no launch has
 // to wait for the device in order to load it, and a launch may ask for as much dynamic shared memory as the kernel's own
-// leaves of [driver.Info].SharedOptIn. Args of a launch has an element for each parameter, which nobody can check here.
+// leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each parameter: the driver reads as many
+// as the kernel has, and is not told how many there are.
 package cudadriver
 
 import (

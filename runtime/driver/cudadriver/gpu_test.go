@@ -548,7 +548,6 @@ func TestGPULost(t *testing.T) {
 			t.Errorf("then, %s: %v", what, err)
 		}
 	}
-	t.Logf("then, close: %v", d.Close())
 }
 
 func BenchmarkGPU(b *testing.B) {

@@ -63,7 +63,7 @@ func (d *device) Query(e driver.Event) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if err == cuda.ErrorNotReady {
+	if err == cuda.ErrorNotReady { // the usual answer, which the library returns bare
 		return false, nil
 	}
 	return false, d.fail("query", err, "event %#x", uintptr(e))

@@ -48,7 +48,8 @@ type Config struct {
 	Faults []Fault
 
 	// OnExecute, if not nil, is called after each operation that a stream executed, before its events complete, on the
-	// goroutine that executed it. It must be safe to be called concurrently, and must not call Step or Run.
+	// goroutine that executed it. It must be safe to be called concurrently, may submit, and must not
+	// call Step or Run, nor destroy streams.
 	OnExecute func(Executed)
 }
 

@@ -44,7 +44,7 @@ func (d *Driver) Counters() Counters {
 			count(dc.Calls, &dc.Total, op, n)
 			count(c.Calls, &c.Total, op, n)
 		}
-		dc.Executed = v.done.Load()
+		dc.Executed = v.retired.Load()
 		add := func(a *allocation) {
 			switch {
 			case a.registered:
@@ -63,6 +63,7 @@ func (d *Driver) Counters() Counters {
 	d.streams.all(func(_ uintptr, s *stream) {
 		dc := &c.Devices[s.dev.index]
 		dc.Streams++
+		dc.Executed += s.done.Load()
 		if s.dev.down.Load() == nil {
 			dc.Pending += s.pending()
 		}

@@ -19,7 +19,7 @@ type device struct {
 	down    atomic.Pointer[down] // why nothing works any more; nil while it does
 	stalled atomic.Bool
 	calls   [codes]atomic.Uint64
-	done    atomic.Uint64 // operations executed
+	retired atomic.Uint64 // operations that streams executed which are no more
 
 	mu    sync.Mutex
 	opens int // calls of Open less calls of Close
@@ -61,14 +61,14 @@ func (v *device) Caps() driver.Caps { return v.d.caps }
 
 // Bind makes the device current on the calling thread.
 func (v *device) Bind() error {
-	if err := v.enter(codeBind, false); err != nil {
-		return err
+	err := v.enter(codeBind, false)
+	if p := v.down.Load(); err == nil || p != nil && p.lost {
+		v.d.threads.bind(v.index) // a lost device too: its objects have to be given back
 	}
-	v.d.threads.bind(v.index)
-	return nil
+	return err
 }
 
-// Close gives the device back. What is left of its objects is destroyed, and named in the error.
+// Close gives the device back, and makes it current no more on the calling thread. What is left of its objects is destroyed, and named in the error.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)
 	if !ok {
@@ -80,6 +80,7 @@ func (v *device) Close() error {
 		return fail(codeClose, fmt.Errorf("device %d: %w", v.index, ErrClosed))
 	}
 	v.opens--
+	v.d.threads.unbind(v.index)
 	last := v.opens == 0
 	v.mu.Unlock()
 	if !last {

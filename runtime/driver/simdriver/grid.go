@@ -1,6 +1,7 @@
 package simdriver
 
 import (
+	"fmt"
 	"iter"
 	"reflect"
 	"sync/atomic"
@@ -73,8 +74,11 @@ func indices(n [3]uint32) iter.Seq[[3]uint32] {
 
 // Global finds a variable of the kernel's module by name: its address and its size in bytes.
 func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
-	a := g.module.vars[name]
-	if a == nil {
+	if g.module == nil {
+		return 0, 0, false
+	}
+	a, ok := g.module.vars[name]
+	if !ok {
 		return 0, 0, false
 	}
 	return a.base, a.size, true
@@ -89,7 +93,10 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
 	t := reflect.TypeFor[T]()
 	if !plain(t) || t.Size() == 0 {
-		return nil, errorf("simdriver: kernel %s: View of %v: %w: a GPU cannot have that type", g.Name, t, ErrInvalidValue)
+		return nil, fmt.Errorf("simdriver: kernel %s: View of %v: %w: a GPU cannot have that type", g.Name, t, ErrInvalidValue)
+	}
+	if g.driver == nil {
+		return nil, fmt.Errorf("simdriver: View: %w: this Grid is of no launch, or of one that is over", ErrInvalidValue)
 	}
 	if n == 0 {
 		return nil, nil

@@ -18,12 +18,15 @@ type kernel struct {
 	fn     reflect.Value
 	params []reflect.Type // without the *Grid
 	sizes  []int
-
-	mu   sync.Mutex
-	free *call
 }
 
-// A call is one launch of a kernel. It is made for its kernel and used again.
+// calls are a stream's, to use again. They are not shared by streams: the race detector would take that for an order.
+type calls struct {
+	mu   sync.Mutex
+	free map[*kernel]*call
+}
+
+// A call is one launch of a kernel.
 type call struct {
 	k    *kernel
 	f    *function
@@ -109,14 +112,14 @@ func plain(t reflect.Type) bool {
 	return false
 }
 
-// call returns a call to fill in.
-func (k *kernel) call() *call {
-	k.mu.Lock()
-	c := k.free
+// get returns a call to fill in.
+func (cs *calls) get(k *kernel) *call {
+	cs.mu.Lock()
+	c := cs.free[k]
 	if c != nil {
-		k.free, c.next = c.next, nil
+		cs.free[k], c.next = c.next, nil
 	}
-	k.mu.Unlock()
+	cs.mu.Unlock()
 	if c != nil {
 		return c
 	}
@@ -130,14 +133,16 @@ func (k *kernel) call() *call {
 	return c
 }
 
-// giveBack makes c free to use again.
-func (c *call) giveBack() {
+// put makes c free to use again.
+func (cs *calls) put(c *call) {
 	c.grid = Grid{}
 	c.f = nil
-	k := c.k
-	k.mu.Lock()
-	c.next, k.free = k.free, c
-	k.mu.Unlock()
+	cs.mu.Lock()
+	if cs.free == nil {
+		cs.free = make(map[*kernel]*call)
+	}
+	c.next, cs.free[c.k] = cs.free[c.k], c
+	cs.mu.Unlock()
 }
 
 // run runs a kernel. An error loses the device.

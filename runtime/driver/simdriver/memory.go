@@ -7,9 +7,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errorf is [fmt.Errorf].
-func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
 // Alloc makes memory. It is zero, which that of a GPU is not.
 func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	if err := v.enter(codeAlloc, true); err != nil {

@@ -1,6 +1,7 @@
 package simdriver
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	if err != nil {
 		return err
 	}
-	c := f.kernel.call()
+	c := s.calls.get(f.kernel)
 	c.f = f
 	g := &c.grid
 	g.Name, g.Device, g.Stream, g.module = f.name, v.index, h, f.module
@@ -183,24 +184,24 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 func (v *device) checkLaunch(f *function, l *driver.Launch) error {
 	for i := range 3 {
 		if l.Grid[i] == 0 || int64(l.Grid[i]) > int64(v.info.MaxGrid[i]) {
-			return errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
+			return fmt.Errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
 		}
 		if l.Block[i] == 0 || int64(l.Block[i]) > int64(v.info.MaxBlock[i]) {
-			return errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
+			return fmt.Errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
 		}
 	}
 	if n := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2]); n > uint64(v.info.MaxThreads) {
-		return errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
+		return fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
 	if int64(l.SharedMem) > int64(v.info.SharedOptIn) {
-		return errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
+		return fmt.Errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
-		return errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
+		return fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
 	}
 	for i, p := range l.Args {
 		if p == nil {
-			return errorf("kernel %s: %w: argument %d is nil: it must point to the value", f.name, ErrInvalidValue, i)
+			return fmt.Errorf("kernel %s: %w: argument %d is nil: it must point to the value", f.name, ErrInvalidValue, i)
 		}
 	}
 	return nil

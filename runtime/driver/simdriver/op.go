@@ -9,25 +9,25 @@ const (
 	OpOpen          Op = "open"
 	OpBind          Op = "bind"
 	OpClose         Op = "close"
-	OpNewStream     Op = "create stream"
+	OpNewStream     Op = "new stream"
 	OpDestroyStream Op = "destroy stream"
-	OpNewEvent      Op = "create event"
+	OpNewEvent      Op = "new event"
 	OpDestroyEvent  Op = "destroy event"
-	OpRecord        Op = "record event" // submitted
-	OpQuery         Op = "query event"
-	OpStreamWait    Op = "wait for event" // submitted
-	OpAlloc         Op = "allocate"
+	OpRecord        Op = "record" // submitted
+	OpQuery         Op = "query"
+	OpStreamWait    Op = "wait" // submitted
+	OpAlloc         Op = "alloc"
 	OpFree          Op = "free"
-	OpRegister      Op = "register host memory"
-	OpUnregister    Op = "unregister host memory"
+	OpRegister      Op = "register"
+	OpUnregister    Op = "unregister"
 	OpFill          Op = "fill"     // submitted
 	OpCopy          Op = "copy"     // submitted
 	OpUpload        Op = "upload"   // submitted
 	OpDownload      Op = "download" // submitted
-	OpLoad          Op = "load module"
-	OpUnload        Op = "unload module"
-	OpFunction      Op = "find kernel"
-	OpGlobal        Op = "find variable"
+	OpLoad          Op = "load"
+	OpUnload        Op = "unload"
+	OpFunction      Op = "function"
+	OpGlobal        Op = "global"
 	OpLaunch        Op = "launch" // submitted
 )
 

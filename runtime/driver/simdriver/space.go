@@ -2,6 +2,7 @@ package simdriver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,10 +120,10 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	}
 	a := s.live[i]
 	if a.dev != v {
-		return nil, errorf("memory at %#x: %w: it belongs to device %d, not %d", uint64(p), ErrInvalidValue, a.dev.index, v.index)
+		return nil, fmt.Errorf("memory at %#x: %w: it belongs to device %d, not %d", uint64(p), ErrInvalidValue, a.dev.index, v.index)
 	}
 	if a.kind != kind {
-		return nil, errorf("memory at %#x: %w: it is of kind %d, not %d", uint64(p), ErrInvalidValue, a.kind, kind)
+		return nil, fmt.Errorf("memory at %#x: %w: it is of kind %d, not %d", uint64(p), ErrInvalidValue, a.kind, kind)
 	}
 	s.live = slices.Delete(s.live, i, i+1)
 	if !registered {
@@ -136,17 +137,17 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {
-			return errorf("memory at %#x: %w: it was freed before", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it was freed before", uint64(p), ErrInvalidValue)
 		}
 	}
 	if i >= 0 && uint64(p-s.live[i].base) < s.live[i].size {
 		a := s.live[i]
 		if a.registered {
-			return errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
 		}
-		return errorf("memory at %#x: %w: the allocation begins at %#x", uint64(p), ErrInvalidValue, uint64(a.base))
+		return fmt.Errorf("memory at %#x: %w: the allocation begins at %#x", uint64(p), ErrInvalidValue, uint64(a.base))
 	}
-	return errorf("memory at %#x: %w: nothing was allocated there", uint64(p), ErrInvalidValue)
+	return fmt.Errorf("memory at %#x: %w: nothing was allocated there", uint64(p), ErrInvalidValue)
 }
 
 // each calls f for each of the device's allocations.
@@ -190,10 +191,10 @@ func (s *deviceSpace) alloc(v *device, size, limit uint64) (*allocation, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if size > limit-min(s.used, limit) {
-		return nil, errorf("%d bytes, while %d of device %d's %d are allocated: %w", size, s.used, v.index, limit, driver.ErrOutOfMemory)
+		return nil, fmt.Errorf("%d bytes, while %d of device %d's %d are allocated: %w", size, s.used, v.index, limit, driver.ErrOutOfMemory)
 	}
 	if size > uint64(s.end-s.next)-2*guard {
-		return nil, errorf("device %d has used up its addresses: %w", v.index, driver.ErrOutOfMemory)
+		return nil, fmt.Errorf("device %d has used up its addresses: %w", v.index, driver.ErrOutOfMemory)
 	}
 	a := &allocation{kind: driver.DeviceMem, base: s.next, size: size, dev: v}
 	s.next += driver.Ptr((size+guard+alignment-1)/alignment) * alignment
@@ -230,7 +231,7 @@ func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64) (*allocat
 	if size > s.limit-min(s.used, s.limit) {
 		used := s.used
 		s.mu.Unlock()
-		return nil, errorf("%d bytes of host memory, while %d of %d are allocated: %w", size, used, s.limit, driver.ErrOutOfMemory)
+		return nil, fmt.Errorf("%d bytes of host memory, while %d of %d are allocated: %w", size, used, s.limit, driver.ErrOutOfMemory)
 	}
 	s.used += size
 	s.mu.Unlock()
@@ -273,7 +274,7 @@ func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64) error {
 	i := s.search(a.base)
 	for _, near := range s.live[max(i, 0):min(i+2, len(s.live))] {
 		if a.base < near.base+driver.Ptr(near.size) && near.base < a.base+driver.Ptr(size) {
-			return errorf("%d bytes at %#x: %w: %d bytes at %#x are pinned already", size, uint64(a.base), ErrInvalidValue, near.size, uint64(near.base))
+			return fmt.Errorf("%d bytes at %#x: %w: %d bytes at %#x are pinned already", size, uint64(a.base), ErrInvalidValue, near.size, uint64(near.base))
 		}
 	}
 	a.data.Store((*byte)(p))

@@ -16,6 +16,7 @@ var errTooMany = errors.New("too many objects: destroy what is not needed")
 // A stream executes operations in order.
 type stream struct {
 	queue // its mu is the stream's
+	calls calls
 	dev   *device
 	id    driver.Stream
 
@@ -91,6 +92,7 @@ func (d *Driver) dropStream(s *stream) (ending bool) {
 	if i := slices.Index(d.order, s); i >= 0 {
 		d.order = slices.Delete(d.order, i, i+1)
 	}
+	s.dev.retired.Add(s.done.Load())
 	d.mu.Unlock()
 	s.stopped.Store(true)
 	if d.manual {

@@ -1,6 +1,7 @@
 package simdriver_test
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -272,5 +273,51 @@ func TestOpen(t *testing.T) {
 		if d.LoseDevice(i, nil) == nil || d.StallDevice(i) == nil || d.ResumeDevice(i) == nil {
 			t.Errorf("device %d is there", i)
 		}
+	}
+}
+
+// TestManySubmitters has goroutines use the same streams and events, while others look on.
+func TestManySubmitters(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+	a, b, ea, eb := stream(t, v), stream(t, w), event(t, v), event(t, w)
+	m := alloc(t, v, driver.DeviceMem, 64)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 500 {
+				err := errors.Join(
+					v.Fill(a, m.Ptr, 1, 4, 8),
+					v.Record(ea, a),
+					w.StreamWait(b, ea),
+					w.Copy(b, m.Ptr+32, m.Ptr+32, 0),
+					w.Record(eb, b),
+					v.StreamWait(a, eb),
+					second(v.Query(ea)),
+				)
+				if j%50 == i {
+					d.Counters()
+					d.Leaks()
+					d.StallStream(a)
+					d.Streams(0)
+					d.ResumeStream(a)
+					d.Inject(simdriver.Fault{Op: simdriver.OpLoad}).Remove()
+				}
+				if j%100 == i {
+					s, err2 := v.NewStream()
+					err = errors.Join(err, err2, v.StreamWait(s, eb), drain(t, v, s), v.DestroyStream(s))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	check(t, drain(t, v, a))
+	check(t, drain(t, w, b))
+	if n := d.Counters().Devices[0].Calls[simdriver.OpFill]; n != 2000 {
+		t.Errorf("%d fills", n)
 	}
 }

@@ -20,6 +20,19 @@ func (t *threads) bind(device int) {
 	t.mu.Unlock()
 }
 
+// unbind makes no device current on the calling thread, if device is.
+func (t *threads) unbind(device int) {
+	if t.id == nil {
+		return
+	}
+	id := t.id()
+	t.mu.Lock()
+	if current, ok := t.current[id]; ok && current == device {
+		delete(t.current, id)
+	}
+	t.mu.Unlock()
+}
+
 // bound returns the device that is current on the calling thread.
 func (t *threads) bound() (device int, ok bool) {
 	if t.id == nil {

@@ -121,7 +121,7 @@ func (s *stream) execute(o *operation) {
 	if v.down.Load() != nil {
 		return // too late: the event of this operation never completes
 	}
-	v.done.Add(1)
+	// What streams of the device share must stay untouched here: the race detector would take it for an order.
 	s.done.Store(s.head.Load())
 	if s.waiting.Load() > 0 {
 		s.release()
@@ -151,7 +151,7 @@ func (s *stream) discard(o *operation) {
 		o.event.waits.Add(-1)
 	}
 	if o.call != nil {
-		o.call.giveBack()
+		s.calls.put(o.call)
 	}
 	s.take(o)
 }

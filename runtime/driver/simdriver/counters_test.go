@@ -1,0 +1,157 @@
+package simdriver_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+func TestCounters(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v := vs[1]
+	s, e := stream(t, v), event(t, v)
+	check(t, d.StallStream(s))
+	m := alloc(t, v, driver.DeviceMem, 100)
+	h := alloc(t, v, driver.HostMem, 200)
+	for range 3 {
+		check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+	}
+	b := make([]byte, 8)
+	must(v.Register(unsafe.Pointer(&b[0]), 8))(t)
+	must(v.Load(simdriver.Image("k", "x=8")))(t)
+
+	c := d.Counters()
+	dc := c.Devices[1]
+	if dc.Calls[simdriver.OpFill] != 3 || c.Calls[simdriver.OpFill] != 3 || c.Calls[simdriver.OpOpen] != 2 || c.Calls[simdriver.OpDevices] != 1 {
+		t.Errorf("calls %v", c.Calls)
+	}
+	if _, ok := c.Calls[simdriver.OpLaunch]; ok {
+		t.Error("a call that was not made is counted")
+	}
+	if c.Total != 12 || d.Calls() != 12 || dc.Total != 10 {
+		t.Errorf("total %d, %d, %d", c.Total, d.Calls(), dc.Total)
+	}
+	dc.Calls = nil
+	want := simdriver.DeviceCounters{Total: 10, Pending: 3, Streams: 1, Events: 1, Modules: 1, Allocations: 2, Bytes: 108, HostBytes: 200, Registered: 8}
+	if !equal(dc, want) {
+		t.Errorf("%+v, want %+v", dc, want)
+	}
+	leaks := strings.Join(d.Leaks(), "\n")
+	for _, say := range []string{"stream 0x", "event 0x", "100 bytes of device memory", "200 bytes of host memory", "registration of 8 bytes", "module", "device 0 is open", "of device 1"} {
+		if !strings.Contains(leaks, say) {
+			t.Errorf("leaks do not say %q:\n%s", say, leaks)
+		}
+	}
+	if len(d.Leaks()) != 8 {
+		t.Errorf("leaks:\n%s", leaks)
+	}
+	check(t, d.ResumeStream(s))
+	check(t, drain(t, v, s))
+	check(t, v.DestroyStream(s))
+	check(t, v.DestroyEvent(e))
+	check(t, v.Free(m))
+	check(t, v.Free(h))
+	if dc := d.Counters().Devices[1]; dc.Executed < 3 || dc.Pending != 0 || dc.Streams != 0 || dc.Allocations != 0 {
+		t.Errorf("%+v", dc)
+	}
+}
+
+func equal(a, b simdriver.DeviceCounters) bool {
+	a.Calls, b.Calls = nil, nil
+	return a.Total == b.Total && a.Executed == b.Executed && a.Pending == b.Pending && a.Streams == b.Streams && a.Events == b.Events &&
+		a.Modules == b.Modules && a.Allocations == b.Allocations && a.Bytes == b.Bytes && a.HostBytes == b.HostBytes && a.Registered == b.Registered
+}
+
+func TestOnExecute(t *testing.T) {
+	var mu sync.Mutex
+	var got []simdriver.Executed
+	_, vs := open(t, simdriver.Config{
+		Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}}),
+		OnExecute: func(e simdriver.Executed) {
+			mu.Lock()
+			got = append(got, e)
+			mu.Unlock()
+		},
+	})
+	v := vs[0]
+	s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 8)
+	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+	check(t, launch(v, s, function(t, v, "k")))
+	check(t, drain(t, v, s))
+	want := []simdriver.Executed{
+		{Stream: s, Seq: 1, Op: simdriver.OpFill},
+		{Stream: s, Seq: 2, Op: simdriver.OpLaunch, Kernel: "k"},
+		{Stream: s, Seq: 3, Op: simdriver.OpRecord},
+	}
+	mu.Lock()
+	if !slices.Equal(got, want) {
+		t.Errorf("executed %v", got)
+	}
+	mu.Unlock()
+	check(t, v.Fill(s, 0, 0, 1, 1))
+	e := event(t, v)
+	v.Record(e, s) // which may be too late
+	refused(t, wait(t, v, e), driver.ErrLost)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) < 4 || got[3].Err == nil {
+		t.Errorf("executed %v", got)
+	}
+}
+
+// TestNoGarbage has submitting, executing and waiting allocate nothing once it is under way.
+func TestNoGarbage(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
+		"add": func(g *simdriver.Grid, p driver.Ptr, n int32) {
+			if x, err := simdriver.View[int32](g, p, 4); err == nil {
+				x[0] += n
+			}
+		},
+	})})
+	v, w := vs[0], vs[1]
+	a, b := stream(t, v), stream(t, w)
+	ea, eb := event(t, v), event(t, w)
+	m, h := alloc(t, v, driver.DeviceMem, 1024), alloc(t, v, driver.HostMem, 1024)
+	n := int32(1)
+	l := driver.Launch{Function: function(t, v, "add"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Args: []unsafe.Pointer{unsafe.Pointer(&m.Ptr), unsafe.Pointer(&n)}}
+	burst := func() {
+		for range 300 {
+			v.Fill(a, m.Ptr, 1, 4, 16)
+			v.Launch(a, &l)
+			v.Record(ea, a)
+			w.StreamWait(b, ea)
+			w.Upload(b, m.Ptr, h.Host, 64)
+			w.Copy(b, m.Ptr+64, m.Ptr, 64)
+			w.Download(b, h.Host, m.Ptr, 64)
+			w.Record(eb, b)
+			v.StreamWait(a, eb)
+		}
+		if wait(t, w, eb) != nil {
+			t.Error("lost")
+		}
+	}
+	check(t, d.StallStream(a)) // so that the queues grow to what they may need
+	for range 300 {
+		v.Launch(a, &l)
+		for range 9 {
+			v.Fill(a, m.Ptr, 1, 4, 16)
+			w.Fill(b, m.Ptr, 1, 4, 0)
+		}
+	}
+	check(t, d.ResumeStream(a))
+	check(t, drain(t, v, a))
+	check(t, drain(t, w, b))
+	burst()
+	if n := testing.AllocsPerRun(20, burst); n >= 1 {
+		t.Errorf("%v allocations for 2,700 calls", n)
+	}
+}

@@ -1,0 +1,323 @@
+package simdriver_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+var errTest = errors.New("test's own error")
+
+func TestInject(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v, w := vs[0], vs[1]
+
+	i := d.Inject(simdriver.Fault{Op: simdriver.OpNewEvent, N: 2, Err: errTest})
+	event(t, v)
+	event(t, w) // does not count: it is another device's
+	_, err := v.NewEvent()
+	refused(t, err, errTest, "new event")
+	if errors.Is(err, driver.ErrLost) || i.Hits() != 1 {
+		t.Errorf("%v, %d hits", err, i.Hits())
+	}
+	event(t, v)
+
+	i = d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: simdriver.AnyDevice, OOM: true})
+	for _, v := range vs {
+		_, err = v.Alloc(driver.HostMem, 4)
+		refused(t, err, driver.ErrOutOfMemory)
+	}
+	i.Remove()
+	i.Remove()
+	alloc(t, v, driver.HostMem, 4)
+	if i.Hits() != 2 {
+		t.Errorf("%d hits", i.Hits())
+	}
+
+	// The first one of several; a number is used up by the call that it fits.
+	d.Inject(simdriver.Fault{Device: 1, N: 1})
+	d.Inject(simdriver.Fault{Device: 1, N: 1, Err: errTest})
+	refused(t, second(w.NewStream()), simdriver.ErrInjected)
+	s := stream(t, w)
+
+	// What gives back does so.
+	d.Inject(simdriver.Fault{Op: simdriver.OpDestroyStream, Device: 1, N: 1})
+	refused(t, w.DestroyStream(s), simdriver.ErrInjected)
+	refused(t, w.DestroyStream(s), simdriver.ErrInvalidHandle)
+
+	d.Inject(simdriver.Fault{Op: simdriver.OpOpen, Device: 1, N: 1})
+	d.Inject(simdriver.Fault{Op: simdriver.OpDevices, Device: simdriver.AnyDevice, N: 1})
+	refused(t, second(d.Open(1)), simdriver.ErrInjected)
+	refused(t, second(d.Devices()), simdriver.ErrInjected)
+
+	d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 1, N: 1, Lost: true, Err: errTest})
+	e := event(t, w)
+	refused(t, second(w.Query(e)), driver.ErrLost, "test's own error")
+	refused(t, second(w.Query(e)), driver.ErrLost, "test's own error")
+	check(t, drain(t, v, stream(t, v)))
+}
+
+func TestInjectAtExecution(t *testing.T) {
+	for _, deterministic := range []bool{false, true} {
+		d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: deterministic})
+		v := vs[0]
+		s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
+		i := d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2, AtExecution: true, Err: errTest})
+		check(t, d.StallStream(s))
+		check(t, v.Fill(s, m.Ptr, 1, 1, 64))
+		first := record(t, v, s)
+		check(t, v.Fill(s, m.Ptr, 2, 1, 64))
+		pending(t, v, first)
+		if i.Hits() != 1 {
+			t.Errorf("%d hits", i.Hits())
+		}
+		check(t, d.ResumeStream(s))
+		if deterministic {
+			if n := d.Run(); n != 3 {
+				t.Errorf("%d operations", n)
+			}
+		}
+		for err := error(nil); ; _, err = v.Query(first) {
+			if err != nil {
+				refused(t, err, errTest)
+				refused(t, err, driver.ErrLost)
+				break
+			}
+		}
+		// Records and waits that have nothing to do can fail too.
+		w := vs[1]
+		d.Inject(simdriver.Fault{Op: simdriver.OpStreamWait, Device: 1, N: 1, AtExecution: true, Err: errTest})
+		check(t, w.StreamWait(stream(t, w), event(t, w)))
+		d.Run()
+		if !deterministic {
+			for err := error(nil); err == nil; _, err = w.NewEvent() {
+			}
+		}
+		refused(t, second(w.NewEvent()), errTest)
+	}
+}
+
+func TestLoseDevice(t *testing.T) {
+	ran := make(chan bool, 10)
+	release := make(chan bool)
+	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
+		"block": func(*simdriver.Grid) { ran <- true; <-release },
+	})})
+	v, w := vs[0], vs[1]
+	s, f := stream(t, v), function(t, v, "block")
+	check(t, launch(v, s, f))
+	check(t, launch(v, s, f))
+	e := record(t, v, s)
+	ws := stream(t, w)
+	check(t, w.StreamWait(ws, e))
+	we := record(t, w, ws)
+	<-ran
+	check(t, d.LoseDevice(0, errTest))
+	check(t, d.LoseDevice(0, errors.New("another error"))) // the first one stays
+	close(release)
+	refused(t, second(v.Query(e)), errTest)
+	_, err := v.Query(e)
+	refused(t, err, driver.ErrLost)
+	refused(t, v.Bind(), driver.ErrLost)
+	refused(t, v.Record(e, s), driver.ErrLost)
+	refused(t, launch(v, s, f), driver.ErrLost)
+	pending(t, w, we) // what waits for the lost device waits for ever
+	if len(ran) != 0 {
+		t.Error("the second launch was executed")
+	}
+	check(t, drain(t, w, stream(t, w)))
+
+	refused(t, v.DestroyStream(s), driver.ErrLost)
+	refused(t, v.DestroyEvent(e), driver.ErrLost)
+	if c := d.Counters().Devices[0]; c.Streams != 0 || c.Events != 0 {
+		t.Errorf("%+v", c)
+	}
+	check(t, second(d.Open(0))) // which is of no use
+	refused(t, v.Close(), driver.ErrLost)
+	refused(t, second(v.NewEvent()), driver.ErrLost)
+}
+
+func TestStallDevice(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2})
+	v := vs[0]
+	check(t, d.StallDevice(0))
+	s := stream(t, v) // made while it is stalled
+	e := record(t, v, s)
+	pending(t, v, e)
+	check(t, drain(t, vs[1], stream(t, vs[1])))
+	check(t, d.StallStream(s))
+	check(t, d.ResumeDevice(0))
+	pending(t, v, e)
+	if hs := d.Streams(0); len(hs) != 1 || hs[0] != s {
+		t.Errorf("streams %v", hs)
+	}
+	check(t, d.ResumeStream(s))
+	check(t, wait(t, v, e))
+}
+
+// TestLatency has operations take their time in a bubble, where time is exact.
+func TestLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, vs := open(t, simdriver.Config{Latency: map[simdriver.Op]time.Duration{
+			simdriver.OpFill: time.Second, simdriver.OpAlloc: time.Minute, "no such operation": 1,
+		}})
+		v := vs[0]
+		took := func(want time.Duration, f func()) {
+			t.Helper()
+			start := time.Now()
+			f()
+			if d := time.Since(start); d != want {
+				t.Errorf("took %v, want %v", d, want)
+			}
+		}
+		s := stream(t, v)
+		var m driver.Mem
+		took(time.Minute, func() { m = alloc(t, v, driver.DeviceMem, 64) })
+		var e driver.Event
+		took(0, func() {
+			for range 3 {
+				check(t, v.Fill(s, m.Ptr, 1, 1, 64))
+			}
+			e = record(t, v, s)
+		})
+		done := func(want bool) {
+			t.Helper()
+			synctest.Wait()
+			if done, err := v.Query(e); done != want || err != nil {
+				t.Errorf("done %v, %v", done, err)
+			}
+		}
+		time.Sleep(3*time.Second - 1)
+		done(false)
+		time.Sleep(1)
+		done(true)
+
+		// Another stream's operations take theirs at the same time. What has begun is not changed.
+		s2 := stream(t, v)
+		check(t, v.Fill(s, m.Ptr, 1, 1, 32))
+		check(t, v.Fill(s2, m.Ptr+32, 1, 1, 32))
+		check(t, v.Record(e, s))
+		e2 := record(t, v, s2)
+		synctest.Wait()
+		d.SetLatency(simdriver.OpFill, -1)
+		d.SetLatency(simdriver.OpAlloc, 0)
+		check(t, v.Fill(s2, m.Ptr+32, 1, 1, 32))
+		time.Sleep(time.Second)
+		done(true)
+		if done, _ := v.Query(e2); !done {
+			t.Error("the streams waited for each other")
+		}
+		took(0, func() { alloc(t, v, driver.HostMem, 8) })
+
+		// A loss does not wait.
+		d.SetLatency(simdriver.OpRecord, time.Hour)
+		check(t, v.Record(e, s))
+		synctest.Wait()
+		took(0, func() {
+			check(t, d.LoseDevice(0, nil))
+			synctest.Wait()
+		})
+		refused(t, v.Close(), driver.ErrLost)
+	})
+}
+
+// TestSynctest has streams block in a bubble: durably, or Wait would not return.
+func TestSynctest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, vs := open(t, simdriver.Config{Devices: 2})
+		v, w := vs[0], vs[1]
+		a, b := stream(t, v), stream(t, w)
+		m := alloc(t, v, driver.DeviceMem, 64)
+		check(t, v.Fill(a, m.Ptr, 1, 1, 64))
+		synctest.Wait() // a is idle
+		check(t, d.StallStream(a))
+		check(t, v.Fill(a, m.Ptr, 2, 1, 64))
+		e := record(t, v, a)
+		check(t, w.StreamWait(b, e))
+		check(t, w.Fill(b, m.Ptr, 3, 1, 32))
+		last := record(t, w, b)
+		synctest.Wait() // a is stalled, b waits
+		if done, _ := w.Query(last); done {
+			t.Error("too early")
+		}
+		check(t, d.ResumeStream(a))
+		synctest.Wait()
+		if done, _ := w.Query(last); !done {
+			t.Error("not done")
+		}
+		time.Sleep(time.Hour)
+		check(t, w.DestroyStream(b))
+		v.Close()
+		w.Close()
+	})
+}
+
+// TestSweep fails each call of a scenario in turn: whatever fails, what was made can be given back.
+func TestSweep(t *testing.T) {
+	scenario := func(d *simdriver.Driver) error {
+		v, err := d.Open(0)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		note := func(err error) { errs = append(errs, err) }
+		s, err := v.NewStream()
+		if note(err); err == nil {
+			defer func() { note(v.DestroyStream(s)) }()
+		}
+		e, err := v.NewEvent()
+		if note(err); err == nil {
+			defer func() { note(v.DestroyEvent(e)) }()
+		}
+		m, err := v.Alloc(driver.DeviceMem, 64)
+		if note(err); err == nil {
+			defer func() { note(v.Free(m)) }()
+		}
+		if s == 0 || e == 0 || m.Size == 0 {
+			return errors.Join(errs...)
+		}
+		note(v.Fill(s, m.Ptr, 1, 1, 64))
+		// One failure must not make it forget the work that goes on.
+		for {
+			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {
+				break
+			}
+		}
+		for {
+			if done, err := v.Query(e); done || errors.Is(err, driver.ErrLost) {
+				break
+			}
+			time.Sleep(10 * time.Microsecond)
+		}
+		return errors.Join(errs...)
+	}
+	for _, f := range []simdriver.Fault{{}, {Lost: true}, {AtExecution: true}} {
+		for n := uint64(1); ; n++ {
+			f.N = n
+			d := simdriver.New(simdriver.Config{})
+			i := d.Inject(f)
+			err := scenario(d)
+			i.Remove()
+			left := d.Leaks()
+			if n == 1 { // Open failed
+				if err == nil || len(left) != 0 {
+					t.Errorf("call 1 fails: %v, leaks %q", err, left)
+				}
+				continue
+			}
+			if len(left) != 1 || left[0] != "device 0 is open" {
+				t.Errorf("%+v: leaks %q", f, left)
+			}
+			v := must(d.Open(0))(t)
+			v.Close()
+			v.Close()
+			if i.Hits() == 0 {
+				break
+			}
+		}
+	}
+}

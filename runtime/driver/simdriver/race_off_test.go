@@ -1,0 +1,5 @@
+//go:build !race
+
+package simdriver_test
+
+const raceEnabled = false

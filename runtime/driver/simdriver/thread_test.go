@@ -1,0 +1,91 @@
+package simdriver_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+func TestThreads(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+		t.Skip("threads cannot be told apart here")
+	}
+	for _, anywhere := range []bool{true, false} {
+		caps := simdriver.CUDACaps()
+		caps.SubmitAnywhere = anywhere
+		d := simdriver.New(simdriver.Config{Devices: 2, Caps: &caps, Strict: true})
+		v, w := must(d.Open(0))(t), must(d.Open(1))(t)
+		onThread(func() {
+			if i, ok := d.Current(); ok {
+				t.Errorf("device %d is current on a new thread", i)
+			}
+			_, err := v.NewStream()
+			refused(t, err, simdriver.ErrInvalidContext, "no device is current")
+			check(t, v.Bind())
+			if i, ok := d.Current(); i != 0 || !ok {
+				t.Errorf("device %d, %v is current", i, ok)
+			}
+			s, e := stream(t, v), event(t, v)
+			m := alloc(t, v, driver.DeviceMem, 64)
+			check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+
+			check(t, w.Bind())
+			if i, ok := d.Current(); i != 1 || !ok {
+				t.Errorf("device %d, %v is current", i, ok)
+			}
+			// Everything that makes, finds or gives back.
+			for op, err := range map[simdriver.Op]error{
+				simdriver.OpNewStream:     second(v.NewStream()),
+				simdriver.OpDestroyStream: v.DestroyStream(s),
+				simdriver.OpNewEvent:      second(v.NewEvent()),
+				simdriver.OpDestroyEvent:  v.DestroyEvent(e),
+				simdriver.OpAlloc:         second(v.Alloc(driver.DeviceMem, 1)),
+				simdriver.OpFree:          v.Free(m),
+				simdriver.OpRegister:      second(v.Register(ptr(0), 8)),
+				simdriver.OpUnregister:    v.Unregister(ptr(0)),
+				simdriver.OpLoad:          second(v.Load(simdriver.Image())),
+				simdriver.OpUnload:        v.Unload(1),
+				simdriver.OpClose:         v.Close(),
+			} {
+				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
+			}
+			for op, err := range map[simdriver.Op]error{
+				simdriver.OpFill:       v.Fill(s, m.Ptr, 0, 1, 1),
+				simdriver.OpCopy:       v.Copy(s, m.Ptr, m.Ptr, 1),
+				simdriver.OpUpload:     v.Upload(s, m.Ptr, ptr(0), 8),
+				simdriver.OpDownload:   v.Download(s, ptr(0), m.Ptr, 8),
+				simdriver.OpRecord:     v.Record(e, s),
+				simdriver.OpQuery:      second(v.Query(e)),
+				simdriver.OpStreamWait: v.StreamWait(s, e),
+			} {
+				if anywhere {
+					check(t, err)
+				} else {
+					refused(t, err, simdriver.ErrInvalidContext, string(op))
+				}
+			}
+			check(t, v.Bind())
+			check(t, drain(t, v, s))
+			check(t, v.DestroyStream(s))
+			v.Close()
+			if i, ok := d.Current(); ok {
+				t.Errorf("device %d is current after Close", i)
+			}
+			check(t, w.Bind())
+			check(t, w.Close())
+		})
+	}
+}
+
+// onThread calls f on an OS thread of its own, which ends with it.
+func onThread(f func()) {
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		defer close(done)
+		f()
+	}()
+	<-done
+}
