@@ -23,6 +23,7 @@ help: ## list the targets
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
 	@$(GO) run ./runtime/examples/saxpy
 	@$(GO) run ./runtime/examples/allreduce
+	@$(GO) run ./runtime/examples/pipeline
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test

@@ -1,185 +1,114 @@
-// Command gpubench times calls through the bindings against the same calls in a C loop, in one process and in turns, and
-// prints the ratio.
+// Command gpubench times puregpu against hand-written loops, in one process and in turns, and says whether the goals are met.
 //
-//	gpubench -c libcloop.so [-rounds N]
+//	gpubench [-c libcloop.so] [-run regexp] [-rounds N] [-device name] [-json] [-long]
+//	gpubench -sim [-run regexp] [-rounds N] [-json] [-long]
 //
-// The C side is testdata/cloop.c. One line a case: what was called, nanoseconds a call in C and in Go, the ratio's
-// median over the rounds, and the goal. The exit status is 1 if a goal was missed. It needs a CUDA GPU.
+// One line is printed a row: what was timed, by the raw side, by puregpu's, the ratio, the goal, and whether it was met.
+// Figures are medians over the rounds. A time is one of an operation, if the row does not say otherwise.
+//
+// The rows of the group calls time the bindings alone: the raw side is a loop in C, from testdata/cloop.c, which -c names.
+// All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
+// do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. Where there
+// is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
+//
+// With -sim the device is a simulated one, so that no GPU is needed. Its rows tell how the runtime scales; goals that a
+// real device has a part in are not applied, and the raw side calls the simulated device.
+//
+// With -long the scale goes up to 1,000,000 submissions, which takes a minute and 2 GB or so.
+//
+// The exit status is 1 if a goal was missed or a row failed, and 2 if nothing could be run.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"runtime"
-	"slices"
-	"time"
-	"unsafe"
-
-	"github.com/puregpu/puregpu/cuda"
-	"github.com/puregpu/puregpu/runtime/dl"
+	"regexp"
 )
 
-func main() {
-	lib := flag.String("c", "", "shared `library` made from cloop.c")
-	rounds := flag.Int("rounds", 31, "`number` of rounds in which both sides take turns")
-	flag.Parse()
-	ok, err := run(*lib, *rounds)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gpubench:", err)
-		os.Exit(2)
-	}
-	if !ok {
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-func run(path string, rounds int) (bool, error) {
-	if path == "" || rounds < 1 {
-		return false, fmt.Errorf("name the C side with -c, and at least one round")
+// run runs the program with its arguments and returns its exit status.
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("gpubench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var opt options
+	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls")
+	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")
+	flags.BoolVar(&opt.sim, "sim", false, "run on a simulated GPU")
+	flags.BoolVar(&opt.long, "long", false, "scale up to 1,000,000 submissions")
+	pattern := flags.String("run", "", "run the rows whose names match the `regexp`")
+	rounds := flags.Int("rounds", 0, "`number` of rounds in which both sides take turns; 0: as many as suit the row")
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
 	}
-	runtime.LockOSThread() // the context belongs to the thread
-	defer runtime.UnlockOSThread()
-	start := time.Now()
-	l, err := cuda.Open(cuda.Options{})
+	match, err := regexp.Compile(*pattern)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("-run: %w", err)
+	case flags.NArg() > 0:
+		err = fmt.Errorf("takes no arguments, got %q", flags.Args())
+	case *rounds < 0:
+		err = fmt.Errorf("-rounds %d: there must be one at least", *rounds)
+	}
 	if err != nil {
-		return false, err
+		fmt.Fprintln(stderr, "gpubench:", err)
+		return 2
 	}
-	opened := time.Since(start)
-	start = time.Now()
-	if _, err := cuda.Open(cuda.Options{}); err != nil {
-		return false, err
-	}
-	again := time.Since(start)
-	c, err := openLoop(path)
+	e, err := newEnv(opt)
 	if err != nil {
-		return false, err
+		fmt.Fprintln(stderr, "gpubench:", err)
+		return 2
 	}
-	g, err := newGPU(l)
-	if err != nil {
-		return false, err
+	defer e.close()
+	var out printer = &table{w: stdout}
+	if *asJSON {
+		out = &document{w: stdout}
 	}
-	defer g.close()
-	cases, err := g.cases(c)
-	if err != nil {
-		return false, err
-	}
-	ok := true
-	fmt.Printf("%-24s %10s %10s %8s %6s\n", "call", "C ns", "Go ns", "Go/C", "goal")
-	for _, k := range cases {
-		good, err := k.compare(rounds)
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", k.name, err)
+	line := newProgress(stderr)
+	out.begin(e)
+	good, ran := true, false
+	for _, b := range benches(e) {
+		if !b.matches(match) {
+			continue
 		}
-		ok = ok && good
-	}
-	fmt.Printf("open: %v with the driver's own loading, %v for all symbols of a loaded driver (goal 3ms)\n", opened.Round(time.Microsecond), again.Round(time.Microsecond))
-	return ok && again <= 3*time.Millisecond, nil
-}
-
-// A pairing is one call on both sides. Each side does n calls and returns how long they took.
-type pairing struct {
-	name   string
-	goal   float64 // 0: none
-	n      uint64
-	c, g   func(n uint64) (time.Duration, error)
-	settle func() error // waits for the device, outside the timing
-}
-
-func (p *pairing) compare(rounds int) (bool, error) {
-	var ratios, cs, gs []float64
-	for r := range rounds + 1 {
-		var c, g time.Duration
-		var err error
-		both := []func() error{
-			func() (err error) { c, err = p.c(p.n); return err },
-			func() (err error) { g, err = p.g(p.n); return err },
-		}
-		if r%2 == 1 { // who goes first changes
-			slices.Reverse(both)
-		}
-		for _, side := range both {
-			if err = side(); err != nil {
-				return false, err
-			}
-			if err = p.settle(); err != nil {
-				return false, err
+		results := b.measure(e, *rounds, line)
+		line.clear()
+		for _, r := range results {
+			if match.MatchString(r.Row) {
+				out.print(r)
+				good = good && !r.bad()
+				ran = ran || r.NotRun == ""
 			}
 		}
-		if r == 0 {
-			continue // the first round warms up
-		}
-		ratios = append(ratios, float64(g)/float64(c))
-		cs = append(cs, float64(c)/float64(p.n))
-		gs = append(gs, float64(g)/float64(p.n))
 	}
-	ratio := median(ratios)
-	goal := "-"
-	if p.goal > 0 {
-		goal = fmt.Sprintf("%.2f", p.goal)
+	if err := out.end(); err != nil {
+		fmt.Fprintln(stderr, "gpubench:", err)
+		return 2
 	}
-	fmt.Printf("%-24s %10.1f %10.1f %8.3f %6s\n", p.name, median(cs), median(gs), ratio, goal)
-	return p.goal == 0 || ratio <= p.goal, nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
-}
-
-// A loop is the C side.
-type loop struct {
-	dl.Library
-	fns [3]uintptr
-}
-
-const (
-	loopLaunch = iota
-	loopTwo
-	loopNothing
-)
-
-func openLoop(path string) (*loop, error) {
-	c := new(loop)
-	err := c.Open(&dl.Spec{
-		Name: "gpubench's C loops", Package: "gpubench", Sets: []dl.Set{{Name: "core"}}, Hint: "build cloop.c",
-		Symbols: []dl.Symbol{{Name: "cloop_launch", Sig: "wwwwww"}, {Name: "cloop_two", Sig: "wwwww"}, {Name: "cloop_nothing", Sig: "ww"}},
-	}, c.fns[:], dl.Options{Path: path})
-	return c, err
-}
-
-// nothing calls a C function that returns at once, as a generated method would.
-func (c *loop) nothing(a, b uintptr) error {
-	addr := dl.Load(&c.fns[loopNothing])
-	if addr == 0 {
-		return outcome(c.Slow(loopNothing, a, b))
+	switch {
+	case !ran:
+		fmt.Fprintf(stderr, "gpubench: no row was run: -run %q\n", *pattern)
+		return 2
+	case !good:
+		return 1
 	}
-	var frame struct {
-		dl.Frame
-		a0, a1 uintptr
-	}
-	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a, b
-	if r := dl.Call(2, unsafe.Pointer(&frame)); r != 0 {
-		return cuda.Result(int32(r))
-	}
-	return nil
+	return 0
 }
 
-func (c *loop) launch(fn uintptr, f cuda.Function, s cuda.Stream, params *unsafe.Pointer, n uint64) (time.Duration, error) {
-	ns := new(uint64)
-	r, err := c.Slow(loopLaunch, fn, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(params)), uintptr(n), uintptr(unsafe.Pointer(ns)))
-	return time.Duration(*ns), outcome(r, err)
-}
-
-func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
-	ns := new(uint64)
-	r, err := c.Slow(loopTwo, fn, a, b, uintptr(n), uintptr(unsafe.Pointer(ns)))
-	return time.Duration(*ns), outcome(r, err)
-}
-
-func outcome(r uintptr, err error) error {
-	if err == nil && int32(r) != 0 {
-		err = cuda.Result(int32(r))
-	}
-	return err
+// benches returns all of them, in the order in which they run.
+func benches(e *env) []bench {
+	var all []bench
+	all = append(all, callBenches(e)...)
+	all = append(all, latencyBenches()...)
+	all = append(all, chainBenches()...)
+	all = append(all, parkedBench())
+	all = append(all, futureBench(e), unrelatedBench(e))
+	all = append(all, semaphoreBench(), wakeBench(), idleBench())
+	return all
 }

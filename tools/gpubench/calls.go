@@ -13,11 +13,11 @@ import (
 const emptyKernel = `.version 6.4
 .target sm_50
 .address_size 64
-.visible .entry nothing(.param .u64 p) { ret; }
+.visible .entry empty(.param .u64 p) { ret; }
 ` + "\x00"
 
-// A gpu is device 0 with what the cases need.
-type gpu struct {
+// A callGPU is a device with what the cases need. The calling thread is the one to which the context is bound.
+type callGPU struct {
 	l      *cuda.Library
 	dev    cuda.Device
 	stream cuda.Stream
@@ -28,14 +28,11 @@ type gpu struct {
 	params []unsafe.Pointer
 }
 
-func newGPU(l *cuda.Library) (*gpu, error) {
-	g := &gpu{l: l, arg: new(uint64)}
+func newCallGPU(l *cuda.Library, index int) (*callGPU, error) {
+	g := &callGPU{l: l, arg: new(uint64)}
 	g.params = []unsafe.Pointer{unsafe.Pointer(g.arg)}
-	if err := l.Init(0); err != nil {
-		return nil, err
-	}
 	var err error
-	if g.dev, err = l.DeviceGet(0); err != nil {
+	if g.dev, err = l.DeviceGet(int32(index)); err != nil {
 		return nil, err
 	}
 	ctx, err := l.DevicePrimaryCtxRetain(g.dev)
@@ -55,19 +52,28 @@ func newGPU(l *cuda.Library) (*gpu, error) {
 	if g.mod, err = l.ModuleLoadData(unsafe.Pointer(&image[0])); err != nil {
 		return nil, err
 	}
-	g.fn, err = l.ModuleGetFunction(g.mod, "nothing")
+	g.fn, err = l.ModuleGetFunction(g.mod, "empty")
 	return g, err
 }
 
-func (g *gpu) close() error {
-	_, err := g.l.CtxGetCurrent()
-	return errors.Join(err, g.l.ModuleUnload(g.mod), g.l.EventDestroy(g.event), g.l.StreamDestroy(g.stream), g.l.DevicePrimaryCtxRelease(g.dev))
+func (g *callGPU) close() error {
+	return errors.Join(g.l.ModuleUnload(g.mod), g.l.EventDestroy(g.event), g.l.StreamDestroy(g.stream), g.l.DevicePrimaryCtxRelease(g.dev))
 }
 
-func (g *gpu) settle() error { return g.l.StreamSynchronize(g.stream) }
+func (g *callGPU) settle() error { return g.l.StreamSynchronize(g.stream) }
+
+// A pairing is one call on both sides. Each side does n calls and returns how long they took.
+type pairing struct {
+	n      uint64
+	c, g   func(n uint64) (time.Duration, error)
+	settle func() error // waits for the device, outside the timing
+}
+
+// callNames are the names of the cases.
+var callNames = []string{"a C function", "cuLaunchKernel, burst", "cuLaunchKernel", "cuEventRecord", "cuEventQuery"}
 
 // cases pairs each call with itself in C, through the address that the bindings call too.
-func (g *gpu) cases(c *loop) ([]pairing, error) {
+func (g *callGPU) cases(c *loop) ([]pairing, error) {
 	addr := map[string]uintptr{}
 	for i, name := range []string{"cuLaunchKernel", "cuEventRecord", "cuEventQuery"} {
 		a, err := address(g.l, name)
@@ -81,7 +87,7 @@ func (g *gpu) cases(c *loop) ([]pairing, error) {
 	}
 	return []pairing{
 		{
-			name: "a C function", n: 20000, settle: g.settle,
+			n: 20000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) { return c.two(c.Addr(loopNothing), 0, 0, n) },
 			g: func(n uint64) (time.Duration, error) {
 				start := time.Now()
@@ -94,21 +100,21 @@ func (g *gpu) cases(c *loop) ([]pairing, error) {
 			},
 		},
 		{ // all fit into the device's queue: what the host alone spends on a launch
-			name: "cuLaunchKernel, burst", n: 500, settle: g.settle,
+			n: 500, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
 			},
 			g: g.launch,
 		},
 		{ // as many as a program makes in a row
-			name: "cuLaunchKernel", goal: 1.02, n: 20000, settle: g.settle,
+			n: 20000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
 			},
 			g: g.launch,
 		},
 		{
-			name: "cuEventRecord", n: 5000, settle: g.settle,
+			n: 5000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.two(addr["cuEventRecord"], uintptr(g.event), uintptr(g.stream), n)
 			},
@@ -123,7 +129,7 @@ func (g *gpu) cases(c *loop) ([]pairing, error) {
 			},
 		},
 		{
-			name: "cuEventQuery", n: 5000, settle: g.settle,
+			n: 5000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) { return c.two(addr["cuEventQuery"], uintptr(g.event), 0, n) },
 			g: func(n uint64) (time.Duration, error) {
 				start := time.Now()
@@ -138,7 +144,7 @@ func (g *gpu) cases(c *loop) ([]pairing, error) {
 	}, nil
 }
 
-func (g *gpu) launch(n uint64) (time.Duration, error) {
+func (g *callGPU) launch(n uint64) (time.Duration, error) {
 	start := time.Now()
 	for range n {
 		if err := g.l.LaunchKernel(g.fn, 1, 1, 1, 1, 1, 1, 0, g.stream, g.params, nil); err != nil {

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A bench is work that is timed on two sides, the raw one and puregpu's, and gives the figures of some rows.
+type bench struct {
+	rows   []row
+	rounds int  // if the user does not say
+	cold   bool // there is no round to warm up
+	open   func(e *env) (sides, error)
+}
+
+// A row is a line of the table.
+type row struct {
+	name string // "group/what"
+	unit unit
+	goal goal
+	base int // if goal.of is ofBase: the row that is the measure
+}
+
+type unit string
+
+const (
+	ns      unit = "ns"
+	percent unit = "%"
+)
+
+// A goal is the most that a row may have.
+type goal struct {
+	max    float64 // 0: there is no goal
+	of     measure
+	device bool // a real device has a part in it
+}
+
+// A measure is what a goal counts in.
+type measure string
+
+const (
+	ofItself measure = ""     // the row's unit
+	ofRaw    measure = "raw"  // times the raw side
+	ofBase   measure = "base" // times another row
+)
+
+func (g goal) text(u unit) string {
+	switch {
+	case g.max == 0:
+		return "-"
+	case g.of == ofItself:
+		return "≤ " + u.text(g.max)
+	}
+	return fmt.Sprintf("≤ %.2f×", g.max)
+}
+
+// sides are the two sides of a bench that is open. Each does the work once and stores a figure for each row, in the row's
+// unit; NaN is none.
+type sides struct {
+	raw   func(f []float64) error // may be nil
+	pure  func(f []float64) error
+	close func() error // may be nil
+}
+
+// errNotRun is the error of a bench that cannot be run here, which is no failure.
+var errNotRun = errors.New("not run")
+
+// limit is how long a bench may take before its waits end.
+const limit = 10 * time.Minute
+
+func (b *bench) matches(pattern *regexp.Regexp) bool {
+	return slices.ContainsFunc(b.rows, func(r row) bool { return pattern.MatchString(r.name) })
+}
+
+// measure has the sides take turns. What goes wrong is in the results.
+func (b *bench) measure(e *env, rounds int, line *progress) []result {
+	if rounds == 0 {
+		rounds = b.rounds
+	}
+	t, err := b.turns(e, rounds, line)
+	results := make([]result, len(b.rows))
+	for i, r := range b.rows {
+		results[i] = result{Row: r.name, Unit: r.unit}
+		switch {
+		case errors.Is(err, errNotRun):
+			results[i].NotRun = err.Error()
+		case err != nil:
+			results[i].Error = err.Error()
+		default:
+			t.sum(&results[i], r, i, e.opt.sim)
+		}
+	}
+	return results
+}
+
+// turns are the figures of all rounds.
+type turns struct {
+	raw, pure [][]float64 // by row and round
+}
+
+func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	e.ctx = ctx
+	s, err := b.open(e)
+	if err != nil {
+		return nil, err
+	}
+	if s.close != nil {
+		defer func() { err = errors.Join(err, s.close()) }()
+	}
+	runtime.GC() // what others have left is not ours to pay for
+	t = &turns{raw: make([][]float64, len(b.rows)), pure: make([][]float64, len(b.rows))}
+	raw, pure := make([]float64, len(b.rows)), make([]float64, len(b.rows))
+	first := -1 // the round that warms up is not counted
+	if b.cold {
+		first = 0
+	}
+	for r := first; r < rounds; r++ {
+		line.show(b.rows[0].name, r+1, rounds)
+		for i := range raw {
+			raw[i], pure[i] = math.NaN(), math.NaN()
+		}
+		both := []func() error{
+			func() error {
+				if s.raw == nil {
+					return nil
+				}
+				return s.raw(raw)
+			},
+			func() error { return s.pure(pure) },
+		}
+		if r%2 == 1 { // who goes first changes
+			slices.Reverse(both)
+		}
+		for _, side := range both {
+			if err := side(); err != nil {
+				return nil, err
+			}
+		}
+		if r < 0 {
+			continue
+		}
+		for i := range raw {
+			t.raw[i], t.pure[i] = append(t.raw[i], raw[i]), append(t.pure[i], pure[i])
+		}
+	}
+	return t, nil
+}
+
+// sum fills in a row's result. Ratios are taken in each round, so that what makes a whole round slow cancels out.
+func (t *turns) sum(res *result, r row, i int, sim bool) {
+	res.Rounds = len(t.pure[i])
+	against := t.raw[i]
+	if r.goal.of == ofBase {
+		against = t.pure[r.base]
+		if r.base == i {
+			against = nil
+		}
+	}
+	var ratios []float64
+	for k, v := range against {
+		ratios = append(ratios, t.pure[i][k]/v)
+	}
+	res.Raw, res.Puregpu, res.Ratio = median(t.raw[i]), median(t.pure[i]), median(ratios)
+	if r.goal.max == 0 || r.goal.device && sim || r.goal.of == ofBase && r.base == i {
+		return
+	}
+	res.Goal = &goalResult{Max: r.goal.max, Of: r.goal.of}
+	got := res.Puregpu
+	if r.goal.of != ofItself {
+		got = res.Ratio
+	}
+	res.Goal.OK = got != nil && *got <= r.goal.max
+}
+
+// median returns nil if there is none.
+func median(x []float64) *float64 {
+	x = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	if len(x) == 0 {
+		return nil
+	}
+	slices.Sort(x)
+	return &x[len(x)/2]
+}
+
+// p50 returns the median of times, which it sorts, in nanoseconds.
+func p50(x []time.Duration) float64 {
+	slices.Sort(x)
+	return float64(x[len(x)/2])
+}
+
+// each is the share of one of n in nanoseconds.
+func each(d time.Duration, n int) float64 { return float64(d) / float64(n) }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// A loop is the C side.
+type loop struct {
+	dl.Library
+	fns [3]uintptr
+}
+
+const (
+	loopLaunch = iota
+	loopTwo
+	loopNothing
+)
+
+func openLoop(path string) (*loop, error) {
+	c := new(loop)
+	err := c.Open(&dl.Spec{
+		Name: "gpubench's C loops", Package: "gpubench", Sets: []dl.Set{{Name: "core"}}, Hint: "build cloop.c",
+		Symbols: []dl.Symbol{{Name: "cloop_launch", Sig: "wwwwww"}, {Name: "cloop_two", Sig: "wwwww"}, {Name: "cloop_nothing", Sig: "ww"}},
+	}, c.fns[:], dl.Options{Path: path})
+	return c, err
+}
+
+// nothing calls a C function that returns at once, as a generated method would.
+func (c *loop) nothing(a, b uintptr) error {
+	addr := dl.Load(&c.fns[loopNothing])
+	if addr == 0 {
+		return outcome(c.Slow(loopNothing, a, b))
+	}
+	var frame struct {
+		dl.Frame
+		a0, a1 uintptr
+	}
+	frame.Fn, frame.Ret, frame.a0, frame.a1 = addr, 0, a, b
+	if r := dl.Call(2, unsafe.Pointer(&frame)); r != 0 {
+		return cuda.Result(int32(r))
+	}
+	return nil
+}
+
+func (c *loop) launch(fn uintptr, f cuda.Function, s cuda.Stream, params *unsafe.Pointer, n uint64) (time.Duration, error) {
+	ns := new(uint64)
+	r, err := c.Slow(loopLaunch, fn, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(params)), uintptr(n), uintptr(unsafe.Pointer(ns)))
+	return time.Duration(*ns), outcome(r, err)
+}
+
+func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
+	ns := new(uint64)
+	r, err := c.Slow(loopTwo, fn, a, b, uintptr(n), uintptr(unsafe.Pointer(ns)))
+	return time.Duration(*ns), outcome(r, err)
+}
+
+func outcome(r uintptr, err error) error {
+	if err == nil && int32(r) != 0 {
+		err = cuda.Result(int32(r))
+	}
+	return err
+}

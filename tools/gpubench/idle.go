@@ -1,0 +1,52 @@
+package main
+
+import (
+	"runtime/debug"
+	"time"
+)
+
+// idleBench asks how much of a processor the process takes while nothing is in flight: on the raw side with a context alone,
+// on puregpu's with a device open, a submission parked, and a goroutine waiting for it.
+func idleBench() bench {
+	return bench{
+		rows:   []row{{name: "idle/CPU over 2 s, of one core", unit: percent, goal: goal{max: 0.01}}},
+		rounds: 1,
+		cold:   true,
+		open: func(e *env) (sides, error) {
+			gate, err := semaphores(1)
+			return sides{
+				raw: func(f []float64) error { f[0] = idle(); return nil },
+				pure: func(f []float64) error {
+					r, err := newRig(e, 1)
+					if err != nil {
+						return err
+					}
+					defer r.close()
+					if err := r.roundTrip(e); err != nil {
+						return err
+					}
+					r.v++
+					if err := r.fill(r.q, gate[0], r.v, r.sem, r.v); err != nil {
+						return err
+					}
+					done := make(chan error, 1)
+					go func() { done <- r.sem.Wait(e.ctx, r.v) }()
+					f[0] = idle()
+					if err := gate[0].Signal(r.v); err != nil {
+						return err
+					}
+					return <-done
+				},
+			}, err
+		},
+	}
+}
+
+func idle() float64 {
+	const long = 2 * time.Second
+	debug.FreeOSMemory()
+	time.Sleep(500 * time.Millisecond) // the collector and whatever still spins come to rest
+	cpu, start := cpuTime(), time.Now()
+	time.Sleep(long)
+	return 100 * float64(cpuTime()-cpu) / float64(time.Since(start))
+}

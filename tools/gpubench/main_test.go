@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// runBench runs the program and returns what it printed.
+func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// runJSON runs the program and returns its rows, by name. A goal may be missed, since anything may run at the same time.
+func runJSON(t *testing.T, args ...string) map[string]result {
+	t.Helper()
+	code, stdout, stderr := runBench(t, append(args, "-json")...)
+	if code > 1 || stderr != "" {
+		t.Fatalf("exit status %d, %s", code, stderr)
+	}
+	var doc struct{ Rows []result }
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	rows := map[string]result{}
+	missed := false
+	for _, r := range doc.Rows {
+		switch {
+		case r.Error != "":
+			t.Errorf("%s failed: %s", r.Row, r.Error)
+		case r.NotRun == "" && (r.Puregpu == nil || *r.Puregpu < 0):
+			t.Errorf("%s has no figure", r.Row)
+		}
+		missed = missed || r.bad()
+		rows[r.Row] = r
+	}
+	if missed != (code == 1) {
+		t.Errorf("exit status %d, and that something was missed is %v", code, missed)
+	}
+	return rows
+}
+
+func TestSim(t *testing.T) {
+	pattern := "latency|chain|parked|semaphore|wake"
+	if !testing.Short() {
+		pattern = "^(calls|latency|chain|hop|parked|unrelated|future|semaphore|wake)/"
+	}
+	rows := runJSON(t, "-sim", "-rounds", "1", "-run", pattern)
+	if len(rows) < 10 {
+		t.Errorf("%d rows", len(rows))
+	}
+	for name, r := range rows {
+		if r.Goal != nil && (strings.HasPrefix(name, "latency/") || strings.HasPrefix(name, "chain/")) {
+			t.Errorf("%s has a goal on a simulated device", name)
+		}
+	}
+	if r := rows["latency/fill 4 KiB, p50"]; r.Raw == nil || r.Ratio == nil {
+		t.Error("the fill has no raw side")
+	}
+}
+
+func TestTable(t *testing.T) {
+	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-run", "semaphore/query")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if code > 1 || stderr != "" || len(lines) != 3 || !regexp.MustCompile(`^semaphore/query +- +\S+ ns +- +≤ 2.7 ns +(ok|MISS)$`).MatchString(lines[2]) {
+		t.Errorf("exit status %d, printed\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
+	for _, test := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"-h", 0, "Usage of gpubench"},
+		{"-nonsense", 2, "flag provided but not defined"},
+		{"-sim more", 2, "takes no arguments"},
+		{"-sim -rounds -1", 2, "there must be one at least"},
+		{"-sim -run (", 2, "-run: "},
+		{"-sim -run no.such", 2, "no row was run"},
+		{"-sim -device 7", 2, "no such device"},
+		{"", 2, "without a GPU there is -sim"},
+	} {
+		code, stdout, stderr := runBench(t, strings.Fields(test.args)...)
+		if code != test.code || !strings.Contains(stderr, test.stderr) {
+			t.Errorf("%s: exit status %d, printed %q and %q; want %d, %q", test.args, code, stdout, stderr, test.code, test.stderr)
+		}
+	}
+}
+
+func TestGoal(t *testing.T) {
+	nan := math.NaN()
+	for _, test := range []struct {
+		row       int
+		goal      goal
+		raw, pure [][]float64
+		sim       bool
+		bad       bool
+	}{
+		{0, goal{max: 2}, [][]float64{{nan}}, [][]float64{{2}}, false, false},
+		{0, goal{max: 2}, [][]float64{{nan}}, [][]float64{{2.1}}, false, true},
+		{0, goal{max: 2, device: true}, [][]float64{{nan}}, [][]float64{{2.1}}, true, false},
+		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{15, 150, 90}}, false, false},
+		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{16, 160, 10}}, false, true},
+		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{nan}}, [][]float64{{1}}, false, true}, // nothing to compare with
+		{0, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, false},
+		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, true},
+		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{7}, {9}}, false, false},
+		{0, goal{}, [][]float64{{nan}}, [][]float64{{9}}, false, false},
+	} {
+		var r result
+		(&turns{raw: test.raw, pure: test.pure}).sum(&r, row{goal: test.goal}, test.row, test.sim)
+		if r.bad() != test.bad {
+			t.Errorf("row %d of %v and %v, goal %+v: missed is %v", test.row, test.raw, test.pure, test.goal, r.bad())
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for want, got := range map[string]string{
+		"2.7 ns":       ns.text(2.7),
+		"44 ns":        ns.text(44.1),
+		"1.47 µs":      ns.text(1472),
+		"3 ms":         ns.text(3e6),
+		"0.0123 %":     percent.text(0.01234),
+		"≤ 3 µs":       goal{max: 3000}.text(ns),
+		"≤ 1.25×":      goal{max: 1.25, of: ofRaw}.text(ns),
+		"-":            goal{}.text(ns),
+		"0":            thousands(0),
+		"1,000":        thousands(1000),
+		"1,234,567":    thousands(1234567),
+		"no figure: -": "no figure: " + figure(ns, nil),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A rig is what puregpu's side works with.
+type rig struct {
+	dev  *gpu.Device
+	q    *gpu.Queue // the first
+	sem  *gpu.Semaphore
+	v    uint64 // the highest value of sem that was promised
+	all  gpu.Range
+	wait [1]gpu.Point // lists to be passed, made once
+	sig  [1]gpu.Point
+}
+
+func newRig(e *env, queues int) (*rig, error) {
+	dev, err := gpu.Open(e.drv, e.index, gpu.Options{Queues: queues})
+	if err != nil {
+		return nil, err
+	}
+	buf, err := dev.Alloc(gpu.DeviceMem, fillSize)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	sem, err := gpu.NewSemaphore(0)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &rig{dev: dev, q: dev.Queue(0), sem: sem, all: buf.All()}, nil
+}
+
+func (r *rig) close() error { return r.dev.Close() }
+
+var pattern = []byte{fillPattern & 0xff, fillPattern >> 8 & 0xff, fillPattern >> 16 & 0xff, fillPattern >> 24}
+
+// order makes an order of what may be nil, and is valid until the next one is made.
+func (r *rig) order(wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) (o gpu.Order) {
+	if wait != nil {
+		r.wait[0] = gpu.Point{Semaphore: wait, Value: from}
+		o.Wait = r.wait[:]
+	}
+	if signal != nil {
+		r.sig[0] = gpu.Point{Semaphore: signal, Value: to}
+		o.Signal = r.sig[:]
+	}
+	return o
+}
+
+// fill submits a fill.
+func (r *rig) fill(q *gpu.Queue, wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) error {
+	return q.Fill(r.order(wait, from, signal, to), r.all, pattern)
+}
+
+// roundTrip submits a fill and waits for it.
+func (r *rig) roundTrip(e *env) error {
+	r.v++
+	if err := r.fill(r.q, nil, 0, r.sem, r.v); err != nil {
+		return err
+	}
+	return r.sem.Wait(e.ctx, r.v)
+}
+
+// semaphores makes n of them.
+func semaphores(n int) ([]*gpu.Semaphore, error) {
+	list := make([]*gpu.Semaphore, n)
+	for i := range list {
+		var err error
+		if list[i], err = gpu.NewSemaphore(0); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// waitEach waits until all semaphores have reached a value. It begins with the last, so that the others mostly have.
+func waitEach(e *env, list []*gpu.Semaphore, value uint64) error {
+	for i := len(list) - 1; i >= 0; i-- {
+		if err := list[i].Wait(e.ctx, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
