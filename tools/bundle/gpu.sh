@@ -6,7 +6,7 @@
 set -eu
 dir=$1
 go=${GO:-go}
-limit=50 # MB in all
+limit=60 # MB in all
 
 here=$(dirname "$0")
 rm -rf "$dir"
@@ -14,7 +14,7 @@ mkdir -p "$dir/bin" "$dir/fixtures" "$dir/src"
 out=$(cd "$dir" && pwd)
 
 export CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$($go env GOARCH)}"
-for p in ./tools/gpuinfo ./runtime/examples/saxpy ./runtime/examples/allreduce; do
+for p in ./tools/gpuinfo ./runtime/examples/saxpy ./runtime/examples/allreduce ./runtime/examples/pipeline; do
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 
@@ -28,7 +28,7 @@ fi
 cp go.mod "$out/src/"
 mkdir -p "$out/src/testdata"
 cp -R testdata/fakes "$out/src/testdata/"
-for p in cuda nccl hip gen runtime/dl; do
+for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then

@@ -7,7 +7,11 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 require=-require-gpu
-[ "${1:-}" = -optional ] && require=
+export PUREGPU_TEST_REQUIRE_GPU=1
+if [ "${1:-}" = -optional ]; then
+	require=
+	unset PUREGPU_TEST_REQUIRE_GPU
+fi
 limit=300 # seconds each
 
 table=$(mktemp)
@@ -45,10 +49,15 @@ item() {
 item gpuinfo "$here" "$here/bin/gpuinfo"
 item saxpy "$here" "$here/bin/saxpy" $require
 item allreduce "$here" "$here/bin/allreduce" $require
+if [ -n "$require" ]; then
+	item pipeline "$here" "$here/bin/pipeline" -driver cuda
+else
+	item pipeline "$here" "$here/bin/pipeline"
+fi
 if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so"
 fi
-for p in cuda nccl hip gen runtime/dl; do
+for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver; do
 	test="$here/bin/$(basename $p).test"
 	[ -x "$test" ] || continue
 	case $p in
