@@ -35,17 +35,22 @@ func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 		return nil, err
 	}
 	b := &Buffer{dev: d, size: size, own: size > 0}
+	b.refs.Store(1)
 	if size > 0 {
 		err := d.do(func() (err error) {
-			b.mem, err = d.drv.Alloc(kind, size)
+			if b.mem, err = d.drv.Alloc(kind, size); err == nil {
+				d.buffers.add(b)
+			}
 			return err
 		})
 		if err != nil {
+			d.check(err)
 			return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
 		}
 	}
-	b.refs.Store(1)
-	d.buffers.add(b)
+	if size == 0 {
+		d.buffers.add(b)
+	}
 	return b, nil
 }
 
@@ -111,10 +116,15 @@ func (b *Buffer) release() {
 	if b.refs.Add(-1) > 0 {
 		return
 	}
-	if !b.dev.buffers.remove(b) || !b.own {
-		return // the device has freed it, or it is not ours
+	if !b.own {
+		b.dev.buffers.remove(b)
+		return
 	}
-	b.dev.post(func() { b.dev.drv.Free(b.mem) })
+	b.dev.post(func() {
+		if b.dev.buffers.remove(b) {
+			b.dev.drv.Free(b.mem)
+		}
+	})
 }
 
 // A Range is a part of a buffer, in bytes.
@@ -195,6 +205,7 @@ func (s *bufferStats) close() error {
 		if b == nil {
 			return errors.Join(errs...)
 		}
+		b.closed.Store(true)
 		if s.remove(b) && b.own {
 			if err := b.dev.drv.Free(b.mem); err != nil {
 				errs = append(errs, err)

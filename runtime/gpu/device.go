@@ -64,8 +64,13 @@ type Device struct {
 	stage      stage
 	buffers    bufferStats
 
+	lentMu sync.Mutex
+	lent   []mark // for each timeline of another device the last work that waits for an event of this one
+	kept   bool   // nothing is lent any more
+
 	lost    atomic.Pointer[failure]
-	closing atomic.Bool
+	closing atomic.Bool   // takes nothing new
+	stopped atomic.Bool   // issues nothing any more
 	closed  chan struct{} // the thread has ended
 	closeMu sync.Mutex    // one Close at a time
 	once    bool
@@ -80,8 +85,9 @@ type Device struct {
 	runend  **submission
 	parked  submission // head of a list, linked both ways
 	nparked int
+	running bool // what was ready is being issued
 	ended   bool
-	code    map[*Executable]struct{} // loaded
+	code    map[*Executable]struct{} // loaded; the thread's
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -151,8 +157,9 @@ func (d *Device) Stats() Stats {
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.closed)
-	defer runtime.UnlockOSThread()
+	// The thread stays locked, and ends with the goroutine: nobody else is to find the device current on it.
 	if err := d.start(); err != nil {
+		d.drv.Bind() // it may be this that failed
 		started <- errors.Join(err, d.destroy())
 		return
 	}
@@ -161,6 +168,7 @@ func (d *Device) run(started chan<- error) {
 	for {
 		worked, ended := d.work()
 		if ended {
+			d.closeEr = d.destroy()
 			return
 		}
 		if d.wanted() {
@@ -217,6 +225,7 @@ func (d *Device) work() (worked, ended bool) {
 	todo, list := d.todo, d.runnow
 	d.todo, d.spare = d.spare[:0], nil
 	d.runnow, d.runend = nil, &d.runnow
+	d.running = list != nil
 	ended = d.ended
 	d.mu.Unlock()
 	for _, fn := range todo {
@@ -232,6 +241,7 @@ func (d *Device) work() (worked, ended bool) {
 	clear(todo)
 	d.mu.Lock()
 	d.spare = todo[:0]
+	d.running = false
 	d.mu.Unlock()
 	return worked, ended && !worked
 }
@@ -243,12 +253,18 @@ func (d *Device) signalThread() {
 	}
 }
 
-// post has a function run on the device's thread, some time.
-func (d *Device) post(fn func()) {
+// post has a function run on the device's thread, some time. It does nothing, and reports false, when the thread is ending:
+// then it gives back all that there is.
+func (d *Device) post(fn func()) bool {
 	d.mu.Lock()
+	if d.ended {
+		d.mu.Unlock()
+		return false
+	}
 	d.todo = append(d.todo, fn)
 	d.mu.Unlock()
 	d.signalThread()
+	return true
 }
 
 // do runs a function on the device's thread and waits for it.
@@ -282,13 +298,15 @@ func (d *Device) ready(s *submission) {
 	d.signalThread()
 }
 
-// park notes a submission that waits for something nobody has issued, unless it has become ready already.
-func (d *Device) park(s *submission) {
+// park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
+// nobody would look for it. The caller holds a count of it, so that it does not become ready.
+func (d *Device) park(s *submission) error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	s.before, s.after = d.parked.before, &d.parked
 	s.before.after, s.after.before = s, s
 	d.nparked++
-	d.mu.Unlock()
+	return d.failed()
 }
 
 // unlink takes a submission off the list of parked ones. The caller holds mu.
@@ -303,6 +321,13 @@ func (d *Device) unpark(s *submission) {
 	d.mu.Lock()
 	d.unlink(s)
 	d.mu.Unlock()
+}
+
+// toIssue reports whether submissions are ready, and the thread has not issued them.
+func (d *Device) toIssue() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.runnow != nil || d.running
 }
 
 func (d *Device) busy() bool {
@@ -328,7 +353,7 @@ func (d *Device) wanted() bool {
 func (d *Device) pollAll() (worked bool) {
 	for _, q := range d.queues {
 		if q.tl.busy() {
-			worked = q.tl.poll(q.tl.done.Load()+1) || worked
+			worked = q.tl.poll(q.tl.issued.Load()) || worked
 		}
 	}
 	return worked
@@ -345,19 +370,45 @@ func (d *Device) failed() error {
 	return nil
 }
 
+// halted returns why the device issues nothing any more, not even what it has taken.
+func (d *Device) halted() error {
+	if d.lost.Load() == nil && !d.stopped.Load() {
+		return nil
+	}
+	return d.failed()
+}
+
+// lostBy makes the failure of a device that is lost for a reason.
+func (d *Device) lostBy(err error) *failure {
+	if !errors.Is(err, driver.ErrLost) {
+		err = fmt.Errorf("%w: %w", driver.ErrLost, err)
+	}
+	return &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, err)}
+}
+
 // lose marks the device as lost: everything that is in flight fails, and everything that comes.
 func (d *Device) lose(err error) {
-	if !d.lost.CompareAndSwap(nil, &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, err)}) {
-		return
+	if d.lost.CompareAndSwap(nil, d.lostBy(err)) {
+		d.failInFlight()
 	}
-	d.failInFlight()
+}
+
+// check looks whether an error of the device's own driver says that the device is lost.
+func (d *Device) check(err error) {
+	var e *driver.Error
+	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
+		d.lose(err)
+	}
+	if d.lost.Load() != nil {
+		d.failInFlight()
+	}
 }
 
 // failInFlight fails all that a lost device has been given.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
 	for _, q := range d.queues {
-		for s := q.tl.drain(); s != nil; {
+		for s := q.tl.drain(err); s != nil; {
 			next := s.next
 			s.next = nil
 			d.failSubmission(s, err)
@@ -373,14 +424,18 @@ func (d *Device) complete(s *submission) *timepoint {
 	}
 	var first *timepoint
 	end := &first
-	var err error
+	var wrong error
 	for _, p := range s.signals {
 		var list *timepoint
-		if err == nil {
-			list, err = p.Semaphore.advance(p.Value)
+		if wrong == nil {
+			var err error
+			list, err = p.Semaphore.advance(p.Value, true)
+			if err != nil && errors.Is(err, ErrValue) && p.Semaphore.failure.Load() == nil { // this submission fails, and nothing else does
+				wrong = d.submitError(s, err)
+			}
 		}
-		if err != nil { // this submission fails, and nothing else does
-			list = p.Semaphore.fail(&SubmitError{opNames[s.op], d.info.Name, err})
+		if wrong != nil {
+			list = p.Semaphore.fail(wrong)
 		}
 		*end = list
 		for *end != nil {
@@ -391,19 +446,34 @@ func (d *Device) complete(s *submission) *timepoint {
 	return first
 }
 
-// failSubmission fails what a submission would have signalled.
-func (d *Device) failSubmission(s *submission, err error) {
-	if d.lost.Load() == nil {
-		var e *driver.Error
-		if errors.As(err, &e) && e.Lost {
-			d.lose(e)
-			err = d.lost.Load().err
+// submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
+func (d *Device) submitError(s *submission, err error) error {
+	if _, ok := err.(*SubmitError); ok {
+		return err
+	}
+	return &SubmitError{opNames[s.op], d.info.Name, err}
+}
+
+// failSignals fails what a submission would have signalled and returns what that releases.
+func (d *Device) failSignals(s *submission, err error) (first *timepoint) {
+	err = d.submitError(s, err)
+	end := &first
+	for _, p := range s.signals {
+		*end = p.Semaphore.fail(err)
+		for *end != nil {
+			end = &(*end).next
 		}
 	}
-	for _, p := range s.signals {
-		release(p.Semaphore.fail(&SubmitError{opNames[s.op], d.info.Name, err}), d)
-	}
+	clear(s.signals)
+	s.signals, s.host = s.signals[:0], nil
+	return first
+}
+
+// failSubmission fails what a submission would have signalled, and recycles the record.
+func (d *Device) failSubmission(s *submission, err error) {
+	released := d.failSignals(s, err)
 	d.recycle(s)
+	release(released, d)
 }
 
 // recycle lets go of all that a submission held.
@@ -441,6 +511,11 @@ func (d *Device) Close() error {
 	}
 	d.once = true
 	d.closing.Store(true)
+	deadline := time.Now().Add(10 * time.Second)
+	for d.toIssue() && d.lost.Load() == nil && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Microsecond)
+	}
+	d.stopped.Store(true)
 	for _, q := range d.queues { // whoever is issuing gets through
 		q.tl.mu.Lock()
 		q.tl.mu.Unlock()
@@ -450,7 +525,6 @@ func (d *Device) Close() error {
 	for _, q := range d.queues {
 		q.tl.want(q.tl.issued.Load())
 	}
-	deadline := time.Now().Add(10 * time.Second)
 	for d.busy() && d.lost.Load() == nil && time.Now().Before(deadline) {
 		if !d.caps.SubmitAnywhere || !d.pollAll() {
 			time.Sleep(20 * time.Microsecond)
@@ -460,7 +534,7 @@ func (d *Device) Close() error {
 		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
 	}
 	d.cancelParked(err)
-	d.closeEr = d.do(d.destroy)
+	d.takeBack(deadline)
 	d.mu.Lock()
 	d.ended = true
 	d.mu.Unlock()
@@ -469,12 +543,52 @@ func (d *Device) Close() error {
 	return d.closeEr
 }
 
+// lend notes that work of another device is about to wait for an event of this one. It reports false if it is too late.
+func (d *Device) lend(to mark) bool {
+	d.lentMu.Lock()
+	defer d.lentMu.Unlock()
+	if d.kept {
+		return false
+	}
+	for i := range d.lent {
+		if d.lent[i].tl == to.tl {
+			d.lent[i].seq = max(d.lent[i].seq, to.seq)
+			return true
+		}
+	}
+	d.lent = append(d.lent, to)
+	return true
+}
+
+// takeBack waits until no other device waits for an event of this one.
+func (d *Device) takeBack(deadline time.Time) {
+	d.lentMu.Lock()
+	d.kept = true
+	lent := d.lent
+	d.lentMu.Unlock()
+	for _, m := range lent {
+		m.tl.mu.Lock() // whoever is issuing gets through
+		seq := min(m.seq, m.tl.issued.Load())
+		m.tl.mu.Unlock()
+		for m.tl.done.Load() < seq && time.Now().Before(deadline) {
+			if !m.tl.dev.caps.SubmitAnywhere {
+				m.tl.want(seq)
+			} else if m.tl.poll(seq) {
+				continue
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
 // cancelParked makes the submissions that still wait ready, as failed ones.
 func (d *Device) cancelParked(err error) {
 	d.mu.Lock()
 	var list []*submission
 	for s := d.parked.after; s != &d.parked; s = s.after {
-		list = append(list, s)
+		if s.grab() { // else it is ready, and about to be unlinked
+			list = append(list, s)
+		}
 	}
 	d.mu.Unlock()
 	for _, s := range list {
@@ -491,19 +605,23 @@ func (d *Device) destroy() error {
 			errs = append(errs, err)
 		}
 	}
-	d.mu.Lock()
-	code := d.code
-	d.code = nil
-	d.mu.Unlock()
-	for x := range code {
+	for _, q := range d.queues {
+		add(d.drv.DestroyStream(q.tl.h))
+		for _, h := range q.tl.old {
+			add(d.drv.DestroyStream(h))
+		}
+		for _, s := range q.tl.limbo {
+			d.recycle(s)
+		}
+		q.tl.limbo = nil
+	}
+	for x := range d.code {
+		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
 	}
 	add(d.stage.close())
 	add(d.buffers.close())
 	add(d.events.close())
-	for _, q := range d.queues {
-		add(d.drv.DestroyStream(q.tl.h))
-	}
 	add(d.drv.Close())
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +33,7 @@ type eventPool struct {
 
 	mu      sync.Mutex
 	free    *event
+	all     []driver.Event
 	stats   PoolStats
 	growing bool
 }
@@ -93,6 +95,7 @@ func (p *eventPool) grow() error {
 		e := &event{pool: p, h: h}
 		p.mu.Lock()
 		e.next, p.free = p.free, e
+		p.all = append(p.all, h)
 		p.stats.Made++
 		p.stats.Free++
 		p.mu.Unlock()
@@ -100,20 +103,19 @@ func (p *eventPool) grow() error {
 	return nil
 }
 
-// close destroys the events in the pool. It runs on the device's thread; an event that is still out is the device's to
-// clean up.
-func (p *eventPool) close() (err error) {
+// close destroys all events. It runs on the device's thread. Other devices may keep some that their work has waited for, and
+// do nothing with them any more.
+func (p *eventPool) close() error {
 	p.mu.Lock()
-	free := p.free
-	p.free = nil
+	all := p.all
+	p.all, p.free = nil, nil
 	p.stats.Free = 0
 	p.mu.Unlock()
-	for e := free; e != nil; e = e.next {
-		if e2 := p.dev.drv.DestroyEvent(e.h); err == nil {
-			err = e2
-		}
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, p.dev.drv.DestroyEvent(h))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 func (p *eventPool) statistics() PoolStats {

@@ -23,17 +23,17 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 		return nil, err
 	}
 	x := &Executable{dev: d}
+	x.refs.Store(1)
 	err := d.do(func() (err error) {
-		x.mod, err = d.drv.Load(image)
+		if x.mod, err = d.drv.Load(image); err == nil {
+			d.code[x] = struct{}{}
+		}
 		return err
 	})
 	if err != nil {
+		d.check(err)
 		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.info.Name, err)
 	}
-	x.refs.Store(1)
-	d.mu.Lock()
-	d.code[x] = struct{}{}
-	d.mu.Unlock()
 	return x, nil
 }
 
@@ -57,13 +57,10 @@ func (x *Executable) release() {
 		return
 	}
 	d := x.dev
-	d.mu.Lock()
-	_, mine := d.code[x] // not if the device has been closed
-	delete(d.code, x)
-	d.mu.Unlock()
-	if mine {
-		d.post(func() { d.drv.Unload(x.mod) })
-	}
+	d.post(func() {
+		delete(d.code, x)
+		d.drv.Unload(x.mod)
+	})
 }
 
 // Global returns a variable of the code by name, as memory that lives as long as the executable does.

@@ -49,16 +49,17 @@ func (q *Queue) put(s *submission) {
 
 // submit captures the lists and issues the submission, or parks it.
 func (q *Queue) submit(s *submission, o Order) error {
+	op := opNames[s.op]
 	for _, p := range o.Wait {
 		if p.Semaphore == nil {
 			q.dev.recycle(s)
-			return argument(opNames[s.op], "a wait has no semaphore")
+			return argument(op, "a wait has no semaphore")
 		}
 	}
 	for _, p := range o.Signal {
 		if p.Semaphore == nil || p.Value > MaxValue {
 			q.dev.recycle(s)
-			return argument(opNames[s.op], "a signal has no semaphore, or a value above %d", uint64(MaxValue))
+			return argument(op, "a signal has no semaphore, or a value above %d", uint64(MaxValue))
 		}
 	}
 	s.waits, s.signals = append(s.waits[:0], o.Wait...), append(s.signals[:0], o.Signal...)
@@ -73,7 +74,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 // enlist registers what a submission must wait for, and issues it at once if that is nothing.
 func (q *Queue) enlist(s *submission, onThread bool) {
 	s.state.Store(1) // our own, until all are registered
-	parked := false
+	registered := len(s.tps)
 	for _, w := range s.waits {
 		if w.Semaphore.failure.Load() == nil && w.Value <= w.Semaphore.value.Load() {
 			continue
@@ -83,10 +84,6 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 		s.state.Add(1)
 		how, p, err := w.Semaphore.resolve(w.Value, t)
 		if how == unknown {
-			if !parked {
-				parked = true
-				q.dev.park(s)
-			}
 			s.tps, s.points = append(s.tps, t), append(s.points, w.Semaphore)
 			continue
 		}
@@ -99,6 +96,12 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			s.err.CompareAndSwap(nil, &failure{err})
 		}
 	}
+	parked := len(s.tps) > registered
+	if parked {
+		if err := q.dev.park(s); err != nil {
+			s.err.CompareAndSwap(nil, &failure{err})
+		}
+	}
 	if s.err.Load() != nil && parked { // no use in waiting for the others
 		for i, t := range s.tps {
 			if s.points[i].cancel(t) {
@@ -107,9 +110,6 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 		}
 	}
 	if s.state.Add(-1) > 0 {
-		if q.dev.closing.Load() { // Close may not have seen it
-			s.cancel(q.dev.failed())
-		}
 		return
 	}
 	if parked {
@@ -234,7 +234,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(opBarrier), o)
 	}
-	b, err := q.dev.stage.get(len(data))
+	b, err := q.stage(len(data), "update", o)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	if len(dst) == 0 {
 		return q.submit(q.get(opBarrier), o)
 	}
-	b, err := q.dev.stage.get(len(dst))
+	b, err := q.stage(len(dst), "download", o)
 	if err != nil {
 		return err
 	}
@@ -265,14 +265,27 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, src.Buffer, nil)
 }
 
+// stage takes pinned memory. If the device takes no more work, that is a submission's failure.
+func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
+	b, err := q.dev.stage.get(n)
+	if err == nil {
+		return b, nil
+	}
+	if q.dev.failed() != nil {
+		return nil, q.submit(q.get(opBarrier), o)
+	}
+	return nil, fmt.Errorf("gpu: %s: %w", op, err)
+}
+
 func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
+	op, ended := opNames[s.op], q.dev.failed() != nil // then the submission fails, whatever has become of its buffers
 	for i, buf := range [...]*Buffer{a, b} {
-		if buf == nil {
+		if buf == nil || ended {
 			continue
 		}
 		if err := buf.hold(); err != nil {
 			q.dev.recycle(s)
-			return fmt.Errorf("gpu: %s: %w", opNames[s.op], err)
+			return fmt.Errorf("gpu: %s: %w", op, err)
 		}
 		s.keep[i] = buf
 	}
@@ -298,13 +311,26 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	if err != nil {
 		return err
 	}
+	info := &q.dev.info
 	for i, b := range d.Block {
 		d.Block[i] = max(b, 1)
+		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
+			return argument("dispatch", "a block of %v threads; the device takes %v", d.Block, info.MaxBlock)
+		}
+		if n := info.MaxGrid[i]; n > 0 && uint64(d.Grid[i]) > uint64(n) {
+			return argument("dispatch", "a grid of %v blocks; the device takes %v", d.Grid, info.MaxGrid)
+		}
+	}
+	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(d.SharedMem) > uint64(n) {
+		return argument("dispatch", "%d bytes of shared memory; the device has %d for a block", d.SharedMem, n)
 	}
 	if n := uint64(d.Block[0]) * uint64(d.Block[1]) * uint64(d.Block[2]); n > uint64(d.Kernel.info.MaxThreads) && d.Kernel.info.MaxThreads > 0 {
 		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, d.Kernel.name, d.Kernel.info.MaxThreads)
 	}
 	if err := d.Kernel.exe.hold(); err != nil {
+		if q.dev.failed() != nil { // then the submission fails
+			return q.submit(q.get(opBarrier), o)
+		}
 		return fmt.Errorf("gpu: dispatch: %w", err)
 	}
 	s := q.get(opDispatch)

@@ -3,8 +3,10 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // MaxValue is the highest value of a semaphore.
@@ -20,14 +22,18 @@ type Semaphore struct {
 	failure atomic.Pointer[failure]
 	ahead   atomic.Int32 // len(points), to be read without the lock
 
-	mu     sync.Mutex
-	points []point // issued and not known to be reached, by value
-	issued timepointHeap
-	reach  timepointHeap
-	order  uint64
+	mu      sync.Mutex
+	points  []point // issued and not known to be reached, by value; a part of backing, whose front it leaves as it goes
+	backing []point
+	passed  []uint64 // values of points that a higher one went past before their own submission was found done
+	issued  timepointHeap
+	reach   timepointHeap
+	order   uint64
 }
 
 type failure struct{ err error }
+
+var errSemaphoreClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 
 // A point says that a value is reached once a timeline has done a sequence number.
 type point struct {
@@ -51,7 +57,7 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 // reached a value that the host does not know of yet, it asks the device.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.ahead.Load() > 0 && s.failure.Load() == nil {
-		s.poll(MaxValue)
+		s.pollAll()
 	}
 	if f := s.failure.Load(); f != nil {
 		return s.value.Load(), f.err
@@ -65,7 +71,7 @@ func (s *Semaphore) Signal(value uint64) error {
 	if value > MaxValue {
 		return argument("signal", "value %d is above %d", value, uint64(MaxValue))
 	}
-	released, err := s.advance(value)
+	released, err := s.advance(value, false)
 	if err != nil {
 		return err
 	}
@@ -86,33 +92,47 @@ func (s *Semaphore) Fail(err error) {
 // closing: a semaphore holds nothing but memory.
 func (s *Semaphore) Close() error {
 	if s.failure.Load() == nil {
-		release(s.fail(fmt.Errorf("gpu: semaphore: %w", ErrClosed)), nil)
+		release(s.fail(errSemaphoreClosed), nil)
 	}
 	return nil
 }
 
-// advance raises the value and returns the timepoints that this releases.
-func (s *Semaphore) advance(value uint64) (*timepoint, error) {
+// advance raises the value and returns the timepoints that this releases. A submission that is done may find that another
+// one, which nothing orders before it, has been found done first and has raised the value further: it has no mistake.
+func (s *Semaphore) advance(value uint64, done bool) (*timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.failure.Load(); f != nil {
 		return nil, f.err
 	}
 	if now := s.value.Load(); value <= now {
+		if done {
+			if i := slices.Index(s.passed, value); i >= 0 {
+				s.passed = slices.Delete(s.passed, i, i+1)
+				return nil, nil
+			}
+		}
 		return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", value, now, ErrValue)
 	}
 	s.value.Store(value)
 	n := 0
 	for n < len(s.points) && s.points[n].value <= value {
+		if done && s.points[n].value < value {
+			s.passed = append(s.passed, s.points[n].value)
+		}
 		n++
 	}
 	if n > 0 {
-		m := copy(s.points, s.points[n:])
-		clear(s.points[m:])
-		s.points = s.points[:m]
-		s.ahead.Store(int32(m))
+		s.dropPoints(n)
 	}
 	return s.pop(&s.issued, value, s.pop(&s.reach, value, nil)), nil
+}
+
+// dropPoints takes the first n points away.
+func (s *Semaphore) dropPoints(n int) {
+	clear(s.points[:n])
+	s.points = s.points[n:]
+	s.ahead.Store(int32(len(s.points)))
 }
 
 // pop takes the timepoints up to a value off a heap and puts them in front of a list, in order.
@@ -134,7 +154,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	clear(s.points)
-	s.points = s.points[:0]
+	s.points, s.passed = s.points[:0], nil
 	s.ahead.Store(0)
 	list := s.pop(&s.issued, math.MaxUint64, s.pop(&s.reach, math.MaxUint64, nil))
 	for t := list; t != nil; t = t.next {
@@ -150,6 +170,19 @@ func (s *Semaphore) publish(p point) *timepoint {
 	defer s.mu.Unlock()
 	if s.failure.Load() != nil || p.value <= s.value.Load() {
 		return nil // completion finds out
+	}
+	if len(s.points) == 0 {
+		if s.backing == nil {
+			s.backing = make([]point, 8)
+		}
+		s.points = s.backing[:0]
+	} else if len(s.points) == cap(s.points) { // at the end of the backing: to its front, or to a larger one
+		if n := len(s.points); n > len(s.backing)/2 {
+			s.backing = make([]point, 2*max(n, 8))
+		}
+		moved := s.backing[:copy(s.backing, s.points)]
+		clear(s.backing[len(moved):])
+		s.points = moved
 	}
 	i := len(s.points)
 	s.points = append(s.points, p)
@@ -193,11 +226,10 @@ func (s *Semaphore) resolve(value uint64, t *timepoint) (resolution, point, erro
 		return reached, point{}, nil
 	}
 	if t == nil || t.issued {
-		for i := range s.points {
-			if p := s.points[i]; p.value >= value {
-				p.event.hold()
-				return ordered, p, nil
-			}
+		if i := s.find(value); i < len(s.points) {
+			p := s.points[i]
+			p.event.hold()
+			return ordered, p, nil
 		}
 	}
 	if t != nil {
@@ -207,10 +239,9 @@ func (s *Semaphore) resolve(value uint64, t *timepoint) (resolution, point, erro
 			s.issued.push(t)
 		} else {
 			s.reach.push(t)
-			for i := range s.points {
-				if s.points[i].value >= value {
-					s.points[i].tl.want(s.points[i].seq)
-					break
+			for i := s.find(value); i < len(s.points); i++ { // the first of each timeline is enough, but all may come first
+				if p := s.points[i]; i == 0 || s.points[i-1].tl != p.tl || s.points[i-1].value < value {
+					p.tl.want(p.seq)
 				}
 			}
 		}
@@ -233,22 +264,79 @@ func (s *Semaphore) cancel(t *timepoint) bool {
 	return true
 }
 
+// find returns the place of the lowest point that reaches a value. The caller holds mu.
+func (s *Semaphore) find(value uint64) int {
+	low, high := 0, len(s.points)
+	for low < high {
+		if middle := int(uint(low+high) / 2); s.points[middle].value < value {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
 // producer returns the timeline on which a value, or what comes next below it, depends, or nil.
 func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.points {
-		if s.points[i].value >= value || i == len(s.points)-1 {
-			return s.points[i].tl, s.points[i].seq
-		}
+	if len(s.points) == 0 {
+		return nil, 0
 	}
-	return nil, 0
+	p := &s.points[min(s.find(value), len(s.points)-1)]
+	return p.tl, p.seq
 }
 
-// poll asks the device that will reach a value how far it is.
-func (s *Semaphore) poll(value uint64) {
-	if tl, seq := s.producer(value); tl != nil {
-		tl.poll(seq)
+// poll asks the device that will reach a value how far it is. It reports how long it makes sense to go on asking; not at
+// all if only the device's own thread may ask, which then does.
+func (s *Semaphore) poll(value uint64) time.Duration {
+	tl, seq := s.producer(value)
+	switch {
+	case tl == nil:
+		return 0
+	case !tl.dev.caps.SubmitAnywhere:
+		tl.want(seq)
+		return 0
+	}
+	tl.poll(seq)
+	return tl.dev.opt.Spin
+}
+
+// pollAll asks the timelines that will raise the value how far they are: that of the highest point, and those of the next
+// ones, as far as it makes sense to look.
+func (s *Semaphore) pollAll() {
+	type ask struct {
+		tl  *timeline
+		seq uint64
+	}
+	var asks [8]ask
+	n := 0
+	s.mu.Lock()
+	for i := range min(len(s.points), 64) {
+		p := &s.points[len(s.points)-1]
+		if i > 0 {
+			p = &s.points[i-1]
+		}
+		k := 0
+		for k < n && asks[k].tl != p.tl {
+			k++
+		}
+		switch {
+		case k < n:
+			asks[k].seq = max(asks[k].seq, p.seq)
+		case n < len(asks):
+			asks[n] = ask{p.tl, p.seq}
+			n++
+		}
+	}
+	s.mu.Unlock()
+	for _, a := range asks[:n] {
+		if a.tl.dev.caps.SubmitAnywhere {
+			a.tl.poll(a.seq)
+		} else {
+			a.tl.want(a.seq)
+		}
 	}
 }
 

@@ -13,6 +13,12 @@ type Point struct {
 	Value     uint64
 }
 
+// At is the point at which the semaphore reaches a value.
+func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
+
+// Points makes a list, for [Order].
+func Points(p ...Point) []Point { return p }
+
 // Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
 // work is done, in the order of the list.
 type Order struct {
@@ -47,6 +53,7 @@ type submission struct {
 	points  []*Semaphore // of tps
 	tps     []*timepoint // given to semaphores; they go back to the pool with the record
 	deps    []point      // of the issue under way
+	follows []mark       // what the work comes after on other timelines
 	hostly  bool         // waits must be reached, not only issued: for host calls, and where two drivers meet
 
 	// What to do; which fields count depends on op.
@@ -81,17 +88,22 @@ func (s *submission) resolved(t *timepoint) {
 	}
 }
 
-// cancel makes a parked submission fail. It may have become ready meanwhile, and then fails by itself.
-func (s *submission) cancel(err error) {
-	for { // a hold, so that the record is not recycled under our hands
+// grab adds a count to a parked submission, so that it stays what it is; it reports false if it is ready. The caller holds
+// the device's mu and has found it in the list.
+func (s *submission) grab() bool {
+	for {
 		n := s.state.Load()
 		if n == 0 {
-			return
+			return false
 		}
 		if s.state.CompareAndSwap(n, n+1) {
-			break
+			return true
 		}
 	}
+}
+
+// cancel makes a parked submission that has been grabbed fail.
+func (s *submission) cancel(err error) {
 	s.err.CompareAndSwap(nil, &failure{err})
 	for i, t := range s.tps {
 		if s.points[i].cancel(t) {
@@ -107,6 +119,7 @@ func (s *submission) reset() {
 	clear(s.waits)
 	clear(s.signals)
 	clear(s.deps)
+	clear(s.follows)
 	clear(s.held)
 	for _, t := range s.tps {
 		s.q.dev.timepoints.put(t)
@@ -116,6 +129,7 @@ func (s *submission) reset() {
 	args, ptrs := s.args[:0], s.launch.Args
 	clear(ptrs)
 	s.waits, s.signals, s.deps, s.held = s.waits[:0], s.signals[:0], s.deps[:0], s.held[:0]
+	s.follows = s.follows[:0]
 	s.tps, s.points, s.args = s.tps[:0], s.points[:0], args
 	s.op, s.hostly, s.host, s.stage, s.fn, s.keep, s.kernel = opBarrier, false, nil, nil, nil, [2]*Buffer{}, nil
 	s.err.Store(nil)

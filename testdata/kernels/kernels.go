@@ -12,3 +12,15 @@ var Saxpy = append(saxpy, 0)
 
 //go:embed saxpy.ptx
 var saxpy []byte
+
+// Basic is the PTX of kernels that show what reaches a kernel:
+//
+//	index(n uint64, first, step uint32, out device pointer to n uint32s) writes i*step+first
+//	words(n uint64, dst, src device pointers to n uint32s) copies
+//	ids(out device pointer to four uint32s a block) writes each block's x, y, z and number of threads
+//
+// index and words run one element a thread, along the x axis of grid and block. The text ends in NUL.
+var Basic = append(basic, 0)
+
+//go:embed basic.ptx
+var basic []byte

@@ -1,0 +1,243 @@
+package gpu_test
+
+import (
+	"runtime"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// calls counts a device's calls of an operation.
+func calls(d *simdriver.Driver, device int, op simdriver.Op) uint64 {
+	return d.Counters().Devices[device].Calls[op]
+}
+
+// TestElision counts the waits of streams for events: those that the order of the work gives already are not made.
+func TestElision(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	cuda := simdriver.CUDACaps()
+	for _, x := range []struct {
+		name string
+		want uint64
+		run  func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore
+	}{
+		{"on the same stream", 0, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+			for i := range uint64(100) {
+				must(t, dev.Queue(1).Fill(gpu.Order{Wait: pts(s[0], i), Signal: pts(s[0], i+1)}, b.All(), []byte{1}))
+			}
+			return s[0]
+		}},
+		{"the same twice", 1, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 2), b.All(), []byte{1}))
+			return s[1]
+		}},
+		{"an earlier one of a stream waited for", 1, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 2), b.All(), []byte{1}))
+			return s[2]
+		}},
+		{"through another stream", 2, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(2).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 2)}, b.All(), []byte{1}))
+			return s[2]
+		}},
+		{"40 semaphores of 3 streams", 3, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+			o := gpu.Order{Signal: pts(s[40], 1)}
+			for i := range 40 {
+				must(t, dev.Queue(i%3).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(i%3), 1), []byte{1}))
+				o.Wait = append(o.Wait, gpu.Point{Semaphore: s[i], Value: 1})
+			}
+			must(t, dev.Queue(3).Fill(o, b.All(), []byte{1}))
+			return s[40]
+		}},
+	} {
+		t.Run("B117 "+x.name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Caps: &cuda})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 4})
+			b, s := allocate(t, dev, 64), semaphores(t, 41)
+			d.StallDevice(0)
+			last := x.run(t, dev, b, s)
+			if n := calls(d, 0, simdriver.OpStreamWait); n > x.want {
+				t.Errorf("%d waits, want %d", n, x.want)
+			}
+			d.ResumeDevice(0)
+			must(t, last.Wait(minute(t), 1))
+		})
+	}
+}
+
+func TestLowestPoint(t *testing.T) {
+	t.Run("B72 a wait takes the lowest point that reaches its value", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
+		b, s := allocate(t, dev, 64), semaphores(t, 2)
+		streams := d.Streams(0)
+		d.StallStream(streams[0])
+		d.StallStream(streams[1])
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 3)}, b.Range(0, 1), []byte{1}))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], 7)}, b.Range(1, 1), []byte{1}))
+		must(t, dev.Queue(2).Fill(order(s[0], 2, s[1], 1), b.Range(2, 1), []byte{1}))
+		d.ResumeStream(streams[0])
+		must(t, s[1].Wait(minute(t), 1))
+		if v, err := s[0].Query(); v != 3 || err != nil {
+			t.Errorf("at %d, %v", v, err)
+		}
+		d.ResumeStream(streams[1])
+		must(t, s[0].Wait(minute(t), 7))
+	})
+	t.Run("B29 a wait is over when a higher value comes first, from another stream", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		b, s := allocate(t, dev, 64), semaphores(t, 1)
+		streams := d.Streams(0)
+		d.StallStream(streams[0])
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 3)}, b.Range(0, 1), []byte{1}))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], 7)}, b.Range(1, 1), []byte{1}))
+		must(t, s[0].Wait(minute(t), 2))
+		d.ResumeStream(streams[0])
+		dev.Close()
+		if v, err := s[0].Query(); v != 7 || err != nil { // nothing ordered the two, and neither is a mistake
+			t.Errorf("at %d, %v", v, err)
+		}
+	})
+}
+
+func TestManyPoints(t *testing.T) {
+	const n = 10_000
+	t.Run("B74 10,000 live points with a pool of one event", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1})
+		b, s := allocate(t, dev, 64), semaphores(t, n+1)
+		d.StallDevice(0)
+		for i := range n {
+			must(t, dev.Queue(i%2).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s[i], Value: 1}, {Semaphore: s[n], Value: uint64(i + 1)}}}, b.Range(uint64(i%2), 1), []byte{1}))
+		}
+		if st := dev.Stats(); st.InFlight != n {
+			t.Errorf("%+v", st)
+		}
+		d.ResumeDevice(0)
+		ctx := minute(t)
+		for i := range n {
+			must(t, s[i].Wait(ctx, 1))
+		}
+		must(t, s[n].Wait(ctx, n))
+		if st := dev.Stats(); st.Events.Made > 2*n+2048 {
+			t.Errorf("%+v", st)
+		}
+	})
+	t.Run("B120 10,000 parked, released at once", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		b, s := allocate(t, dev, 64), semaphores(t, 3)
+		for i := range uint64(n) {
+			must(t, dev.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: i}}, Signal: pts(s[1], i+1)}, b.All(), []byte{1}))
+		}
+		if st := dev.Stats(); st.Parked != n {
+			t.Errorf("%+v", st)
+		}
+		must(t, s[0].Signal(1))
+		must(t, s[1].Wait(minute(t), n))
+		if got := calls(d, 0, simdriver.OpFill); got != n {
+			t.Errorf("%d fills", got)
+		}
+	})
+	t.Run("B38 a wait that ends early leaves no timepoint", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		s := semaphores(t, 2)
+		must(t, dev.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
+		s[1].Close()
+		must(t, s[0].Signal(1))
+		must(t, dev.Close())
+		if st := dev.Stats(); st.Parked+st.InFlight > 0 || st.Timepoints.Free != st.Timepoints.Made {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestTwoDrivers(t *testing.T) {
+	t.Run("B117 devices of different drivers meet on the host", func(t *testing.T) {
+		x, y := newSim(t, simdriver.Config{}), newSim(t, simdriver.Config{})
+		p, c := openDevice(t, x, 0, gpu.Options{}), openDevice(t, y, 0, gpu.Options{})
+		a, b, ctx := allocate(t, p, 64), allocate(t, c, 64), minute(t)
+		for _, waitFirst := range []bool{true, false} {
+			s := semaphores(t, 3)
+			produce := func() { must(t, p.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1})) }
+			consume := func() {
+				must(t, c.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+				must(t, p.Queue(0).Fill(order(s[1], 1, s[2], 1), a.All(), []byte{2})) // and back
+			}
+			x.StallDevice(0)
+			if waitFirst {
+				consume()
+				produce()
+			} else {
+				produce()
+				consume()
+			}
+			if v, err := s[1].Query(); v != 0 || err != nil {
+				t.Errorf("at %d, %v before the producer is done", v, err)
+			}
+			x.ResumeDevice(0)
+			must(t, s[2].Wait(ctx, 1))
+		}
+		if n := calls(y, 0, simdriver.OpStreamWait); n != 0 {
+			t.Errorf("%d waits for another driver's events", n)
+		}
+		if err := p.Queue(0).Copy(gpu.Order{}, a.All(), b.All()); err == nil {
+			t.Error("a copy from another driver's memory")
+		}
+	})
+}
+
+func TestSubmitAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+	b, s := allocate(t, dev, 64), semaphores(t, 2)
+	ready, v := make([]gpu.Point, 2), uint64(0)
+	data := make([]byte, 64)
+	sig := pts(s[0], 0)
+	for name, f := range map[string]func(q int, o gpu.Order) error{
+		"fill":     func(q int, o gpu.Order) error { return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4}) },
+		"copy":     func(q int, o gpu.Order) error { return dev.Queue(q).Copy(o, b.Range(0, 32), b.Range(32, 32)) },
+		"update":   func(q int, o gpu.Order) error { return dev.Queue(q).Update(o, b.All(), data) },
+		"download": func(q int, o gpu.Order) error { return dev.Queue(q).Download(o, data, b.All()) },
+		"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Barrier(o) },
+	} {
+		run := func() {
+			for q := range 2 { // one after the other, across queues
+				ready[0], ready[1] = gpu.Point{Semaphore: s[0], Value: v}, gpu.Point{Semaphore: s[1], Value: 0}
+				sig[0].Value = v + 1
+				if err := f(q, gpu.Order{Wait: ready, Signal: sig}); err != nil {
+					t.Fatal(err)
+				}
+				v++
+			}
+			for {
+				if got, err := s[0].Query(); err != nil || got >= v {
+					break
+				}
+				runtime.Gosched()
+			}
+		}
+		for range 200 {
+			run()
+		}
+		if n := testing.AllocsPerRun(500, run); n != 0 {
+			t.Errorf("%s allocates %v times in two submissions", name, n)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package gpu_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+)
+
+// simKernels stand for those of testdata/kernels.
+var simKernels = map[string]simdriver.Kernel{
+	"saxpy": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) {
+		n = min(n, g.Size())
+		xs, err := simdriver.View[float32](g, x, int(n))
+		ys, err2 := simdriver.View[float32](g, y, int(n))
+		if errors.Join(err, err2) == nil {
+			for i := range xs {
+				ys[i] += a * xs[i]
+			}
+		}
+	}),
+	"index": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, first, step uint32, out driver.Ptr) {
+		n = min(n, g.Size())
+		if w, err := simdriver.View[uint32](g, out, int(n)); err == nil {
+			for i := range w {
+				w[i] = uint32(i)*step + first
+			}
+		}
+	}),
+	"words": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, dst, src driver.Ptr) {
+		n = min(n, g.Size())
+		to, err := simdriver.View[uint32](g, dst, int(n))
+		from, err2 := simdriver.View[uint32](g, src, int(n))
+		if errors.Join(err, err2) == nil {
+			copy(to, from)
+		}
+	}),
+	"ids": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
+		blocks := g.Blocks[0] * g.Blocks[1] * g.Blocks[2]
+		w, err := simdriver.View[[4]uint32](g, out, int(blocks))
+		if err != nil {
+			return
+		}
+		for t := range g.All() {
+			if t.Thread == ([3]uint32{}) {
+				b := t.Block
+				w[(b[2]*g.Blocks[1]+b[1])*g.Blocks[0]+b[0]] = [4]uint32{b[0], b[1], b[2], g.Threads[0] * g.Threads[1] * g.Threads[2]}
+			}
+		}
+	}),
+}
+
+// newSim makes a simulated driver and checks at the end of the test that everything was given back.
+func newSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
+	c.Strict = true
+	c.Kernels = simKernels
+	d := simdriver.New(c)
+	t.Cleanup(func() {
+		for _, name := range d.Leaks() {
+			t.Errorf("left behind: %s", name)
+		}
+	})
+	return d
+}
+
+// closeBound closes a device on a thread to which it is bound.
+func closeBound(v driver.Device) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		v.Bind()
+		v.Close()
+	}()
+	<-done
+}
+
+func TestConformance(t *testing.T) {
+	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	bare := driver.Caps{SubmitAnywhere: true} // nothing that can be done without
+	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": bare} {
+		t.Run(name, func(t *testing.T) {
+			gputest.Run(t, func(t *testing.T) gputest.Harness {
+				d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
+				binders := map[int]driver.Device{}
+				return gputest.Harness{
+					Driver:  d,
+					Kernels: true,
+					Stall: func(device int) func() {
+						d.StallDevice(device)
+						return func() { d.ResumeDevice(device) }
+					},
+					Calls: func(device int, op string) uint64 {
+						return d.Counters().Devices[device].Calls[simdriver.Op(op)]
+					},
+					Current: func() any {
+						if i, ok := d.Current(); ok {
+							return i
+						}
+						return nil
+					},
+					SetCurrent: func(device int) {
+						v := binders[device]
+						if v == nil {
+							var err error
+							if v, err = d.Open(device); err != nil {
+								t.Fatal(err)
+							}
+							binders[device] = v
+							t.Cleanup(func() { closeBound(v) })
+						}
+						if err := v.Bind(); err != nil {
+							t.Error(err)
+						}
+					},
+				}
+			})
+		})
+	}
+}
