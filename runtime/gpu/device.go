@@ -157,7 +157,6 @@ func (d *Device) Stats() Stats {
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.closed)
-	// The thread stays locked, and ends with the goroutine: nobody else is to find the device current on it.
 	if err := d.start(); err != nil {
 		d.drv.Bind() // it may be this that failed
 		started <- errors.Join(err, d.destroy())
@@ -168,7 +167,9 @@ func (d *Device) run(started chan<- error) {
 	for {
 		worked, ended := d.work()
 		if ended {
-			d.closeEr = d.destroy()
+			if d.closeEr = d.destroy(); d.closeEr == nil && d.lost.Load() == nil {
+				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
+			}
 			return
 		}
 		if d.wanted() {
