@@ -1,0 +1,44 @@
+package cudadriver
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+)
+
+// TestGPUConformance runs the runtime's suite on the GPU there is.
+func TestGPUConformance(t *testing.T) {
+	keep := openGPU(t) // the context stays through all tests: making it takes a tenth of a second
+	lib := keep.lib
+	gputest.Run(t, func(t *testing.T) gputest.Harness {
+		d, err := New(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gputest.Harness{
+			Driver:  d,
+			Kernels: true,
+			Current: func() any {
+				c, err := lib.CtxGetCurrent()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			},
+			SetCurrent: func(device int) {
+				dev, err := lib.DeviceGet(int32(device))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := lib.DevicePrimaryCtxRetain(dev)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { lib.DevicePrimaryCtxRelease(dev) })
+				if err := lib.CtxSetCurrent(c); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
