@@ -35,6 +35,9 @@ type failure struct{ err error }
 
 var errSemaphoreClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 
+// semaphoreClosed is the failure of every semaphore that was closed, made once so that closing allocates nothing.
+var semaphoreClosed = failure{errSemaphoreClosed}
+
 // A point says that a value is reached once a timeline has done a sequence number.
 type point struct {
 	value uint64
@@ -150,7 +153,11 @@ func (s *Semaphore) pop(h *timepointHeap, value uint64, rest *timepoint) *timepo
 func (s *Semaphore) fail(err error) *timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.failure.CompareAndSwap(nil, &failure{err}) {
+	why := &semaphoreClosed
+	if err != errSemaphoreClosed {
+		why = &failure{err}
+	}
+	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
 	clear(s.points)
