@@ -19,7 +19,6 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // TestEcho calls every function of the three packages, in every ABI version and on every path, against a C library that
@@ -32,15 +31,7 @@ func TestEcho(t *testing.T) {
 	}
 	for _, name := range Libraries() {
 		t.Run(name, func(t *testing.T) {
-			lib, err := symbols.Load(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conf, err := configFor(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := lower(conf, lib)
+			p, err := load(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package gen
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 
 	. "github.com/dave/jennifer/jen"
@@ -72,17 +71,7 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// article puts a or an in front of a noun.
-func article(noun string) string {
-	if noun != "" && strings.ContainsRune("aeiouAEIOU", rune(noun[0])) {
-		return "an " + noun
-	}
-	return "a " + noun
-}
-
 // pointerTo writes (*T)(unsafe.Pointer(x)).
 func pointerTo(t string, x *Statement) *Statement {
 	return Parens(Op("*").Add(typ(t))).Call(Qual("unsafe", "Pointer").Call(x))
 }
-
-func hex(n int) string { return fmt.Sprintf("%#x", n) }

@@ -68,15 +68,7 @@ static void text(uint32_t param, const char *p) { if (p) put(param, 'm', p, __bu
 
 // EchoSource returns the C source of a library's echo.
 func EchoSource(library string) (string, error) {
-	lib, err := symbols.Load(library)
-	if err != nil {
-		return "", err
-	}
-	conf, err := configFor(library)
-	if err != nil {
-		return "", err
-	}
-	p, err := lower(conf, lib)
+	p, err := load(library)
 	if err != nil {
 		return "", err
 	}

@@ -18,22 +18,27 @@ func Libraries() []string { return symbols.Names() }
 
 // Generate returns the generated files of a binding package, by their paths from the module's root.
 func Generate(library string) (map[string][]byte, error) {
+	p, err := load(library)
+	if err != nil {
+		return nil, err
+	}
+	return p.generate()
+}
+
+// load lowers one of the embedded libraries.
+func load(library string) (*pkg, error) {
 	lib, err := symbols.Load(library)
 	if err != nil {
 		return nil, err
 	}
-	return generate(library, lib)
-}
-
-func generate(library string, lib *symbols.Library) (map[string][]byte, error) {
 	conf, err := configFor(library)
 	if err != nil {
 		return nil, err
 	}
-	p, err := lower(conf, lib)
-	if err != nil {
-		return nil, err
-	}
+	return lower(conf, lib)
+}
+
+func (p *pkg) generate() (map[string][]byte, error) {
 	result, err := p.emitResult()
 	if err != nil {
 		return nil, err
@@ -43,8 +48,8 @@ func generate(library string, lib *symbols.Library) (map[string][]byte, error) {
 		"zconst.go": p.emitConstants(), "zfuncs.go": p.emitFunctions(), "zlayout.go": p.emitLayout(),
 		"zresult.go": result, "zsymbols.go": p.emitSpec(), "ztypes.go": p.emitTypes(),
 	} {
-		if out[library+"/"+name], err = render(f); err != nil {
-			return nil, fmt.Errorf("gen: %s/%s: %w", library, name, err)
+		if out[p.conf.pkg+"/"+name], err = render(f); err != nil {
+			return nil, fmt.Errorf("gen: %s/%s: %w", p.conf.pkg, name, err)
 		}
 	}
 	return out, nil

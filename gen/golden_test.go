@@ -136,7 +136,11 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return generate("toy", lib)
+	p, err := lower(configs["toy"], lib)
+	if err != nil {
+		return nil, err
+	}
+	return p.generate()
 }
 
 // body drops the head of a generated file, which is the same in all.

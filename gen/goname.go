@@ -7,22 +7,12 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
-
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // GoName returns the method that binds an exported C symbol, as Go declares it. For a symbol that is not bound it returns
 // "" and no error.
 func GoName(library, symbol string) (name, declaration string, err error) {
-	lib, err := symbols.Load(library)
-	if err != nil {
-		return "", "", err
-	}
-	conf, err := configFor(library)
-	if err != nil {
-		return "", "", err
-	}
-	p, err := lower(conf, lib)
+	p, err := load(library)
 	if err != nil {
 		return "", "", err
 	}
