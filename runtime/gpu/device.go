@@ -274,7 +274,7 @@ func (d *Device) do(fn func() error) error {
 	d.mu.Lock()
 	if d.ended {
 		d.mu.Unlock()
-		return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+		return d.closedError()
 	}
 	d.todo = append(d.todo, func() { done <- fn() })
 	d.mu.Unlock()
@@ -290,7 +290,7 @@ func (d *Device) ready(s *submission) {
 	}
 	if d.ended { // nobody is left to issue it
 		d.mu.Unlock()
-		s.err.CompareAndSwap(nil, &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)})
+		s.err.CompareAndSwap(nil, &failure{d.closedError()})
 		s.q.run(s, false)
 		return
 	}
@@ -366,10 +366,12 @@ func (d *Device) failed() error {
 		return f.err
 	}
 	if d.closing.Load() {
-		return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+		return d.closedError()
 	}
 	return nil
 }
+
+func (d *Device) closedError() error { return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed) }
 
 // halted returns why the device issues nothing any more, not even what it has taken.
 func (d *Device) halted() error {
@@ -423,8 +425,7 @@ func (d *Device) complete(s *submission) *timepoint {
 	if s.op == opDownload && s.event != nil {
 		copy(s.host, s.stage.bytes())
 	}
-	var first *timepoint
-	end := &first
+	var released timepointList
 	var wrong error
 	for _, p := range s.signals {
 		var list *timepoint
@@ -438,13 +439,10 @@ func (d *Device) complete(s *submission) *timepoint {
 		if wrong != nil {
 			list = p.Semaphore.fail(wrong)
 		}
-		*end = list
-		for *end != nil {
-			end = &(*end).next
-		}
+		released.join(list)
 	}
 	d.recycle(s)
-	return first
+	return released.first
 }
 
 // submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
@@ -456,18 +454,15 @@ func (d *Device) submitError(s *submission, err error) error {
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
-func (d *Device) failSignals(s *submission, err error) (first *timepoint) {
+func (d *Device) failSignals(s *submission, err error) *timepoint {
 	err = d.submitError(s, err)
-	end := &first
+	var released timepointList
 	for _, p := range s.signals {
-		*end = p.Semaphore.fail(err)
-		for *end != nil {
-			end = &(*end).next
-		}
+		released.join(p.Semaphore.fail(err))
 	}
 	clear(s.signals)
 	s.signals, s.host = s.signals[:0], nil
-	return first
+	return released.first
 }
 
 // failSubmission fails what a submission would have signalled, and recycles the record.
@@ -521,7 +516,7 @@ func (d *Device) Close() error {
 		q.tl.mu.Lock()
 		q.tl.mu.Unlock()
 	}
-	err := fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+	err := d.closedError()
 	d.cancelParked(err)
 	for _, q := range d.queues {
 		q.tl.want(q.tl.issued.Load())

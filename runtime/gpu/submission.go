@@ -13,12 +13,6 @@ type Point struct {
 	Value     uint64
 }
 
-// At is the point at which the semaphore reaches a value.
-func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
-
-// Points makes a list, for [Order].
-func Points(p ...Point) []Point { return p }
-
 // Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
 // work is done, in the order of the list.
 type Order struct {

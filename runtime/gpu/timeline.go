@@ -382,15 +382,11 @@ func addDep(deps []point, p point) []point {
 
 // publish tells the semaphores what is coming, now that the event has been recorded.
 func (tl *timeline) publish(s *submission) *timepoint {
-	var first *timepoint
-	end := &first
+	var released timepointList
 	for _, p := range s.signals {
-		*end = p.Semaphore.publish(point{p.Value, tl, s.seq, s.event})
-		for *end != nil {
-			end = &(*end).next
-		}
+		released.join(p.Semaphore.publish(point{p.Value, tl, s.seq, s.event}))
 	}
-	return first
+	return released.first
 }
 
 // start makes the native call of the operation itself.

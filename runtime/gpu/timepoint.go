@@ -14,6 +14,27 @@ type timepoint struct {
 	err    error       // what it was released with
 }
 
+// A timepointList gathers released timepoints, in order.
+type timepointList struct {
+	first *timepoint
+	last  *timepoint
+}
+
+// join puts a chain behind what is there.
+func (l *timepointList) join(t *timepoint) {
+	if t == nil {
+		return
+	}
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	for l.last = t; l.last.next != nil; {
+		l.last = l.last.next
+	}
+}
+
 // A timepointHeap orders timepoints by value.
 type timepointHeap []*timepoint
 
