@@ -58,6 +58,10 @@ type Caps struct {
 	Managed        bool // memory that both sides use
 	HostRegister   bool // host memory of the program's own can be pinned
 	KernelParams   bool // sizes of a kernel's parameters can be asked for
+	Pools          bool // the device is a [Pools]
+	HostPools      bool // pools can be of the host's memory
+	Graphs         bool // the device is a [Graphs]
+	Timers         bool // the device is a [Timers]
 }
 
 // Handles of a device's objects. Zero is none.
@@ -132,6 +136,8 @@ type Device interface {
 
 	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width. Submitting.
 	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
+	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride are aligned to 4. Submitting.
+	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
 	// Copy copies within and between what devices can address. Submitting.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay and be pinned until the stream has passed it. Submitting.

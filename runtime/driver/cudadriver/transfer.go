@@ -32,6 +32,20 @@ func (d *device) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int
 	return nil
 }
 
+// FillStrided fills a matrix of one column.
+func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, stride, count uint64) error {
+	if s <= defaultStreams {
+		return d.noStream("fill", s)
+	}
+	if count == 0 {
+		return nil
+	}
+	if err := d.lib.MemsetD2D32Async(cuda.DevicePtr(dst), stride, pattern, 1, count, cuda.Stream(s)); err != nil {
+		return d.fail("fill", err, "%d elements of 4 bytes, %d bytes apart, at %#x in stream %#x", count, stride, uint64(dst), uintptr(s))
+	}
+	return nil
+}
+
 // Copy lets the driver find out from the addresses whose memory they are: all devices and the host share one space.
 func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if s <= defaultStreams {

@@ -12,6 +12,10 @@ func (s *stream) perform(o *operation) error {
 	switch o.code {
 	case codeFill:
 		n, ok := product(o.n, uint64(o.width))
+		if o.stride > 0 && o.n > 0 {
+			n, ok = product(o.n-1, o.stride)
+			n += uint64(o.width)
+		}
 		if !ok {
 			n = ^uint64(0) // more than there is: reach says where it ends
 		}
@@ -24,7 +28,13 @@ func (s *stream) perform(o *operation) error {
 		if e != nil {
 			return s.blame(o, e)
 		}
-		fill(b, o.pattern, int(o.width))
+		if o.stride == 0 {
+			fill(b, o.pattern, int(o.width))
+			break
+		}
+		for at := uint64(0); at < uint64(len(b)); at += o.stride {
+			fill(b[at:at+4], o.pattern, 4)
+		}
 	case codeCopy:
 		src, e := d.reach(o.src, o.n)
 		if e != nil {

@@ -12,6 +12,7 @@ import (
 type operation struct {
 	code    code
 	width   uint8
+	stride  uint64 // of a strided fill
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr

@@ -21,7 +21,28 @@ func (v *device) Fill(h driver.Stream, dst driver.Ptr, pattern uint32, width int
 	}
 	s.mu.Lock()
 	o := s.slot(codeFill)
-	o.fail, o.dst, o.pattern, o.width, o.n = later, dst, pattern, uint8(width), count
+	o.fail, o.dst, o.pattern, o.width, o.stride, o.n = later, dst, pattern, uint8(width), 0, count
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
+// FillStrided writes count elements of 4 bytes at dst, one every stride bytes.
+func (v *device) FillStrided(h driver.Stream, dst driver.Ptr, pattern uint32, stride, count uint64) error {
+	later, err := v.submit(codeFill)
+	if err != nil {
+		return err
+	}
+	if stride < 4 || stride%4 != 0 {
+		return failf(codeFill, "a stride of %d bytes: %w: it must be a multiple of 4", stride, ErrInvalidValue)
+	}
+	s, err := v.stream(codeFill, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	o := s.slot(codeFill)
+	o.fail, o.dst, o.pattern, o.width, o.stride, o.n = later, dst, pattern, 4, stride, count
 	s.publish()
 	s.mu.Unlock()
 	return nil

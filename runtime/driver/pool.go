@@ -1,0 +1,56 @@
+package driver
+
+// A Pool is a native memory pool. Zero is none.
+type Pool uintptr
+
+// A PoolDesc says what pool to make.
+type PoolDesc struct {
+	Kind    MemKind // DeviceMem, or HostMem where Caps.HostPools is set
+	MaxSize uint64  // bytes that it may reserve, which the API may round up; 0 is as much as there is
+}
+
+// A PoolAttr is a property of a pool. All are numbers; those that are switches are 0 or 1.
+type PoolAttr int
+
+// The properties of pools.
+const (
+	PoolReuseEvents        PoolAttr = iota // switch: reuse across streams that events order
+	PoolReuseOpportunistic                 // switch: reuse across streams where a free happens to be done
+	PoolReuseInternal                      // switch: reuse across streams by making the second wait for the first
+	PoolThreshold                          // bytes that are kept reserved when the device is synchronized
+	PoolReserved                           // bytes reserved; read only
+	PoolReservedHigh                       // the most that was; may be set to 0, which resets it
+	PoolUsed                               // bytes in use; read only
+	PoolUsedHigh                           // the most that was; may be set to 0, which resets it
+)
+
+// Pools is what a [Device] implements besides where [Caps.Pools] is set: memory that is allocated and freed in stream order.
+type Pools interface {
+	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
+	DefaultPool() (Pool, error)
+	// CurrentPool returns the pool that programs share by agreement: the default one until SetCurrentPool. Creating.
+	CurrentPool() (Pool, error)
+	// SetCurrentPool makes a pool of this device the current one. Creating.
+	SetCurrentPool(Pool) error
+
+	// NewPool makes a pool. Creating.
+	NewPool(PoolDesc) (Pool, error)
+	// DestroyPool destroys a pool that NewPool made. It may have allocations left: its memory goes when they have been freed.
+	// Creating.
+	DestroyPool(Pool) error
+
+	// PoolAttr reads a property. Creating.
+	PoolAttr(Pool, PoolAttr) (uint64, error)
+	// SetPoolAttr sets a property. Creating.
+	SetPoolAttr(Pool, PoolAttr, uint64) error
+	// TrimPool gives reserved memory that is not in use back, down to keep bytes. Creating.
+	TrimPool(p Pool, keep uint64) error
+	// AccessPool lets another device of the driver use a pool's memory, or no longer. Creating.
+	AccessPool(p Pool, by Device, allow bool) error
+
+	// AllocAsync allocates in stream order: work that the stream orders after it may use the memory. size is not zero.
+	// It returns at once unless the pool has to grow. Submitting.
+	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
+	// FreeAsync frees in stream order what AllocAsync allocated, on whatever stream. Submitting.
+	FreeAsync(s Stream, m Mem) error
+}
