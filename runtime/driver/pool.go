@@ -33,7 +33,7 @@ type Pools interface {
 	// SetCurrentPool makes a pool of this device the current one. Creating.
 	SetCurrentPool(Pool) error
 
-	// NewPool makes a pool. Creating.
+	// NewPool makes a pool, whose memory this device can use, and the host if it is HostMem. Creating.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool that NewPool made. It may have allocations left: its memory goes when they have been freed.
 	// Creating.

@@ -138,7 +138,7 @@ func (r Range) check(op string, q *Queue) (driver.Ptr, error) {
 	switch {
 	case r.Buffer == nil:
 		return 0, argument(op, "no buffer")
-	case r.Buffer.dev.of != q.dev.of:
+	case r.Buffer.dev != q.dev && r.Buffer.dev.of != q.dev.of:
 		return 0, argument(op, "the buffer is of driver %s, the queue of %s", r.Buffer.dev.of.Name(), q.dev.of.Name())
 	case r.Offset > r.Buffer.size || r.Size > r.Buffer.size-r.Offset:
 		return 0, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, r.Buffer.size, ErrRange)

@@ -22,6 +22,10 @@ type Options struct {
 	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all.
 	Spin time.Duration
 
+	// Poll is how long the device is asked without a pause on behalf of those who have parked; then it is asked the less
+	// often the longer nothing happens, down to once a millisecond. 0 means 2 milliseconds, negative not at all.
+	Poll time.Duration
+
 	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
 	StageSize int
 }
@@ -43,6 +47,9 @@ func (o Options) check() (Options, error) {
 	}
 	if o.Spin == 0 {
 		o.Spin = 50 * time.Microsecond
+	}
+	if o.Poll == 0 {
+		o.Poll = 2 * time.Millisecond
 	}
 	if o.StageSize == 0 {
 		o.StageSize = 1 << 20
@@ -76,7 +83,8 @@ type Device struct {
 	once    bool
 	closeEr error
 
-	wake chan struct{}
+	wake  chan struct{}
+	asker *asker // nil if the thread must ask itself
 
 	mu      sync.Mutex // a leaf
 	todo    []func()
@@ -85,9 +93,11 @@ type Device struct {
 	runend  **submission
 	parked  submission // head of a list, linked both ways
 	nparked int
-	running bool // what was ready is being issued
-	ended   bool
-	code    map[*Executable]struct{} // loaded; the thread's
+	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
+	npassing int
+	running  bool // what was ready is being issued
+	ended    bool
+	code     map[*Executable]struct{} // loaded; the thread's
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -104,6 +114,9 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.runend = &dev.runnow
+	if dev.caps.SubmitAnywhere {
+		dev.asker = &asker{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	}
 	dev.events.dev, dev.events.batch = dev, opt.Events
 	dev.stage.dev = dev
 	started := make(chan error, 1)
@@ -111,6 +124,9 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	if err := <-started; err != nil {
 		<-dev.closed
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
+	}
+	if dev.asker != nil {
+		go dev.ask()
 	}
 	return dev, nil
 }
@@ -143,12 +159,13 @@ func (d *Device) Stats() Stats {
 	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics()}
 	s.Buffers, s.Bytes, s.PeakBytes = d.buffers.snapshot()
 	d.mu.Lock()
-	s.Parked = d.nparked
+	s.Parked, s.InFlight = d.nparked, d.npassing
 	d.mu.Unlock()
 	for _, q := range d.queues {
-		q.tl.ringMu.Lock()
-		s.InFlight += q.tl.ring.n
-		q.tl.ringMu.Unlock()
+		s.InFlight += q.tl.inFlight()
+		q.mu.Lock()
+		s.Events.Free += q.kept
+		q.mu.Unlock()
 	}
 	return s
 }
@@ -163,7 +180,7 @@ func (d *Device) run(started chan<- error) {
 		return
 	}
 	started <- nil
-	idle := 0
+	var wait patience
 	for {
 		worked, ended := d.work()
 		if ended {
@@ -172,34 +189,17 @@ func (d *Device) run(started chan<- error) {
 			}
 			return
 		}
-		if d.wanted() {
-			if d.pollAll() || worked {
-				idle = 0
-				runtime.Gosched() // whoever was woken sits in this thread's queue
-				continue
+		switch {
+		case d.asker != nil || !d.wanted():
+			wait = patience{}
+			if !worked {
+				<-d.wake
 			}
-			idle++
-			d.pause(idle)
-			continue
-		}
-		idle = 0
-		if !worked {
-			<-d.wake
-		}
-	}
-}
-
-// pause waits between two rounds of polling, the longer the longer nothing has happened; what wakes the thread ends it.
-func (d *Device) pause(idle int) {
-	switch {
-	case idle < 200:
-		runtime.Gosched()
-	default:
-		t := time.NewTimer(min(time.Duration(idle-199)*10*time.Microsecond, 500*time.Microsecond))
-		select {
-		case <-d.wake:
-			t.Stop()
-		case <-t.C:
+		case d.askWanted() || worked:
+			wait = patience{}
+			runtime.Gosched() // whoever was woken sits in this thread's queue
+		default:
+			wait.pause(d.opt.Poll, slice, d.wake)
 		}
 	}
 }
@@ -213,7 +213,8 @@ func (d *Device) start() error {
 		if err != nil {
 			return err
 		}
-		tl := &timeline{dev: d, h: h}
+		tl := &timeline{dev: d, h: h, tidyAt: tidyEvery}
+		tl.ring.head = 1
 		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i})
 	}
 	return d.events.grow()
@@ -282,21 +283,32 @@ func (d *Device) do(fn func() error) error {
 	return <-done
 }
 
-// ready hands over a parked submission whose last wait has been issued.
-func (d *Device) ready(s *submission) {
+// ready hands over a submission to the device's thread, to be issued.
+func (d *Device) ready(s *submission) { d.readyAll(s, s) }
+
+// readyAll hands over a chain of submissions.
+func (d *Device) readyAll(first, last *submission) {
 	d.mu.Lock()
-	if s.after != nil {
-		d.unlink(s)
+	last.next = nil
+	for s := first; s != nil; s = s.next {
+		if s.after != nil {
+			d.unlink(s)
+		}
 	}
-	if d.ended { // nobody is left to issue it
+	if !d.ended {
+		*d.runend, d.runend = first, &last.next
 		d.mu.Unlock()
-		s.err.CompareAndSwap(nil, &failure{d.closedError()})
-		s.q.run(s, false)
+		d.signalThread()
 		return
 	}
-	*d.runend, d.runend = s, &s.next
 	d.mu.Unlock()
-	d.signalThread()
+	for s := first; s != nil; { // nobody is left to issue them
+		next := s.next
+		s.next = nil
+		s.err.CompareAndSwap(nil, &failure{d.closedError()})
+		s.q.run(s, false)
+		s = next
+	}
 }
 
 // park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
@@ -306,7 +318,11 @@ func (d *Device) park(s *submission) error {
 	defer d.mu.Unlock()
 	s.before, s.after = d.parked.before, &d.parked
 	s.before.after, s.after.before = s, s
-	d.nparked++
+	if s.passing {
+		d.npassing++
+	} else {
+		d.nparked++
+	}
 	return d.failed()
 }
 
@@ -314,13 +330,19 @@ func (d *Device) park(s *submission) error {
 func (d *Device) unlink(s *submission) {
 	s.before.after, s.after.before = s.after, s.before
 	s.before, s.after = nil, nil
-	d.nparked--
+	if s.passing {
+		d.npassing--
+	} else {
+		d.nparked--
+	}
 }
 
-// unpark undoes park.
+// unpark undoes park, if it was done.
 func (d *Device) unpark(s *submission) {
 	d.mu.Lock()
-	d.unlink(s)
+	if s.after != nil {
+		d.unlink(s)
+	}
 	d.mu.Unlock()
 }
 
@@ -337,24 +359,16 @@ func (d *Device) busy() bool {
 			return true
 		}
 	}
-	return false
-}
-
-// wanted reports whether somebody is parked until a timeline comes further than it is known to be.
-func (d *Device) wanted() bool {
-	for _, q := range d.queues {
-		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
-			return true
-		}
-	}
-	return false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.npassing > 0
 }
 
 // pollAll runs on the device's thread, or anywhere if the driver lets it.
 func (d *Device) pollAll() (worked bool) {
 	for _, q := range d.queues {
 		if q.tl.busy() {
-			worked = q.tl.poll(q.tl.issued.Load()) || worked
+			worked = q.tl.poll(q.tl.issued.Load(), 1) || worked
 		}
 	}
 	return worked
@@ -420,10 +434,21 @@ func (d *Device) failInFlight() {
 	}
 }
 
-// complete does the signals of a finished submission, returns what that releases, and recycles the record.
+// complete does the signals of a submission that is done, returns what that releases, and recycles the record.
 func (d *Device) complete(s *submission) *timepoint {
-	if s.op == opDownload && s.event != nil {
+	released := d.signal(s)
+	d.recycle(s)
+	return released
+}
+
+// signal does the signals of a submission that is done and returns what that releases.
+func (d *Device) signal(s *submission) *timepoint {
+	if s.op == opDownload && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
+	}
+	at := mark{s.q.tl, s.seq}
+	if s.passing {
+		at = mark{s.deps[0].tl, s.deps[0].seq}
 	}
 	var released timepointList
 	var wrong error
@@ -431,8 +456,8 @@ func (d *Device) complete(s *submission) *timepoint {
 		var list *timepoint
 		if wrong == nil {
 			var err error
-			list, err = p.Semaphore.advance(p.Value, true)
-			if err != nil && errors.Is(err, ErrValue) && p.Semaphore.failure.Load() == nil { // this submission fails, and nothing else does
+			list, err = p.Semaphore.arrive(p.Value, p.Value, at)
+			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
 				wrong = d.submitError(s, err)
 			}
 		}
@@ -441,7 +466,6 @@ func (d *Device) complete(s *submission) *timepoint {
 		}
 		released.join(list)
 	}
-	d.recycle(s)
 	return released.first
 }
 
@@ -472,18 +496,27 @@ func (d *Device) failSubmission(s *submission, err error) {
 	release(released, d)
 }
 
-// recycle lets go of all that a submission held.
+// recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
-	if s.event != nil {
+	d.letGo(s)
+	s.q.putAll(s, s)
+}
+
+// letGo lets go of all that a submission held, but of the event only if somebody else has it too.
+func (d *Device) letGo(s *submission) {
+	if s.event != nil && !s.event.alone() {
 		s.event.drop()
+		s.event = nil
 	}
+	s.letGoAll()
 	for _, e := range s.held {
 		e.drop()
 	}
-	for _, b := range s.keep {
-		if b != nil {
-			b.release()
-		}
+	if s.keep[0] != nil {
+		s.keep[0].release()
+	}
+	if s.keep[1] != nil {
+		s.keep[1].release()
 	}
 	if s.kernel != nil {
 		s.kernel.exe.release()
@@ -491,9 +524,7 @@ func (d *Device) recycle(s *submission) {
 	if s.stage != nil {
 		s.stage.free()
 	}
-	q := s.q
 	s.reset()
-	q.put(s)
 }
 
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight is waited for, up to ten seconds, and
@@ -517,10 +548,11 @@ func (d *Device) Close() error {
 		q.tl.mu.Unlock()
 	}
 	err := d.closedError()
-	d.cancelParked(err)
+	d.cancelParked(err, false)
 	for _, q := range d.queues {
 		q.tl.want(q.tl.issued.Load())
 	}
+	d.wantPassing()
 	for d.busy() && d.lost.Load() == nil && time.Now().Before(deadline) {
 		if !d.caps.SubmitAnywhere || !d.pollAll() {
 			time.Sleep(20 * time.Microsecond)
@@ -529,8 +561,15 @@ func (d *Device) Close() error {
 	if d.busy() && d.lost.Load() == nil {
 		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
 	}
-	d.cancelParked(err)
+	d.cancelParked(err, true)
 	d.takeBack(deadline)
+	if d.asker != nil {
+		d.asker.stop()
+	}
+	for _, q := range d.queues { // whoever asks about an event gets through
+		q.tl.askMu.Lock()
+		q.tl.askMu.Unlock()
+	}
 	d.mu.Lock()
 	d.ended = true
 	d.mu.Unlock()
@@ -569,7 +608,7 @@ func (d *Device) takeBack(deadline time.Time) {
 		for m.tl.done.Load() < seq && time.Now().Before(deadline) {
 			if !m.tl.dev.caps.SubmitAnywhere {
 				m.tl.want(seq)
-			} else if m.tl.poll(seq) {
+			} else if m.tl.poll(seq, 1) {
 				continue
 			}
 			time.Sleep(20 * time.Microsecond)
@@ -577,18 +616,29 @@ func (d *Device) takeBack(deadline time.Time) {
 	}
 }
 
-// cancelParked makes the submissions that still wait ready, as failed ones.
-func (d *Device) cancelParked(err error) {
+// cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
+func (d *Device) cancelParked(err error, passing bool) {
 	d.mu.Lock()
 	var list []*submission
 	for s := d.parked.after; s != &d.parked; s = s.after {
-		if s.grab() { // else it is ready, and about to be unlinked
+		if (passing || !s.passing) && s.grab() { // else it is ready, and about to be unlinked
 			list = append(list, s)
 		}
 	}
 	d.mu.Unlock()
 	for _, s := range list {
 		s.cancel(err)
+	}
+}
+
+// wantPassing has the work asked for that barriers wait for.
+func (d *Device) wantPassing() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s := d.parked.after; s != &d.parked; s = s.after {
+		if s.passing {
+			s.deps[0].tl.want(s.deps[0].seq)
+		}
 	}
 }
 

@@ -9,18 +9,23 @@ import (
 )
 
 // An event is a native event on loan from its device's pool. Each submission has one at the most, shared by all that the
-// submission signals and by those who make a stream wait for it.
+// submission signals and by those who make a stream wait for it. A submission's record keeps it for the next one unless
+// somebody else still has it then.
 type event struct {
 	pool *eventPool
 	h    driver.Event
-	refs atomic.Int32
+	refs atomic.Int32 // 1 in the pool
 	next *event
 }
 
 func (e *event) hold() { e.refs.Add(1) }
 
+// alone reports whether the caller, who has a reference, has the only one. Nobody else may be about to take one.
+func (e *event) alone() bool { return e.refs.Load() == 1 }
+
 func (e *event) drop() {
 	if e.refs.Add(-1) == 0 {
+		e.refs.Store(1)
 		e.pool.put(e)
 	}
 }
@@ -73,7 +78,6 @@ func (p *eventPool) get(onThread bool) (*event, error) {
 		})
 	}
 	e.next = nil
-	e.refs.Store(1)
 	return e, nil
 }
 
@@ -93,6 +97,7 @@ func (p *eventPool) grow() error {
 			return err
 		}
 		e := &event{pool: p, h: h}
+		e.refs.Store(1)
 		p.mu.Lock()
 		e.next, p.free = p.free, e
 		p.all = append(p.all, h)

@@ -21,6 +21,7 @@ type Queue struct {
 
 	mu   sync.Mutex
 	free *submission
+	kept int // events of the free ones
 }
 
 // Device returns the queue's device.
@@ -32,18 +33,32 @@ func (q *Queue) get(op opcode) *submission {
 	s := q.free
 	if s != nil {
 		q.free = s.next
+		if s.event != nil {
+			q.kept--
+		}
 	}
 	q.mu.Unlock()
 	if s == nil {
-		s = &submission{q: q}
+		s = newSubmission(q)
 	}
 	s.next, s.op = nil, op
 	return s
 }
 
-func (q *Queue) put(s *submission) {
+// putAll puts a chain of records back.
+func (q *Queue) putAll(first, last *submission) {
+	kept := 0
+	for s := first; s != last; s = s.next {
+		if s.event != nil {
+			kept++
+		}
+	}
+	if last.event != nil {
+		kept++
+	}
 	q.mu.Lock()
-	s.next, q.free = q.free, s
+	last.next, q.free = q.free, first
+	q.kept += kept
 	q.mu.Unlock()
 }
 
@@ -51,9 +66,9 @@ func (q *Queue) put(s *submission) {
 func (q *Queue) submit(s *submission, o Order) error {
 	op := opNames[s.op]
 	for _, p := range o.Wait {
-		if p.Semaphore == nil {
+		if p.Semaphore == nil || p.Value > MaxValue {
 			q.dev.recycle(s)
-			return argument(op, "a wait has no semaphore")
+			return argument(op, "a wait has no semaphore, or a value above %d", uint64(MaxValue))
 		}
 	}
 	for _, p := range o.Signal {
@@ -67,6 +82,14 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.failSubmission(s, err)
 		return err
 	}
+	if q.dev.caps.SubmitAnywhere && !s.hostly {
+		if how, _ := s.gather(); how == ordered {
+			if s.op != opBarrier || !q.pass(s, false) {
+				q.tl.issue(s, false)
+			}
+			return nil
+		}
+	}
 	q.enlist(s, false)
 	return nil
 }
@@ -76,24 +99,22 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 	s.state.Store(1) // our own, until all are registered
 	registered := len(s.tps)
 	for _, w := range s.waits {
-		if w.Semaphore.failure.Load() == nil && w.Value <= w.Semaphore.value.Load() {
+		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
 			continue
 		}
-		t := q.dev.timepoints.get()
-		t.sub, t.issued = s, !s.hostly
+		t := s.timepoint()
+		t.issued, t.lazy = !s.hostly && !s.passing, s.passing
 		s.state.Add(1)
-		how, p, err := w.Semaphore.resolve(w.Value, t)
+		how := w.Semaphore.expectAt(w.Value, t)
 		if how == unknown {
-			s.tps, s.points = append(s.tps, t), append(s.points, w.Semaphore)
+			t.on = w.Semaphore
+			s.tps = append(s.tps, t)
 			continue
 		}
 		s.state.Add(-1)
-		q.dev.timepoints.put(t)
-		switch how {
-		case ordered:
-			p.event.drop()
-		case failed:
-			s.err.CompareAndSwap(nil, &failure{err})
+		s.putTimepoint(t)
+		if how == failed {
+			s.err.CompareAndSwap(nil, &failure{w.Semaphore.failed()})
 		}
 	}
 	parked := len(s.tps) > registered
@@ -102,24 +123,37 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			s.err.CompareAndSwap(nil, &failure{err})
 		}
 	}
-	if s.err.Load() != nil && parked { // no use in waiting for the others
-		for i, t := range s.tps {
-			if s.points[i].cancel(t) {
-				s.state.Add(-1)
+	var released *timepoint
+	switch {
+	case s.err.Load() != nil: // no use in waiting for the others
+		s.takeBack()
+	case s.passing:
+		released = s.passOn()
+	}
+	if s.state.Add(-1) == 0 {
+		switch {
+		case s.passing:
+			var end timepointList
+			end.join(released)
+			end.join(q.passed(s))
+			released = end.first
+		default:
+			if parked {
+				q.dev.unpark(s)
+			}
+			if onThread || q.dev.caps.SubmitAnywhere && s.op != opHost {
+				q.run(s, onThread)
+			} else {
+				q.dev.ready(s)
 			}
 		}
 	}
-	if s.state.Add(-1) > 0 {
-		return
-	}
-	if parked {
-		q.dev.unpark(s)
-	}
-	switch {
-	case onThread || q.dev.caps.SubmitAnywhere && s.op != opHost:
-		q.run(s, onThread)
-	default:
-		q.dev.ready(s)
+	if released != nil {
+		var on *Device
+		if onThread {
+			on = q.dev
+		}
+		release(released, on)
 	}
 }
 
@@ -131,6 +165,13 @@ func (q *Queue) run(s *submission, onThread bool) {
 		q.dev.failSubmission(s, f.err)
 	case s.op == opHost:
 		go q.call(s)
+	case s.op == opBarrier && q.dev.halted() == nil:
+		switch how, err := s.gather(); {
+		case how == failed:
+			q.dev.failSubmission(s, err)
+		case how != ordered || !q.pass(s, onThread):
+			q.tl.issue(s, onThread)
+		}
 	default:
 		q.tl.issue(s, onThread)
 	}

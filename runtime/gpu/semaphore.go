@@ -18,12 +18,28 @@ const MaxValue = math.MaxUint64 - 1
 // A semaphore belongs to no device, orders work across all of them and may outlive them. Make one with [NewSemaphore]; all
 // methods may be called concurrently.
 type Semaphore struct {
-	value   atomic.Uint64 // reached, as far as the host knows
-	failure atomic.Pointer[failure]
-	ahead   atomic.Int32 // len(points), to be read without the lock
-
+	value   atomic.Uint64           // reached, as far as the host knows; failedValue once it has failed
+	failure atomic.Pointer[failure] // before value says so
+	final   uint64                  // the value reached when it failed; written before value says so
+	flags   atomic.Uint32           // what list has, to be known without the lock
 	mu      sync.Mutex
-	points  []point // issued and not known to be reached, by value; a part of backing, whose front it leaves as it goes
+	list    *expected // made when it is needed
+}
+
+// failedValue stands for the value of a semaphore that has failed. Every value is below it, so that who asks whether one is
+// reached looks at the failure only if it is.
+const failedValue = math.MaxUint64
+
+// What flags says.
+const (
+	hasPoints  = 1 << iota // a device will raise the value
+	hasWaiters             // or something that a signal must look at
+)
+
+// expected is what is to happen to a semaphore: who will signal it and who waits for that.
+type expected struct {
+	first   [2]point // what backing is at first
+	points  []point  // issued and not known to be reached, by value; a part of backing, whose front it leaves as it goes
 	backing []point
 	passed  []uint64 // values of points that a higher one went past before their own submission was found done
 	issued  timepointHeap
@@ -44,6 +60,7 @@ type point struct {
 	tl    *timeline
 	seq   uint64
 	event *event // of the submission, recorded
+	late  bool   // the signal comes from a barrier, after that of the submission
 }
 
 // NewSemaphore makes a semaphore that has reached a value already.
@@ -52,34 +69,104 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 		return nil, argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
 	}
 	s := new(Semaphore)
-	s.value.Store(initial)
+	if initial > 0 {
+		s.value.Store(initial)
+	}
 	return s, nil
 }
 
 // Query returns the value reached and the failure, if the semaphore has failed. It never blocks. Where a device may have
 // reached a value that the host does not know of yet, it asks the device.
 func (s *Semaphore) Query() (uint64, error) {
-	if s.ahead.Load() > 0 && s.failure.Load() == nil {
+	if s.flags.Load()&hasPoints == 0 {
+		if v := s.value.Load(); v != failedValue {
+			return v, nil
+		}
+	}
+	return s.ask()
+}
+
+// ask is Query where the value alone is not the answer.
+func (s *Semaphore) ask() (uint64, error) {
+	if s.flags.Load()&hasPoints != 0 {
 		s.pollAll()
 	}
-	if f := s.failure.Load(); f != nil {
-		return s.value.Load(), f.err
+	if v := s.value.Load(); v != failedValue {
+		return v, nil
 	}
-	return s.value.Load(), nil
+	return s.final, s.failure.Load().err
+}
+
+// failed returns the failure, if there is one.
+func (s *Semaphore) failed() error {
+	if s.value.Load() != failedValue {
+		return nil
+	}
+	return s.failure.Load().err
 }
 
 // Signal sets the value from the host and releases what waits for it. A value that is not above the present one is refused
 // with [ErrValue], a failed semaphore with its failure; neither changes anything.
 func (s *Semaphore) Signal(value uint64) error {
+	// Who adds to the list sets flags first and looks at the value then.
+	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
+		if s.flags.Load() != 0 {
+			releaseFromHost(s.passTo(value))
+		}
+		return nil
+	}
+	return s.signalSlowly(value)
+}
+
+func (s *Semaphore) signalSlowly(value uint64) error {
 	if value > MaxValue {
 		return argument("signal", "value %d is above %d", value, uint64(MaxValue))
 	}
-	released, err := s.advance(value, false)
-	if err != nil {
+	if err := s.raise(value); err != nil {
 		return err
 	}
-	release(released, nil)
+	if s.flags.Load() != 0 {
+		releaseFromHost(s.passTo(value))
+	}
 	return nil
+}
+
+// raise sets the value.
+func (s *Semaphore) raise(value uint64) error {
+	for {
+		now := s.value.Load()
+		switch {
+		case now == failedValue:
+			return s.failure.Load().err
+		case value <= now:
+			return fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", value, now, ErrValue)
+		case s.value.CompareAndSwap(now, value):
+			return nil
+		}
+	}
+}
+
+// SignalAll signals points from the host, one after the other. The first that cannot be signalled ends it, and those after
+// it stay as they are.
+func SignalAll(points ...Point) error {
+	for i, p := range points {
+		if p.Semaphore == nil {
+			return argument("signal", "point %d has no semaphore", i)
+		}
+		if err := p.Semaphore.Signal(p.Value); err != nil {
+			return fmt.Errorf("point %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// FailAll makes semaphores fail with err, one after the other. Those that have failed before keep their failure.
+func FailAll(err error, semaphores ...*Semaphore) {
+	for _, s := range semaphores {
+		if s != nil {
+			s.Fail(err)
+		}
+	}
 }
 
 // Fail makes the semaphore fail with err, for good, and releases everything that waits for it, with err. The first failure
@@ -94,60 +181,130 @@ func (s *Semaphore) Fail(err error) {
 // Close destroys the semaphore: what still waits for it fails with [ErrClosed]. Closing twice is fine, and so is never
 // closing: a semaphore holds nothing but memory.
 func (s *Semaphore) Close() error {
-	if s.failure.Load() == nil {
+	if s.value.Load() != failedValue {
 		release(s.fail(errSemaphoreClosed), nil)
 	}
 	return nil
 }
 
-// advance raises the value and returns the timepoints that this releases. A submission that is done may find that another
-// one, which nothing orders before it, has been found done first and has raised the value further: it has no mistake.
-func (s *Semaphore) advance(value uint64, done bool) (*timepoint, error) {
+// expect returns the list, for the caller, who holds mu, to add something of the kind that flag says. From then on every
+// signal looks at the list.
+func (s *Semaphore) expect(flag uint32) *expected {
+	if s.list == nil {
+		s.list = new(expected)
+		s.list.backing = s.list.first[:]
+		s.list.points = s.list.backing[:0]
+	}
+	if f := s.flags.Load(); f&flag == 0 {
+		s.flags.Store(f | flag)
+	}
+	return s.list
+}
+
+// settle makes flags say what the list has. The caller holds mu.
+func (s *Semaphore) settle() {
+	flags := uint32(0)
+	if l := s.list; l != nil {
+		if len(l.points) > 0 {
+			flags |= hasPoints
+		}
+		if len(l.issued)+len(l.reach)+len(l.passed) > 0 {
+			flags |= hasWaiters
+		}
+	}
+	if flags != s.flags.Load() {
+		s.flags.Store(flags)
+	}
+}
+
+// passTo takes what a value that has been reached settles off the list and returns the timepoints that this releases.
+func (s *Semaphore) passTo(value uint64) *timepoint {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.failure.Load(); f != nil {
-		return nil, f.err
+	if s.list == nil {
+		s.mu.Unlock()
+		return nil
 	}
-	if now := s.value.Load(); value <= now {
-		if done {
-			if i := slices.Index(s.passed, value); i >= 0 {
-				s.passed = slices.Delete(s.passed, i, i+1)
-				return nil, nil
-			}
-		}
-		return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", value, now, ErrValue)
-	}
-	s.value.Store(value)
 	n := 0
-	for n < len(s.points) && s.points[n].value <= value {
-		if done && s.points[n].value < value {
-			s.passed = append(s.passed, s.points[n].value)
-		}
+	for n < len(s.list.points) && s.list.points[n].value <= value {
 		n++
 	}
-	if n > 0 {
-		s.dropPoints(n)
+	s.list.dropPoints(n)
+	list := s.list.reached(value)
+	s.settle()
+	s.mu.Unlock()
+	return list
+}
+
+// arrive raises the value because a submission that signals it is done, or several of one timeline of which the last raises
+// it to last, and returns the timepoints that this releases. Such a submission may find that another one, which nothing
+// orders before it, has been found done first and has raised the value further: it has made no mistake.
+func (s *Semaphore) arrive(first, last uint64, at mark) (*timepoint, error) {
+	s.mu.Lock()
+	if l := s.list; l != nil && first == last && len(l.passed) > 0 {
+		if i := slices.Index(l.passed, first); i >= 0 {
+			l.passed = slices.Delete(l.passed, i, i+1)
+			s.settle()
+			s.mu.Unlock()
+			return nil, nil
+		}
 	}
-	return s.pop(&s.issued, value, s.pop(&s.reach, value, nil)), nil
+	for {
+		now := s.value.Load()
+		if now == failedValue || first <= now {
+			s.mu.Unlock()
+			if now == failedValue {
+				return nil, s.failure.Load().err
+			}
+			return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", first, now, ErrValue)
+		}
+		if s.value.CompareAndSwap(now, last) {
+			break
+		}
+	}
+	var list *timepoint
+	if l := s.list; l != nil {
+		n := 0
+		for ; n < len(l.points) && l.points[n].value <= last; n++ {
+			if p := &l.points[n]; p.value < last && !p.by(at) && !l.twice(n, at) {
+				l.passed = append(l.passed, p.value)
+			}
+		}
+		l.dropPoints(n)
+		list = l.reached(last)
+		s.settle()
+	}
+	s.mu.Unlock()
+	return list, nil
+}
+
+// by reports whether what is done on a timeline up to a mark raises the semaphore to the point.
+func (p *point) by(at mark) bool { return p.tl == at.tl && p.seq <= at.seq && !p.late }
+
+// twice reports whether what is done up to a mark has the same value as the point at i, whose signal then is a mistake.
+func (l *expected) twice(i int, at mark) bool {
+	same := func(j int) bool { return l.points[j].value == l.points[i].value }
+	for j := i - 1; j >= 0 && same(j); j-- {
+		if l.points[j].by(at) {
+			return true
+		}
+	}
+	for j := i + 1; j < len(l.points) && same(j); j++ {
+		if l.points[j].by(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // dropPoints takes the first n points away.
-func (s *Semaphore) dropPoints(n int) {
-	clear(s.points[:n])
-	s.points = s.points[n:]
-	s.ahead.Store(int32(len(s.points)))
+func (l *expected) dropPoints(n int) {
+	clear(l.points[:n])
+	l.points = l.points[n:]
 }
 
-// pop takes the timepoints up to a value off a heap and puts them in front of a list, in order.
-func (s *Semaphore) pop(h *timepointHeap, value uint64, rest *timepoint) *timepoint {
-	var first *timepoint
-	end := &first
-	for len(*h) > 0 && (*h)[0].value <= value {
-		t := h.remove(0)
-		*end, end = t, &t.next
-	}
-	*end = rest
-	return first
+// reached takes the timepoints up to a value away.
+func (l *expected) reached(value uint64) *timepoint {
+	return l.issued.pop(value, l.reach.pop(value, nil))
 }
 
 func (s *Semaphore) fail(err error) *timepoint {
@@ -160,49 +317,62 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
-	clear(s.points)
-	s.points, s.passed = s.points[:0], nil
-	s.ahead.Store(0)
-	list := s.pop(&s.issued, math.MaxUint64, s.pop(&s.reach, math.MaxUint64, nil))
+	for {
+		s.final = s.value.Load()
+		if s.value.CompareAndSwap(s.final, failedValue) {
+			break
+		}
+	}
+	l := s.list
+	if l == nil {
+		return nil
+	}
+	clear(l.points)
+	l.points, l.passed = l.points[:0], nil
+	list := l.reached(math.MaxUint64)
+	s.settle()
 	for t := list; t != nil; t = t.next {
 		t.err = err
 	}
 	return list
 }
 
-// publish says that a value will be reached when a timeline has done seq, whose event has been recorded, and returns the
-// timepoints for which that is enough.
-func (s *Semaphore) publish(p point) *timepoint {
+// publish says that a value will be reached when a timeline has done seq, whose event has been recorded. It returns the
+// timepoints for which that is enough, and whether somebody is parked until the value is reached.
+func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure.Load() != nil || p.value <= s.value.Load() {
-		return nil // completion finds out
+	l := s.expect(hasPoints)
+	if p.value <= s.value.Load() { // or it has failed; completion finds out
+		s.settle()
+		s.mu.Unlock()
+		return nil, false
 	}
-	if len(s.points) == 0 {
-		if s.backing == nil {
-			s.backing = make([]point, 8)
-		}
-		s.points = s.backing[:0]
-	} else if len(s.points) == cap(s.points) { // at the end of the backing: to its front, or to a larger one
-		if n := len(s.points); n > len(s.backing)/2 {
-			s.backing = make([]point, 2*max(n, 8))
-		}
-		moved := s.backing[:copy(s.backing, s.points)]
-		clear(s.backing[len(moved):])
-		s.points = moved
+	if len(l.points) == cap(l.points) { // at the end of the backing: to its front, or to a larger one
+		l.makeRoom()
 	}
-	i := len(s.points)
-	s.points = append(s.points, p)
-	for i > 0 && s.points[i-1].value > p.value {
-		s.points[i] = s.points[i-1]
+	i := len(l.points)
+	l.points = append(l.points, p)
+	for i > 0 && l.points[i-1].value > p.value {
+		l.points[i], l.points[i-1] = l.points[i-1], p
 		i--
 	}
-	s.points[i] = p
-	s.ahead.Store(int32(len(s.points)))
-	if len(s.reach) > 0 && s.reach[0].value <= p.value {
-		p.tl.want(p.seq)
+	wanted = len(l.reach) > 0 && l.reach[0].value <= p.value
+	if len(l.issued) > 0 {
+		released = l.issued.pop(p.value, nil)
+		s.settle()
 	}
-	return s.pop(&s.issued, p.value, nil)
+	s.mu.Unlock()
+	return released, wanted
+}
+
+// makeRoom moves the points to the front of the backing, or of a larger one.
+func (l *expected) makeRoom() {
+	if n := len(l.points); n > len(l.backing)/2 {
+		l.backing = make([]point, 4*n)
+	}
+	moved := l.backing[:copy(l.backing, l.points)]
+	clear(l.backing[len(moved):])
+	l.points = moved
 }
 
 // A resolution is how a wait stands.
@@ -215,45 +385,73 @@ const (
 	failed
 )
 
-// resolve finds how a wait for a value stands. For ordered the point is the lowest that reaches the value, and its event
-// is held. If nobody has issued a producer, or t must have the value reached, t is left with the semaphore.
-func (s *Semaphore) resolve(value uint64, t *timepoint) (resolution, point, error) {
-	if f := s.failure.Load(); f != nil {
-		return failed, point{}, f.err
-	}
+// next finds how a wait for a value by a timeline, or nobody in particular, stands. For ordered the point is the lowest that
+// reaches the value, and unless it is one of that timeline its event is held.
+func (s *Semaphore) next(value uint64, by *timeline) (resolution, point) {
 	if value <= s.value.Load() {
-		return reached, point{}, nil
+		return s.standing()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.failure.Load(); f != nil {
-		return failed, point{}, f.err
-	}
-	if value <= s.value.Load() {
-		return reached, point{}, nil
-	}
-	if t == nil || t.issued {
-		if i := s.find(value); i < len(s.points) {
-			p := s.points[i]
-			p.event.hold()
-			return ordered, p, nil
+	if l := s.list; l != nil {
+		if i := l.find(value); i < len(l.points) {
+			p := l.points[i]
+			if p.tl != by {
+				p.event.hold()
+			}
+			s.mu.Unlock()
+			return ordered, p
 		}
 	}
-	if t != nil {
-		t.value, t.order = value, s.order
-		s.order++
+	over := value <= s.value.Load()
+	s.mu.Unlock()
+	if over {
+		return s.standing()
+	}
+	return unknown, point{}
+}
+
+// standing says how a wait for a value that is reached stands.
+func (s *Semaphore) standing() (resolution, point) {
+	if s.value.Load() == failedValue {
+		return failed, point{}
+	}
+	return reached, point{}
+}
+
+// expectAt finds how a wait for a value stands, and leaves t with the semaphore if it is not over. For a timepoint that only
+// needs the value's producer to be issued, it is over when there is one.
+func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
+	if value <= s.value.Load() {
+		how, _ := s.standing()
+		return how
+	}
+	s.mu.Lock()
+	l := s.expect(hasWaiters)
+	var how resolution
+	switch i := l.find(value); {
+	case value <= s.value.Load():
+		how, _ = s.standing()
+	case t.issued && i < len(l.points):
+		how = ordered
+	default:
+		t.value, t.order = value, l.order
+		l.order++
 		if t.issued {
-			s.issued.push(t)
+			l.issued.push(t)
 		} else {
-			s.reach.push(t)
-			for i := s.find(value); i < len(s.points); i++ { // the first of each timeline is enough, but all may come first
-				if p := s.points[i]; i == 0 || s.points[i-1].tl != p.tl || s.points[i-1].value < value {
+			l.reach.push(t)
+			for ; i < len(l.points) && !t.lazy; i++ { // the first of each timeline is enough, but all may come first
+				if p := l.points[i]; i == 0 || l.points[i-1].tl != p.tl || l.points[i-1].value < value {
 					p.tl.want(p.seq)
 				}
 			}
 		}
+		s.mu.Unlock()
+		return unknown
 	}
-	return unknown, point{}, nil
+	s.settle()
+	s.mu.Unlock()
+	return how
 }
 
 // cancel takes a timepoint back; it reports false if it was released already, or is about to be.
@@ -264,18 +462,22 @@ func (s *Semaphore) cancel(t *timepoint) bool {
 		return false
 	}
 	if t.issued {
-		s.issued.remove(t.index)
+		s.list.issued.remove(t.index)
 	} else {
-		s.reach.remove(t.index)
+		s.list.reach.remove(t.index)
 	}
+	s.settle()
 	return true
 }
 
-// find returns the place of the lowest point that reaches a value. The caller holds mu.
-func (s *Semaphore) find(value uint64) int {
-	low, high := 0, len(s.points)
+// find returns the place of the lowest point that reaches a value.
+func (l *expected) find(value uint64) int {
+	low, high := 0, len(l.points)
+	if high > 1 && l.points[high-2].value < value { // mostly it is the last
+		low = high - 1
+	}
 	for low < high {
-		if middle := int(uint(low+high) / 2); s.points[middle].value < value {
+		if middle := int(uint(low+high) / 2); l.points[middle].value < value {
 			low = middle + 1
 		} else {
 			high = middle
@@ -288,10 +490,11 @@ func (s *Semaphore) find(value uint64) int {
 func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.points) == 0 {
+	l := s.list
+	if l == nil || len(l.points) == 0 {
 		return nil, 0
 	}
-	p := &s.points[min(s.find(value), len(s.points)-1)]
+	p := &l.points[min(l.find(value), len(l.points)-1)]
 	return p.tl, p.seq
 }
 
@@ -306,7 +509,7 @@ func (s *Semaphore) poll(value uint64) time.Duration {
 		tl.want(seq)
 		return 0
 	}
-	tl.poll(seq)
+	tl.poll(seq, watch)
 	return tl.dev.opt.Spin
 }
 
@@ -320,10 +523,14 @@ func (s *Semaphore) pollAll() {
 	var asks [8]ask
 	n := 0
 	s.mu.Lock()
-	for i := range min(len(s.points), 64) {
-		p := &s.points[len(s.points)-1]
+	var points []point
+	if s.list != nil {
+		points = s.list.points
+	}
+	for i := range min(len(points), 64) {
+		p := &points[len(points)-1]
 		if i > 0 {
-			p = &s.points[i-1]
+			p = &points[i-1]
 		}
 		k := 0
 		for k < n && asks[k].tl != p.tl {
@@ -340,29 +547,9 @@ func (s *Semaphore) pollAll() {
 	s.mu.Unlock()
 	for _, a := range asks[:n] {
 		if a.tl.dev.caps.SubmitAnywhere {
-			a.tl.poll(a.seq)
+			a.tl.poll(a.seq, 1)
 		} else {
 			a.tl.want(a.seq)
 		}
-	}
-}
-
-// release passes timepoints on, without any lock held: submissions count down, functions are called.
-func release(list *timepoint, on *Device) {
-	for t := list; t != nil; {
-		next := t.next
-		t.next = nil
-		switch {
-		case t.sub != nil:
-			t.sub.resolved(t)
-		case t.fn != nil:
-			fn, err := t.fn, t.err
-			if on != nil {
-				go fn(err) // a device's thread runs no code of others
-			} else {
-				fn(err)
-			}
-		}
-		t = next
 	}
 }

@@ -35,51 +35,134 @@ const (
 
 var opNames = [...]string{"barrier", "fill", "copy", "update", "download", "dispatch", "host call"}
 
-// A submission is one operation from the call until its signals. Records are recycled.
+// A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
+// first and lies together: often one processor parks a submission and another one issues it.
 type submission struct {
-	q  *Queue
-	op opcode
+	q      *Queue
+	next   *submission
+	event  *event // to be recorded behind the work
+	err    atomic.Pointer[failure]
+	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
+	op     opcode
+	hostly bool // waits must be reached, not only issued: for host calls, and where two drivers meet
+	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
+	gathered, passing bool
+	seq               uint64 // once issued
 
 	waits   []Point
 	signals []Point
-	state   atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
-	err     atomic.Pointer[failure]
-	points  []*Semaphore // of tps
-	tps     []*timepoint // given to semaphores; they go back to the pool with the record
-	deps    []point      // of the issue under way
-	follows []mark       // what the work comes after on other timelines
-	hostly  bool         // waits must be reached, not only issued: for host calls, and where two drivers meet
+	wait1   [1]Point // where waits and signals begin
+	signal1 [1]Point
+
+	before, after *submission // while it is parked
+	tp            timepoint   // the first of the timepoints given to semaphores
 
 	// What to do; which fields count depends on op.
 	dst, src driver.Ptr
 	n        uint64
 	pattern  uint32
 	width    int
-	host     []byte        // to be filled by a download
-	stage    *stageBlock   // pinned memory of an update or a download
-	launch   driver.Launch // Args point into args
-	args     []uint64
-	fn       func() error
 	keep     [2]*Buffer // held until the work is done
-	kernel   *Kernel
 
-	// Once issued:
-	seq   uint64
-	event *event
-	held  []*event // of others, where the driver cannot record an event anew with waits pending
-	next  *submission
+	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
+	deps    []point      // what the work must come after, with their events held; those without a timeline need nothing
+	follows []mark       // what the work comes after on other timelines
+	held    []*event     // of others, which must not be recorded anew before the work is done
 
-	before, after *submission // while it is parked
+	host   []byte        // to be filled by a download
+	stage  *stageBlock   // pinned memory of an update or a download
+	launch driver.Launch // Args point into args
+	args   []uint64
+	kernel *Kernel
+	fn     func() error
 }
 
-// resolved is called when a timepoint of a parked submission is released.
-func (s *submission) resolved(t *timepoint) {
+func newSubmission(q *Queue) *submission {
+	s := &submission{q: q}
+	s.waits, s.signals = s.wait1[:0], s.signal1[:0]
+	return s
+}
+
+// gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
+// to issue what a wait is for; then there are no deps.
+func (s *submission) gather() (resolution, error) {
+	tl := s.own()
+	for i := range s.waits {
+		w := &s.waits[i]
+		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
+			continue
+		}
+		how, p := w.Semaphore.next(w.Value, tl)
+		switch how {
+		case failed:
+			s.letGoAll()
+			return failed, w.Semaphore.failed()
+		case unknown:
+			s.letGoAll()
+			return unknown, nil
+		case ordered:
+			s.addDep(p)
+		}
+	}
+	s.gathered = true
+	return ordered, nil
+}
+
+// own returns the timeline of which no events are held, because the work will be in it. A barrier may not be.
+func (s *submission) own() *timeline {
+	if s.op == opBarrier {
+		return nil
+	}
+	return s.q.tl
+}
+
+// addDep adds a point, and keeps, of the points on one timeline, the last.
+func (s *submission) addDep(p point) {
+	own := s.own()
+	for i := range s.deps {
+		if d := &s.deps[i]; d.tl == p.tl {
+			if p.seq > d.seq {
+				*d, p = p, *d
+			}
+			if p.tl != own {
+				p.event.drop()
+			}
+			return
+		}
+	}
+	s.deps = append(s.deps, p)
+}
+
+// letGo says that a dep needs nothing.
+func (s *submission) letGo(i int) {
+	d := &s.deps[i]
+	if d.tl != nil && d.tl != s.own() {
+		d.event.drop()
+	}
+	*d = point{}
+}
+
+// letGoAll takes all deps away.
+func (s *submission) letGoAll() {
+	for i := range s.deps {
+		s.letGo(i)
+	}
+	s.deps, s.gathered = s.deps[:0], false
+}
+
+// resolved is called when a timepoint of a parked submission is released. It reports whether the submission is ready, and
+// returns timepoints that are released because it is done.
+func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
 	if t.err != nil {
 		s.err.CompareAndSwap(nil, &failure{t.err})
 	}
-	if s.state.Add(-1) == 0 {
-		s.q.dev.ready(s)
+	if s.state.Add(-1) > 0 {
+		return false, nil
 	}
+	if s.passing {
+		return false, s.q.passed(s)
+	}
+	return true, nil
 }
 
 // grab adds a count to a parked submission, so that it stays what it is; it reports false if it is ready. The caller holds
@@ -99,36 +182,69 @@ func (s *submission) grab() bool {
 // cancel makes a parked submission that has been grabbed fail.
 func (s *submission) cancel(err error) {
 	s.err.CompareAndSwap(nil, &failure{err})
-	for i, t := range s.tps {
-		if s.points[i].cancel(t) {
-			s.state.Add(-1)
-		}
-	}
+	s.takeBack()
 	if s.state.Add(-1) == 0 {
+		if s.passing {
+			release(s.q.passed(s), s.q.dev)
+			return
+		}
 		s.q.dev.ready(s)
 	}
 }
 
+// takeBack takes the timepoints back that have not been released.
+func (s *submission) takeBack() {
+	for _, t := range s.tps {
+		if t.on.cancel(t) {
+			s.state.Add(-1)
+		}
+	}
+}
+
+// reset makes a record of a submission that is over ready to be used again.
 func (s *submission) reset() {
 	clear(s.waits)
 	clear(s.signals)
-	clear(s.deps)
-	clear(s.follows)
-	clear(s.held)
-	for _, t := range s.tps {
+	s.waits, s.signals = s.waits[:0], s.signals[:0]
+	if len(s.follows)+len(s.held)+len(s.tps) > 0 {
+		clear(s.follows)
+		clear(s.held)
+		for _, t := range s.tps {
+			s.putTimepoint(t)
+		}
+		clear(s.tps)
+		s.follows, s.held, s.tps = s.follows[:0], s.held[:0], s.tps[:0]
+	}
+	if s.op == opDispatch || s.kernel != nil {
+		ptrs := s.launch.Args
+		clear(ptrs)
+		s.launch, s.args, s.kernel = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil
+	}
+	if s.host != nil || s.stage != nil || s.fn != nil {
+		s.host, s.stage, s.fn = nil, nil, nil
+	}
+	if s.err.Load() != nil {
+		s.err.Store(nil)
+	}
+	s.op, s.hostly, s.passing, s.keep, s.seq = opBarrier, false, false, [2]*Buffer{}, 0
+}
+
+// timepoint takes a timepoint for the submission.
+func (s *submission) timepoint() *timepoint {
+	t := &s.tp
+	if len(s.tps) > 0 {
+		t = s.q.dev.timepoints.get()
+	}
+	t.sub, t.index = s, -1
+	return t
+}
+
+func (s *submission) putTimepoint(t *timepoint) {
+	if t == &s.tp {
+		*t = timepoint{}
+	} else {
 		s.q.dev.timepoints.put(t)
 	}
-	clear(s.tps)
-	clear(s.points)
-	args, ptrs := s.args[:0], s.launch.Args
-	clear(ptrs)
-	s.waits, s.signals, s.deps, s.held = s.waits[:0], s.signals[:0], s.deps[:0], s.held[:0]
-	s.follows = s.follows[:0]
-	s.tps, s.points, s.args = s.tps[:0], s.points[:0], args
-	s.op, s.hostly, s.host, s.stage, s.fn, s.keep, s.kernel = opBarrier, false, nil, nil, nil, [2]*Buffer{}, nil
-	s.err.Store(nil)
-	s.seq, s.event, s.next = 0, nil, nil
-	s.launch = driver.Launch{Args: ptrs[:0]}
 }
 
 // setArgs copies kernel arguments: each is laid on a word of its own and pointed to.

@@ -16,6 +16,7 @@ type timeline struct {
 	h   driver.Stream
 
 	mu     sync.Mutex // held while work is issued
+	tidyAt uint64     // the number at which the submitter looks what is done
 	issued atomic.Uint64
 	done   atomic.Uint64
 	wanted atomic.Uint64 // somebody is parked until this is done
@@ -23,8 +24,7 @@ type timeline struct {
 	coverMu sync.Mutex // a leaf
 	cover   []covered
 
-	ringMu sync.Mutex // a leaf
-	ring   ring
+	ring ring // from the oldest that is not retired to issued
 
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
@@ -69,8 +69,8 @@ func (tl *timeline) stuck() (err error) {
 		return nil
 	}
 	var late []mark
-	tl.ringMu.Lock()
-	if s := tl.ring.front(); s != nil {
+	tl.ring.mu.Lock()
+	if s := tl.ring.find(0, tl.issued.Load()); s != nil {
 		for _, m := range s.follows {
 			if err = m.gone(); err != nil {
 				break
@@ -80,10 +80,10 @@ func (tl *timeline) stuck() (err error) {
 			}
 		}
 	}
-	tl.ringMu.Unlock()
+	tl.ring.mu.Unlock()
 	for _, m := range late {
 		if m.tl.dev.caps.SubmitAnywhere {
-			m.tl.poll(m.seq)
+			m.tl.poll(m.seq, 1)
 		} else {
 			m.tl.want(m.seq)
 		}
@@ -188,7 +188,7 @@ func (tl *timeline) note(of *timeline, seq, at uint64) {
 	tl.cover = append(tl.cover, covered{of, seq, at})
 }
 
-// want has the device's thread ask until seq is done.
+// want has the device asked until seq is done.
 func (tl *timeline) want(seq uint64) {
 	for {
 		now := tl.wanted.Load()
@@ -196,13 +196,14 @@ func (tl *timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.dev.signalThread()
+			tl.dev.signalAsker()
 			return
 		}
 	}
 }
 
-// tidyEvery is after how many submissions in flight the submitter looks which are done; a power of two.
+// tidyEvery is after how many submissions the submitter looks which are done, so that records and events come back though
+// nobody waits. If many are in flight it looks more rarely.
 const tidyEvery = 64
 
 // issue gives a submission whose waits are all issued to the device, and publishes what it signals. It runs in the caller
@@ -212,28 +213,40 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		tl.dev.failSubmission(s, err)
 		return
 	}
-	e, err := tl.dev.events.get(onThread) // before the lock: the pool may have to grow on the device's thread
-	if err != nil {
-		tl.dev.check(err)
-		tl.dev.failSubmission(s, err)
-		return
+	if s.event == nil {
+		e, err := tl.dev.events.get(onThread) // before the lock: the pool may have to grow on the device's thread
+		if err != nil {
+			tl.dev.check(err)
+			tl.dev.failSubmission(s, err)
+			return
+		}
+		s.event = e
 	}
-	tidy, middle := false, uint64(0)
 	tl.mu.Lock()
-	how, err := tl.submit(s, e)
+	how, err := tl.submit(s)
 	var released *timepoint
-	switch how {
-	case issuedWork:
-		released = tl.publish(s)
-	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		released = tl.dev.failSignals(s, err)
-	}
+	tidy, flying := uint64(0), uint64(0)
 	if how == issuedWork || how == issuedBroken {
-		tl.ringMu.Lock() // only now may it be retired, and recycled
-		tl.ring.push(s)
-		tidy = tl.ring.n&(tidyEvery-1) == 0
-		middle = tl.ring.front().seq + uint64(tl.ring.n/2)
-		tl.ringMu.Unlock()
+		wanted := false
+		if how == issuedWork {
+			released, wanted = tl.publish(s)
+		} else { // its signals fail now, and what it holds stays until the stream has passed it
+			released = tl.dev.failSignals(s, err)
+		}
+		seq, done := s.seq, tl.done.Load()
+		tl.ring.put(s, done)
+		tl.issued.Store(seq) // only now may it be retired, and recycled
+		if wanted {
+			tl.want(seq)
+		}
+		if tl.wanted.Load() >= seq { // who found it published, and not yet in the ring, may have signalled too early
+			tl.dev.signalAsker()
+		}
+		if seq >= tl.tidyAt {
+			flying = seq - done
+			tl.tidyAt = seq + max(tidyEvery, flying/2)
+			tidy = seq
+		}
 	}
 	tl.mu.Unlock()
 	var on *Device
@@ -242,26 +255,23 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 	}
 	switch how {
 	case notIssued:
-		e.drop()
 		tl.dev.failSubmission(s, err)
 	case refused:
-		e.drop()
 		tl.dev.check(err)
 		tl.dev.failSubmission(s, err)
-	case nothingToDo:
-		e.drop()
-		release(tl.dev.complete(s), on)
 	case foreign:
-		e.drop()
+		s.letGoAll()
 		s.hostly = true
 		s.q.enlist(s, onThread)
 	default:
 		if how == issuedBroken {
 			tl.dev.check(err)
 		}
-		release(released, on)
-		if tidy && (onThread || tl.dev.caps.SubmitAnywhere) {
-			tl.poll(middle) // so that records and events come back though nobody waits
+		if released != nil {
+			release(released, on)
+		}
+		if flying > tidyEvery/2 && (onThread || tl.dev.caps.SubmitAnywhere) {
+			tl.tidy(tidy)
 		}
 		if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
 			tl.dev.failInFlight()
@@ -277,54 +287,39 @@ const (
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it
-	nothingToDo                 // a barrier whose waits have all been reached
 	foreign                     // it waits for a device of another driver, which only the host can do
 )
 
-// submit makes the native calls. e is the event to record.
-func (tl *timeline) submit(s *submission, e *event) (outcome, error) {
+// submit makes the native calls.
+func (tl *timeline) submit(s *submission) (outcome, error) {
 	if err := tl.dev.halted(); err != nil {
 		return notIssued, err
 	}
-	defer func() {
-		for i := range s.deps {
-			s.deps[i].event.drop()
-			s.deps[i] = point{}
-		}
-		s.deps = s.deps[:0]
-	}()
-	s.follows = s.follows[:0]
-	ahead := false
-	for _, w := range s.waits {
-		switch how, p, err := w.Semaphore.resolve(w.Value, nil); how {
+	if !s.gathered {
+		switch how, err := s.gather(); how {
 		case failed:
 			return notIssued, err
 		case unknown:
-			return notIssued, fmt.Errorf("gpu: a wait for %d was taken back after it had been issued", w.Value)
-		case ordered:
-			ahead = true
-			switch {
-			case p.tl.dev.of != tl.dev.of:
-				p.event.drop()
-				return foreign, nil
-			case tl.covers(p.tl, p.seq):
-				p.event.drop()
-				if err := (mark{p.tl, p.seq}).gone(); err != nil {
-					return notIssued, err
-				}
-			default:
-				s.deps = addDep(s.deps, p)
-			}
+			return notIssued, fmt.Errorf("gpu: a wait was taken back after it had been issued")
 		}
 	}
-	if s.op == opBarrier && !ahead {
-		return nothingToDo, nil
+	for i := range s.deps {
+		p := &s.deps[i]
+		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
+			return foreign, nil
+		}
+		if tl.covers(p.tl, p.seq) {
+			if err := (mark{p.tl, p.seq}).gone(); err != nil {
+				return notIssued, err
+			}
+			s.letGo(i)
+		}
 	}
 	seq := tl.issued.Load() + 1
 	started, err := tl.start(s, seq)
 	if err == nil {
 		started = true
-		err = tl.dev.drv.Record(e.h, tl.h)
+		err = tl.dev.drv.Record(s.event.h, tl.h)
 	}
 	switch {
 	case err == nil:
@@ -333,13 +328,13 @@ func (tl *timeline) submit(s *submission, e *event) (outcome, error) {
 	default:
 		// The stream has got something of it, and only an event can say when that is over. If there cannot be one, nobody
 		// will ever know what the device still does.
-		if again := tl.dev.drv.Record(e.h, tl.h); again != nil {
+		if again := tl.dev.drv.Record(s.event.h, tl.h); again != nil {
 			tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(again))
 			return refused, err
 		}
 	}
-	s.seq, s.event = seq, e
-	tl.issued.Store(seq)
+	s.seq = seq
+	s.letGoAll()
 	if err != nil {
 		return issuedBroken, err
 	}
@@ -348,9 +343,10 @@ func (tl *timeline) submit(s *submission, e *event) (outcome, error) {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
-	for _, p := range s.deps {
-		if p.tl.dev != tl.dev && !p.tl.dev.lend(mark{tl, seq}) {
-			continue // that device is closed: its work is done, or was given up
+	for i := range s.deps {
+		p := &s.deps[i]
+		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lend(mark{tl, seq}) {
+			continue // there is no need, or that device is closed: its work is done, or was given up
 		}
 		if err := tl.dev.drv.StreamWait(tl.h, p.event.h); err != nil {
 			return started, err
@@ -366,27 +362,19 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	return started, s.start(tl)
 }
 
-// addDep keeps, of the points on one timeline, the last.
-func addDep(deps []point, p point) []point {
-	for i := range deps {
-		if deps[i].tl == p.tl {
-			if p.seq > deps[i].seq {
-				deps[i], p = p, deps[i]
-			}
-			p.event.drop()
-			return deps
-		}
-	}
-	return append(deps, p)
-}
-
 // publish tells the semaphores what is coming, now that the event has been recorded.
-func (tl *timeline) publish(s *submission) *timepoint {
-	var released timepointList
-	for _, p := range s.signals {
-		released.join(p.Semaphore.publish(point{p.Value, tl, s.seq, s.event}))
+func (tl *timeline) publish(s *submission) (*timepoint, bool) {
+	if len(s.signals) == 1 {
+		return s.signals[0].Semaphore.publish(point{value: s.signals[0].Value, tl: tl, seq: s.seq, event: s.event})
 	}
-	return released.first
+	var released timepointList
+	wanted := false
+	for _, p := range s.signals {
+		list, want := p.Semaphore.publish(point{value: p.Value, tl: tl, seq: s.seq, event: s.event})
+		released.join(list)
+		wanted = wanted || want
+	}
+	return released.first, wanted
 }
 
 // start makes the native call of the operation itself.
@@ -408,12 +396,13 @@ func (s *submission) start(tl *timeline) error {
 }
 
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work
-// is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough.
-func (tl *timeline) poll(seq uint64) bool {
+// is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
+// seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
+func (tl *timeline) poll(seq uint64, times int) bool {
 	if tl.done.Load() >= seq || !tl.askMu.TryLock() {
 		return false
 	}
-	done, err := tl.ask(seq)
+	done, err := tl.ask(seq, times)
 	if err == nil {
 		tl.failed = 0
 	} else {
@@ -439,8 +428,8 @@ func (tl *timeline) poll(seq uint64) bool {
 
 // ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, then for the
 // oldest, and from there on in growing steps.
-func (tl *timeline) ask(seq uint64) (done uint64, err error) {
-	at, ok, err := tl.query(seq)
+func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
+	at, ok, err := tl.query(seq, times)
 	switch {
 	case err != nil || at == 0:
 		return 0, err
@@ -449,7 +438,7 @@ func (tl *timeline) ask(seq uint64) (done uint64, err error) {
 	}
 	last := at // not done
 	for next, step := tl.done.Load()+1, uint64(1); next < last; next, step = done+step, 2*step {
-		at, ok, err := tl.query(next)
+		at, ok, err := tl.query(next, 1)
 		if at == 0 || !ok || err != nil {
 			return done, err
 		}
@@ -458,21 +447,50 @@ func (tl *timeline) ask(seq uint64) (done uint64, err error) {
 	return done, nil
 }
 
+// watch is how many times in a row a waiter asks about the oldest submission.
+const watch = 8
+
 // query asks whether a submission is done, or the newest if seq has not been issued. at is the one that was asked for, 0
 // if nothing is in flight.
-func (tl *timeline) query(seq uint64) (at uint64, done bool, err error) {
-	tl.ringMu.Lock()
-	s := tl.ring.find(seq)
+func (tl *timeline) query(seq uint64, times int) (at uint64, done bool, err error) {
+	tl.ring.mu.Lock()
+	s := tl.ring.find(seq, tl.issued.Load())
 	if s == nil {
-		tl.ringMu.Unlock()
+		tl.ring.mu.Unlock()
 		return 0, false, nil
 	}
 	at, e := s.seq, s.event
+	if at != tl.ring.head {
+		times = 1
+	}
 	e.hold() // it may be retired meanwhile, for something else that is done
-	tl.ringMu.Unlock()
-	done, err = tl.dev.drv.Query(e.h)
+	tl.ring.mu.Unlock()
+	for ; times > 0 && !done && err == nil && tl.done.Load() < at; times-- {
+		done, err = tl.dev.drv.Query(e.h)
+	}
 	e.drop()
 	return at, done, err
+}
+
+// tidy retires what is done of the work up to seq, if that is much.
+func (tl *timeline) tidy(seq uint64) {
+	if done := tl.done.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
+		tl.reap(done + (seq-done)/2)
+	}
+}
+
+// reap retires what is done if everything up to seq is, and reports whether it is. An error is for those who wait to find.
+func (tl *timeline) reap(seq uint64) bool {
+	if tl.done.Load() >= seq || !tl.askMu.TryLock() {
+		return true
+	}
+	at, done, err := tl.query(seq, 1)
+	tl.askMu.Unlock()
+	if at == 0 || !done || err != nil {
+		return false
+	}
+	tl.retire(at)
+	return true
 }
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
@@ -490,111 +508,167 @@ func (tl *timeline) retire(seq uint64) {
 	}
 }
 
+// retireAtOnce is how many submissions are retired at a time at the most.
+const retireAtOnce = 64
+
 // retireReady completes work up to seq, or up to a submission that came after something which is not complete; that it
 // returns.
 func (tl *timeline) retireReady(seq uint64) (before mark) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
+	var batch [retireAtOnce]*submission
 	for {
-		tl.ringMu.Lock()
-		s := tl.ring.front()
-		if s == nil || s.seq > seq {
-			tl.ringMu.Unlock()
-			return mark{}
-		}
-		for _, m := range s.follows {
-			if m.tl.done.Load() < m.seq {
-				tl.ringMu.Unlock()
-				return m
+		n := 0
+		tl.ring.mu.Lock()
+		last := min(seq, tl.issued.Load())
+	take:
+		for n < len(batch) && tl.ring.head+uint64(n) <= last {
+			s := tl.ring.at(tl.ring.head + uint64(n))
+			for _, m := range s.follows {
+				if m.tl.done.Load() < m.seq {
+					before = m
+					break take
+				}
 			}
+			batch[n] = s
+			n++
 		}
-		tl.ring.pop()
-		tl.ringMu.Unlock()
-		now := s.seq
-		var err error
-		for _, m := range s.follows {
-			if err == nil {
-				err = m.gone()
-			}
+		tl.ring.head += uint64(n)
+		tl.ring.mu.Unlock()
+		if n == 0 {
+			return before
 		}
-		var released *timepoint
-		if err == nil {
-			released = tl.dev.complete(s)
-		} else {
-			released = tl.dev.failSignals(s, err)
-			tl.dev.recycle(s)
-		}
-		tl.done.Store(now)
-		release(released, tl.dev)
+		before = mark{}
+		tl.complete(batch[:n])
 	}
+}
+
+// complete completes submissions that are done, in order, which have left the ring.
+func (tl *timeline) complete(batch []*submission) {
+	last := batch[len(batch)-1].seq
+	var released timepointList
+	for i := 0; i < len(batch); {
+		if err := batch[i].gone(); err != nil {
+			released.join(tl.dev.failSignals(batch[i], err))
+		} else if run := sameSignal(batch[i:]); run > 1 && tl.arriveTogether(batch[i:i+run], &released) {
+			i += run
+			continue
+		} else {
+			released.join(tl.dev.signal(batch[i]))
+		}
+		i++
+	}
+	q := batch[0].q
+	for i, s := range batch {
+		tl.dev.letGo(s)
+		if i > 0 {
+			batch[i-1].next = s
+		}
+	}
+	q.putAll(batch[0], batch[len(batch)-1])
+	clear(batch)
+	tl.done.Store(last)
+	if released.first != nil {
+		release(released.first, tl.dev)
+	}
+}
+
+// sameSignal returns how many of the first submissions do nothing but raise one semaphore higher and higher.
+func sameSignal(batch []*submission) int {
+	value := uint64(0)
+	for i, s := range batch {
+		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
+			s.op == opDownload || len(s.follows) > 0 && s.gone() != nil {
+			return i
+		}
+		value = s.signals[0].Value
+	}
+	return len(batch)
+}
+
+// arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
+func (tl *timeline) arriveTogether(run []*submission, released *timepointList) bool {
+	first, end := run[0], run[len(run)-1]
+	list, err := first.signals[0].Semaphore.arrive(first.signals[0].Value, end.signals[0].Value, mark{tl, end.seq})
+	if err != nil {
+		return false
+	}
+	released.join(list)
+	return true
+}
+
+// gone returns why what the work came after was given up, if it was.
+func (s *submission) gone() error {
+	for _, m := range s.follows {
+		if err := m.gone(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drain takes everything out of the ring and gives it up.
 func (tl *timeline) drain(err error) (first *submission) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
-	if from, to := tl.done.Load(), tl.issued.Load(); from < to {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	last := tl.issued.Load()
+	if from := tl.done.Load(); from < last {
 		tl.goneMu.Lock()
-		tl.gone = append(tl.gone, gone{from, to, err})
+		tl.gone = append(tl.gone, gone{from, last, err})
 		tl.goneMu.Unlock()
 		losses.Add(1)
 	}
-	tl.ringMu.Lock()
-	defer tl.ringMu.Unlock()
 	end := &first
-	for s := tl.ring.front(); s != nil; s = tl.ring.front() {
-		tl.ring.pop()
+	for ; tl.ring.head <= last; tl.ring.head++ {
+		s := tl.ring.at(tl.ring.head)
 		s.next = nil
 		*end, end = s, &s.next
 	}
-	tl.done.Store(tl.issued.Load())
+	tl.done.Store(last)
 	return first
 }
 
 // busy reports whether work is issued that is not known to be done.
 func (tl *timeline) busy() bool { return tl.done.Load() < tl.issued.Load() }
 
-// A ring is a queue of submissions in a circular buffer.
+// inFlight returns how many submissions have been issued and are not retired.
+func (tl *timeline) inFlight() int {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	return int(tl.issued.Load() + 1 - tl.ring.head)
+}
+
+// A ring holds the submissions in flight by number. One goroutine at a time, which holds the timeline's mu, adds one behind
+// the last; it takes the ring's mu only to make the ring larger. Everybody else takes mu.
 type ring struct {
-	buf  []*submission // a power of two
-	head int
-	n    int
+	mu   sync.Mutex
+	head uint64 // number of the oldest
+	buf  []*submission
 }
 
-func (r *ring) push(s *submission) {
-	if r.n == len(r.buf) {
+// put adds a submission. done is a number that has been retired.
+func (r *ring) put(s *submission, done uint64) {
+	if s.seq-done > uint64(len(r.buf)) {
 		grown := make([]*submission, max(64, 2*len(r.buf)))
-		for i := range r.n {
-			grown[i] = r.buf[(r.head+i)&(len(r.buf)-1)]
+		r.mu.Lock()
+		for seq := r.head; seq < s.seq; seq++ {
+			grown[seq&uint64(len(grown)-1)] = r.at(seq)
 		}
-		r.buf, r.head = grown, 0
+		r.buf = grown
+		r.mu.Unlock()
 	}
-	r.buf[(r.head+r.n)&(len(r.buf)-1)] = s
-	r.n++
+	r.buf[s.seq&uint64(len(r.buf)-1)] = s
 }
 
-func (r *ring) front() *submission {
-	if r.n == 0 {
+// at returns the submission with a number that is in the ring.
+func (r *ring) at(seq uint64) *submission { return r.buf[seq&uint64(len(r.buf)-1)] }
+
+// find returns the submission with a number, or the one that comes nearest of those up to last, or nil if there is none.
+func (r *ring) find(seq, last uint64) *submission {
+	if last < r.head {
 		return nil
 	}
-	return r.buf[r.head]
-}
-
-func (r *ring) pop() {
-	r.buf[r.head] = nil
-	r.head = (r.head + 1) & (len(r.buf) - 1)
-	r.n--
-}
-
-// find returns the submission with a sequence number, or the newest one if it has not come that far.
-func (r *ring) find(seq uint64) *submission {
-	if r.n == 0 {
-		return nil
-	}
-	first := r.buf[r.head].seq // numbers in the ring have no gaps
-	i := r.n - 1
-	if seq < first+uint64(i) {
-		i = int(max(seq, first) - first)
-	}
-	return r.buf[(r.head+i)&(len(r.buf)-1)]
+	return r.at(min(max(seq, r.head), last))
 }

@@ -8,7 +8,9 @@ type timepoint struct {
 	order  uint64 // among timepoints of the same value, first come first served
 	index  int    // in the semaphore's heap, or -1
 	issued bool   // enough that the value's producer is issued; otherwise the value must be reached
+	lazy   bool   // nobody waits for it: the device need not be asked on its account
 	sub    *submission
+	on     *Semaphore  // that has it; for sub
 	fn     func(error) // called without locks, once
 	next   *timepoint  // in a pool, or in a list of released ones
 	err    error       // what it was released with
@@ -68,6 +70,21 @@ func (h *timepointHeap) remove(i int) *timepoint {
 	}
 	t.index = -1
 	return t
+}
+
+// pop takes the timepoints up to a value off the heap and puts them in front of a list, in order.
+func (h *timepointHeap) pop(value uint64, rest *timepoint) *timepoint {
+	if len(*h) == 0 || (*h)[0].value > value {
+		return rest
+	}
+	var first *timepoint
+	end := &first
+	for len(*h) > 0 && (*h)[0].value <= value {
+		t := h.remove(0)
+		*end, end = t, &t.next
+	}
+	*end = rest
+	return first
 }
 
 func (h timepointHeap) up(i int) {

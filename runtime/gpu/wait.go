@@ -12,7 +12,7 @@ const maxSpins = 1 << 14
 // Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
 // is reported even if the context has ended already.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
-	if s.failure.Load() == nil && value <= s.value.Load() {
+	if now := s.value.Load(); value <= now && now != failedValue {
 		return nil
 	}
 	return wait(ctx, []Point{{s, value}}, true, nil)
@@ -34,11 +34,10 @@ func standing(points []Point, all bool, index *int) (over bool, err error) {
 	short := 0
 	first := -1
 	for i, p := range points {
-		if f := p.Semaphore.failure.Load(); f != nil {
-			return true, f.err
-		}
-		switch {
-		case p.Semaphore.value.Load() < p.Value:
+		switch now := p.Semaphore.value.Load(); {
+		case now == failedValue:
+			return true, p.Semaphore.failure.Load().err
+		case now < p.Value:
 			short++
 		case first < 0:
 			first = i
@@ -58,6 +57,9 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		if p.Semaphore == nil {
 			return argument("wait", "a point has no semaphore")
 		}
+		if p.Value > MaxValue {
+			return argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
+		}
 	}
 	start := time.Time{}
 	for n := 0; ; n++ {
@@ -69,7 +71,7 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		}
 		spin := time.Duration(0)
 		for _, p := range points {
-			if p.Semaphore.ahead.Load() > 0 && p.Semaphore.value.Load() < p.Value {
+			if p.Semaphore.flags.Load()&hasPoints != 0 && p.Semaphore.value.Load() < p.Value {
 				spin = max(spin, p.Semaphore.poll(p.Value))
 			}
 		}
@@ -79,13 +81,11 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		if spin <= 0 {
 			break // nobody to ask
 		}
-		if n%16 == 0 {
-			switch {
-			case start.IsZero():
-				start = time.Now()
-			case time.Since(start) > spin || n > maxSpins:
-				return parkUntil(ctx, points, all, index)
-			}
+		switch {
+		case start.IsZero():
+			start = time.Now()
+		case time.Since(start) > spin || n > maxSpins:
+			return parkUntil(ctx, points, all, index)
 		}
 		runtime.Gosched()
 	}
@@ -111,7 +111,7 @@ func parkUntil(ctx context.Context, points []Point, all bool, index *int) error 
 	}()
 	for i, p := range points {
 		t := &timepoint{fn: wake, index: -1}
-		if how, _, _ := p.Semaphore.resolve(p.Value, t); how == unknown {
+		if p.Semaphore.expectAt(p.Value, t) == unknown {
 			tps[i] = t
 		}
 	}
@@ -136,11 +136,11 @@ func parkUntil(ctx context.Context, points []Point, all bool, index *int) error 
 // a device releases in no order. The function returned takes the request back, and reports whether it was in time.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &timepoint{fn: fn, index: -1}
-	switch how, _, err := s.resolve(value, t); how {
+	switch s.expectAt(value, t) {
 	case reached:
 		fn(nil)
 	case failed:
-		fn(err)
+		fn(s.failed())
 	default:
 		return func() bool { return s.cancel(t) }
 	}

@@ -1,16 +1,25 @@
 package main
 
-import "time"
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
 
 // wakeBench times how long a parked waiter takes to wake. For the first row the goroutine that signals then waits itself,
-// for the second it goes on computing, and for the third a device signals, after a fill that the host has released.
+// for the second it goes on computing. For the third the device signals, and for the fourth it does so after a fill that
+// the host releases, which counts from there.
 func wakeBench() bench {
 	const n = 100
 	return bench{
 		rows: []row{
 			{name: "wake/host signals and waits, p50", unit: ns},
 			{name: "wake/host signals and computes, p50", unit: ns},
-			{name: "wake/fill released, done, device signals, p50", unit: ns},
+			{name: "wake/device is done, p50", unit: ns, goal: goal{max: 15_000, device: true}},
+			{name: "wake/host releases a fill, p50", unit: ns},
 		},
 		rounds: 7,
 		open: func(e *env) (sides, error) {
@@ -19,6 +28,10 @@ func wakeBench() bench {
 				return sides{}, err
 			}
 			gate, err := semaphores(1)
+			if err != nil {
+				return sides{}, err
+			}
+			d, err := newDone(e, r)
 			if err != nil {
 				return sides{}, err
 			}
@@ -52,7 +65,13 @@ func wakeBench() bench {
 					if f[1], err = measure(nothing, host(func() { compute(200 * time.Microsecond) })); err != nil {
 						return err
 					}
-					f[2], err = measure(
+					for i := range times {
+						if times[i], err = d.wakeUp(); err != nil {
+							return err
+						}
+					}
+					f[2] = p50(times)
+					f[3], err = measure(
 						func() error { return r.fill(r.q, gate[0], r.v, r.sem, r.v) },
 						func() error { return gate[0].Signal(r.v) })
 					return err
@@ -63,17 +82,71 @@ func wakeBench() bench {
 	}
 }
 
-// wakeUp has a goroutine park until r.sem is at r.v and returns how long after the beginning of signal it runs.
-func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
-	type waking struct {
-		at  time.Time
-		err error
+// A done watches for the device to be done: its last fill is of the host's memory.
+type done struct {
+	e    *env
+	r    *rig
+	long gpu.Range // what takes a while to fill
+	word *gpu.Buffer
+	n    uint32
+}
+
+func newDone(e *env, r *rig) (*done, error) {
+	size := uint64(128 << 20)
+	if e.opt.sim {
+		size = 1 << 20
+	}
+	long, err := r.dev.Alloc(gpu.DeviceMem, size)
+	if err != nil {
+		return nil, err
+	}
+	word, err := r.dev.Alloc(gpu.HostMem, 4)
+	return &done{e: e, r: r, long: long.All(), word: word}, err
+}
+
+// wakeUp has a goroutine park for some hundreds of microseconds' work and returns how long after its end it runs.
+func (d *done) wakeUp() (time.Duration, error) {
+	const fills = 8
+	r := d.r
+	r.v++
+	d.n++
+	first, err := gpu.NewSemaphore(0)
+	if err != nil {
+		return 0, err
+	}
+	for i := range uint64(fills) {
+		if err := r.q.Fill(r.order(first, i, first, i+1), d.long, pattern); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.q.Fill(r.order(first, fills, r.sem, r.v), d.word.All(), binary.NativeEndian.AppendUint32(nil, d.n)); err != nil {
+		return 0, err
 	}
 	woken := make(chan waking, 1)
-	go func(v uint64) {
-		err := r.sem.Wait(e.ctx, v)
-		woken <- waking{time.Now(), err}
-	}(r.v)
+	go wait(d.e, r, woken)
+	word := (*uint32)(unsafe.Pointer(unsafe.SliceData(d.word.Bytes())))
+	for atomic.LoadUint32(word) != d.n && d.e.ctx.Err() == nil {
+	}
+	end := time.Now()
+	w := <-woken
+	return w.at.Sub(end), w.err
+}
+
+type waking struct {
+	at  time.Time
+	err error
+}
+
+// wait waits until r.sem is at r.v.
+func wait(e *env, r *rig, woken chan<- waking) {
+	err := r.sem.Wait(e.ctx, r.v)
+	woken <- waking{time.Now(), err}
+}
+
+// wakeUp has a goroutine park until r.sem is at r.v and returns how long after the beginning of signal it runs.
+func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
+	woken := make(chan waking, 1)
+	go wait(e, r, woken)
 	time.Sleep(300 * time.Microsecond) // more than a wait asks by itself
 	start := time.Now()
 	if err := signal(); err != nil {

@@ -1,0 +1,119 @@
+package gpu
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// An asker is a goroutine that asks a device how far it is on behalf of those who have parked. Where any thread may ask it is
+// one of its own and not the device's thread: to wake a goroutine from a locked thread takes many times as long.
+type asker struct {
+	wake    chan struct{}
+	ended   chan struct{}
+	stopped atomic.Bool
+}
+
+func (a *asker) signal() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends the goroutine.
+func (a *asker) stop() {
+	a.stopped.Store(true)
+	a.signal()
+	<-a.ended
+}
+
+// signalAsker makes whoever asks look what is wanted.
+func (d *Device) signalAsker() {
+	if d.asker != nil {
+		d.asker.signal()
+	} else {
+		d.signalThread()
+	}
+}
+
+// ask is the goroutine.
+func (d *Device) ask() {
+	defer close(d.asker.ended)
+	var wait patience
+	for !d.asker.stopped.Load() {
+		switch {
+		case !d.wanted():
+			wait = patience{}
+			<-d.asker.wake
+		case d.askWanted():
+			wait = patience{}
+			runtime.Gosched() // whoever was woken is next in this processor's queue
+		default:
+			wait.pause(d.opt.Poll, 0, d.asker.wake)
+		}
+	}
+}
+
+// wanted reports whether somebody is parked until a timeline comes further than it is known to be.
+func (d *Device) wanted() bool {
+	for _, q := range d.queues {
+		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// askWanted asks the timelines for which somebody is parked, and reports whether one has come further.
+func (d *Device) askWanted() (further bool) {
+	for _, q := range d.queues {
+		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted {
+			further = q.tl.poll(wanted, 1) || further
+		}
+	}
+	return further
+}
+
+// patience is how to wait between two rounds of asking.
+type patience struct {
+	rounds int
+	since  time.Time
+	left   time.Time // when others were let run
+}
+
+const (
+	maxRounds = 1 << 12                // without a pause, at most: where time stands still, as in a bubble of testing/synctest, it would go on
+	slice     = 100 * time.Microsecond // how long a device's thread keeps its processor
+)
+
+// pause waits, at first not at all; after each slice it lets others run. From a locked thread that takes much longer than to
+// ask.
+func (p *patience) pause(poll, slice time.Duration, wake <-chan struct{}) {
+	if p.rounds++; p.rounds < maxRounds && poll > 0 {
+		if p.rounds%8 != 1 {
+			return
+		}
+		now := time.Now()
+		if p.since.IsZero() {
+			p.since, p.left = now, now
+		}
+		if now.Sub(p.since) < poll {
+			if now.Sub(p.left) >= slice {
+				p.left = now
+				runtime.Gosched()
+			}
+			return
+		}
+		p.rounds = maxRounds
+	}
+	if p.since.IsZero() {
+		p.since = time.Now()
+	}
+	t := time.NewTimer(min(max(time.Since(p.since)/16, 20*time.Microsecond), time.Millisecond))
+	select {
+	case <-wake:
+		t.Stop()
+	case <-t.C:
+	}
+}

@@ -1,0 +1,101 @@
+package gpu_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// idleDriver is a driver whose calls cost nothing: what remains is the runtime's own cost.
+type idleDriver struct{}
+
+func (idleDriver) Name() string                    { return "idle" }
+func (idleDriver) Devices() ([]driver.Info, error) { return []driver.Info{{Name: "idle"}}, nil }
+func (idleDriver) Open(int) (driver.Device, error) { return new(idleDevice), nil }
+
+type idleDevice struct {
+	driver.Device
+	handles uintptr
+}
+
+func (d *idleDevice) next() uintptr { d.handles++; return d.handles }
+
+func (d *idleDevice) Info() driver.Info { return driver.Info{Name: "idle"} }
+func (d *idleDevice) Caps() driver.Caps {
+	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true}
+}
+func (d *idleDevice) Bind() error                                  { return nil }
+func (d *idleDevice) Close() error                                 { return nil }
+func (d *idleDevice) NewStream() (driver.Stream, error)            { return driver.Stream(d.next()), nil }
+func (d *idleDevice) DestroyStream(driver.Stream) error            { return nil }
+func (d *idleDevice) NewEvent() (driver.Event, error)              { return driver.Event(d.next()), nil }
+func (d *idleDevice) DestroyEvent(driver.Event) error              { return nil }
+func (d *idleDevice) Record(driver.Event, driver.Stream) error     { return nil }
+func (d *idleDevice) Query(driver.Event) (bool, error)             { return true, nil }
+func (d *idleDevice) StreamWait(driver.Stream, driver.Event) error { return nil }
+func (d *idleDevice) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
+	return driver.Mem{Kind: kind, Ptr: 1 << 20, Size: size}, nil
+}
+func (d *idleDevice) Free(driver.Mem) error                                     { return nil }
+func (d *idleDevice) Fill(driver.Stream, driver.Ptr, uint32, int, uint64) error { return nil }
+
+// BenchmarkChain submits fills of which each waits for the one before, on one stream or on two in turn. The device is done
+// with each at once.
+func BenchmarkChain(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		queues int
+	}{{"one stream", 1}, {"two streams", 2}} {
+		b.Run(c.name, func(b *testing.B) {
+			dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Queues: c.queues})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer dev.Close()
+			buf, err := dev.Alloc(gpu.DeviceMem, 4096)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, _ := gpu.NewSemaphore(0)
+			var wait, signal [1]gpu.Point
+			pattern := []byte{1, 2, 3, 4}
+			n := uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				wait[0], signal[0] = gpu.Point{Semaphore: s, Value: n}, gpu.Point{Semaphore: s, Value: n + 1}
+				if err := dev.Queue(int(n)%c.queues).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		})
+	}
+}
+
+// BenchmarkSemaphore times what the host does with semaphores alone.
+func BenchmarkSemaphore(b *testing.B) {
+	b.Run("create and close", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s, _ := gpu.NewSemaphore(0)
+			s.Close()
+		}
+	})
+	b.Run("signal and query", func(b *testing.B) {
+		s, _ := gpu.NewSemaphore(0)
+		v := uint64(0)
+		b.ReportAllocs()
+		for b.Loop() {
+			v++
+			s.Signal(v)
+			s.Query()
+		}
+	})
+	b.Run("query", func(b *testing.B) {
+		s, _ := gpu.NewSemaphore(0)
+		for b.Loop() {
+			s.Query()
+		}
+	})
+}

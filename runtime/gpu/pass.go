@@ -1,0 +1,68 @@
+package gpu
+
+// A barrier does no work, so it needs no place in a stream: what has been reached when it is submitted is signalled at once,
+// and if it comes after one piece of work only, that work's point is passed on as its own. Else its stream joins the work,
+// with an event.
+
+// pass does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
+func (q *Queue) pass(s *submission, onThread bool) bool {
+	live := 0
+	for i := range s.deps {
+		p := &s.deps[i]
+		if p.tl.done.Load() < p.seq {
+			if live++; live > 1 {
+				return false
+			}
+		}
+	}
+	for i := range s.deps { // what is done meanwhile is found out again when it is waited for
+		p := &s.deps[i]
+		if err := (mark{p.tl, p.seq}).gone(); err != nil {
+			q.dev.failSubmission(s, err)
+			return true
+		}
+		if live > 0 && p.tl.done.Load() < p.seq {
+			s.deps[0], *p = *p, s.deps[0]
+		}
+	}
+	if live > 0 {
+		s.passing = true
+		q.enlist(s, onThread)
+		return true
+	}
+	var on *Device
+	if onThread {
+		on = q.dev
+	}
+	release(q.dev.complete(s), on)
+	return true
+}
+
+// passOn publishes what a barrier signals as what the work before it does.
+func (s *submission) passOn() *timepoint {
+	p := s.deps[0]
+	var released timepointList
+	for _, signal := range s.signals {
+		list, wanted := signal.Semaphore.publish(point{value: signal.Value, tl: p.tl, seq: p.seq, event: p.event, late: true})
+		released.join(list)
+		if wanted {
+			p.tl.want(p.seq)
+		}
+	}
+	return released.first
+}
+
+// passed completes a barrier when its waits have been reached. It returns the timepoints that this releases.
+func (q *Queue) passed(s *submission) *timepoint {
+	q.dev.unpark(s)
+	f := s.err.Load()
+	if f == nil {
+		f = q.dev.lost.Load()
+	}
+	if f == nil {
+		return q.dev.complete(s)
+	}
+	released := q.dev.failSignals(s, f.err)
+	q.dev.recycle(s)
+	return released
+}
