@@ -1,0 +1,173 @@
+package blockpool
+
+// A block is the record of a piece of a slab, live or free.
+type block struct {
+	addr uint64
+	size uint64
+	seq  uint64 // of the mark from which on it is free; of a live one, was free
+	min  uint64 // the smallest seq in the tree from here down
+
+	left, right *block // in a tree of free blocks
+	prev, next  *block // neighbours in the slab
+	seamPrev    *block // in the list of seams
+	seamNext    *block
+	parts       *block // of a live block that was joined: the blocks it was made of, linked by next
+	slab        *slab
+
+	tl   int32 // of the mark, or unmarked
+	prio uint32
+	free bool // it is in a set
+	seam bool // it is in the list of seams: it and the next neighbour are free
+}
+
+// unmarked is the timeline of blocks that anybody may use.
+const unmarked = -1
+
+func (b *block) mark() Mark {
+	if b.tl == unmarked {
+		return Mark{}
+	}
+	return Mark{int(b.tl), b.seq}
+}
+
+// recordChunk is how many records are made at a time.
+const recordChunk = 64
+
+// record returns a record to fill in, with its priority.
+func (p *Pool) record() *block {
+	if p.spare == nil {
+		chunk := make([]block, recordChunk)
+		for i := range chunk {
+			p.rand ^= p.rand << 13
+			p.rand ^= p.rand >> 17
+			p.rand ^= p.rand << 5
+			chunk[i].prio = p.rand
+			chunk[i].next, p.spare = p.spare, &chunk[i]
+		}
+	}
+	b := p.spare
+	p.spare, b.next = b.next, nil
+	return b
+}
+
+// recycle takes back a record that is nowhere linked.
+func (p *Pool) recycle(b *block) {
+	*b = block{prio: b.prio, next: p.spare}
+	p.spare = b
+}
+
+// use makes a free block live, n bytes of it; the rest stays free as it was.
+func (p *Pool) use(b *block, n uint64) *block {
+	p.lift(b)
+	if b.size > n {
+		p.place(p.split(b, n))
+	}
+	p.hand(b)
+	return b
+}
+
+// hand enters a block that is in no set among the live ones.
+func (p *Pool) hand(b *block) {
+	s := b.slab
+	if s.used == 0 {
+		p.dropEmpty(s)
+	}
+	s.used += b.size
+	p.stats.Used += b.size
+	p.stats.UsedHigh = max(p.stats.UsedHigh, p.stats.Used)
+	p.stats.Live++
+	p.live.put(b)
+}
+
+// unuse undoes hand, but for the table.
+func (p *Pool) unuse(b *block) {
+	s := b.slab
+	s.used -= b.size
+	if s.used == 0 {
+		p.addEmpty(s)
+	}
+	p.stats.Used -= b.size
+	p.stats.Live--
+}
+
+// place makes a block free, as its mark says. It absorbs neighbours with the same mark.
+func (p *Pool) place(b *block) {
+	if a := b.prev; a != nil && a.free && a.tl == b.tl && a.seq == b.seq {
+		p.lift(a)
+		b.addr = a.addr
+		b.size += a.size
+		b.prev = a.prev
+		if a.prev != nil {
+			a.prev.next = b
+		} else {
+			b.slab.first = b
+		}
+		p.recycle(a)
+		p.stats.Merges++
+	}
+	if c := b.next; c != nil && c.free && c.tl == b.tl && c.seq == b.seq {
+		p.lift(c)
+		b.size += c.size
+		b.next = c.next
+		if c.next != nil {
+			c.next.prev = b
+		}
+		p.recycle(c)
+		p.stats.Merges++
+	}
+	p.setOf(b.tl).insert(b)
+	b.free = true
+	if b.prev != nil && b.prev.free {
+		p.addSeam(b.prev)
+	}
+	if b.next != nil && b.next.free {
+		p.addSeam(b)
+	}
+}
+
+// lift takes a free block out of its set.
+func (p *Pool) lift(b *block) {
+	p.set(b.tl).remove(b)
+	b.free = false
+	if b.seam {
+		p.dropSeam(b)
+	}
+	if b.prev != nil && b.prev.seam {
+		p.dropSeam(b.prev)
+	}
+}
+
+// split cuts a block that is in no set, and returns what is behind the first n bytes.
+func (p *Pool) split(b *block, n uint64) *block {
+	c := p.record()
+	c.addr, c.size = b.addr+n, b.size-n
+	c.tl, c.seq, c.slab = b.tl, b.seq, b.slab
+	c.prev, c.next = b, b.next
+	if b.next != nil {
+		b.next.prev = c
+	}
+	b.next, b.size = c, n
+	p.stats.Splits++
+	return c
+}
+
+func (p *Pool) addSeam(b *block) {
+	b.seam = true
+	b.seamPrev, b.seamNext = nil, p.seams
+	if p.seams != nil {
+		p.seams.seamPrev = b
+	}
+	p.seams = b
+}
+
+func (p *Pool) dropSeam(b *block) {
+	if b.seamPrev != nil {
+		b.seamPrev.seamNext = b.seamNext
+	} else {
+		p.seams = b.seamNext
+	}
+	if b.seamNext != nil {
+		b.seamNext.seamPrev = b.seamPrev
+	}
+	b.seamPrev, b.seamNext, b.seam = nil, nil, false
+}

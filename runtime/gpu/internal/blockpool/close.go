@@ -1,0 +1,95 @@
+package blockpool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// SetThreshold sets how many bytes Maintain leaves reserved.
+func (p *Pool) SetThreshold(n uint64) {
+	p.mu.Lock()
+	p.threshold = n
+	p.mu.Unlock()
+}
+
+// Maintain gives slabs back to the source that are wholly free and done, as long as the threshold stays reserved; of a closed
+// pool all such. It is to be called when work has been found done, and costs little if there is nothing to do. The error is
+// the source's: what it would not take back stays in the pool.
+func (p *Pool) Maintain(o Order) error {
+	p.mu.Lock()
+	keep := p.threshold
+	if p.closed {
+		keep = 0
+	}
+	nothing := p.empty == nil && !p.destroyed || p.stats.Reserved <= keep || p.src == nil && !p.closed
+	p.mu.Unlock()
+	if nothing {
+		return nil
+	}
+	return p.Trim(keep, o)
+}
+
+// Trim gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved. The error is the
+// source's. It leaves a slab of the caller's alone.
+func (p *Pool) Trim(keep uint64, o Order) error {
+	p.sourceMu.Lock()
+	defer p.sourceMu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	switch {
+	case p.destroyed:
+		err = p.releaseAll()
+	case p.src != nil || p.closed:
+		err = p.release(keep, keep, o)
+	}
+	if err != nil {
+		return fmt.Errorf("blockpool: %w", err)
+	}
+	return nil
+}
+
+// Close ends allocating and gives back the slabs that are wholly free and done. It returns how many blocks are live. These
+// are to be freed as ever, and Maintain gives their slabs back when the work on them is done. The error is the source's.
+func (p *Pool) Close(o Order) (live int, err error) {
+	p.mu.Lock()
+	p.closed = true
+	live = p.stats.Live
+	p.mu.Unlock()
+	return live, p.Trim(0, o)
+}
+
+// Destroy closes a pool and gives all slabs back, whatever is live in them and whatever works on them. It returns how many
+// blocks were live; freeing them fails from now on. The error is the source's: what it would not take back, the next call
+// tries again.
+func (p *Pool) Destroy() (live int, err error) {
+	p.sourceMu.Lock()
+	defer p.sourceMu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	live = p.stats.Live
+	p.closed, p.destroyed = true, true
+	p.sets, p.live, p.seams, p.empty, p.spare = p.sets[:0], table{}, nil, nil, nil
+	p.stats.Used, p.stats.Live = 0, 0
+	for _, s := range p.slabs {
+		s.first, s.used, s.prev, s.next = nil, 0, nil, nil
+	}
+	if err = p.releaseAll(); err != nil {
+		err = fmt.Errorf("blockpool: %w", err)
+	}
+	return live, err
+}
+
+// releaseAll gives back all slabs of a destroyed pool.
+func (p *Pool) releaseAll() error {
+	var errs []error
+	for _, s := range slices.Clone(p.slabs) {
+		if err := p.giveBack(s.base, s.size); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.dropSlab(s)
+	}
+	return errors.Join(errs...)
+}

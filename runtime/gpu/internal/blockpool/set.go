@@ -1,0 +1,127 @@
+package blockpool
+
+import "math/bits"
+
+// classes is how many size classes there are: sizes of 1 to 15 units have one each, and larger ones eight for each power of
+// two.
+const classes = 16 + 60*8
+
+// A set is the free blocks of one timeline, by size: a tree for each class.
+type set struct {
+	shift  uint8  // a unit is 1 << shift bytes
+	n      int    // blocks
+	oldest uint64 // no block has a smaller seq
+	bits   [(classes + 63) / 64]uint64
+	roots  [classes]*block
+}
+
+// set returns a timeline's free blocks, or nil if it never had any.
+func (p *Pool) set(tl int32) *set {
+	if i := int(tl) + 1; i < len(p.sets) {
+		return p.sets[i]
+	}
+	return nil
+}
+
+// setOf is set for one that is about to get some.
+func (p *Pool) setOf(tl int32) *set {
+	i := int(tl) + 1
+	for i >= len(p.sets) {
+		p.sets = append(p.sets, nil)
+	}
+	if p.sets[i] == nil {
+		p.sets[i] = &set{shift: p.shift}
+	}
+	return p.sets[i]
+}
+
+// class returns the class of a size in bytes. All sizes of a class are smaller than all of the next.
+func (s *set) class(size uint64) int {
+	units := size >> s.shift
+	if units < 16 {
+		return int(units)
+	}
+	e := bits.Len64(units) - 1
+	return 16 + (e-4)*8 + int(units>>(e-3))&7
+}
+
+// next returns the first class from c on that has blocks, or -1.
+func (s *set) next(c int) int {
+	if c >= classes {
+		return -1
+	}
+	i := c / 64
+	for w := s.bits[i] &^ (1<<(c%64) - 1); ; w = s.bits[i] {
+		if w != 0 {
+			return i*64 + bits.TrailingZeros64(w)
+		}
+		if i++; i == len(s.bits) {
+			return -1
+		}
+	}
+}
+
+func (s *set) insert(b *block) {
+	if s.n == 0 || b.seq < s.oldest {
+		s.oldest = b.seq
+	}
+	s.n++
+	c := s.class(b.size)
+	s.bits[c/64] |= 1 << (c % 64)
+	insert(&s.roots[c], b)
+}
+
+func (s *set) remove(b *block) {
+	s.n--
+	c := s.class(b.size)
+	s.roots[c] = remove(s.roots[c], b)
+	if s.roots[c] == nil {
+		s.bits[c/64] &^= 1 << (c % 64)
+	}
+}
+
+// fit returns the smallest block of at least n bytes, of equal ones the oldest.
+func (s *set) fit(n uint64) *block {
+	if s.n == 0 {
+		return nil
+	}
+	c := s.next(s.class(n))
+	if c < 0 {
+		return nil
+	}
+	if b := fit(s.roots[c], n); b != nil {
+		return b
+	}
+	if c = s.next(c + 1); c < 0 {
+		return nil
+	}
+	return fit(s.roots[c], n)
+}
+
+// fitOrdered is fit among the blocks whose marks need no wait.
+func (s *set) fitOrdered(n uint64, q *query, tl int32) *block {
+	if !q.after(tl, s.oldest) {
+		return nil
+	}
+	for c := s.next(s.class(n)); c >= 0; c = s.next(c + 1) {
+		if b := fitOrdered(s.roots[c], n, q, tl); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// largest returns the size of the largest block.
+func (s *set) largest() uint64 {
+	for i := len(s.bits) - 1; i >= 0; i-- {
+		if s.bits[i] == 0 {
+			continue
+		}
+		b := s.roots[i*64+bits.Len64(s.bits[i])-1]
+		for b.right != nil {
+			b = b.right
+		}
+		return b.size
+	}
+	return 0
+}

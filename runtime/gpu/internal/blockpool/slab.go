@@ -1,0 +1,247 @@
+package blockpool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A slab is a piece of memory from the source, cut into blocks without gaps.
+type slab struct {
+	base, size uint64 // as the source gave it
+	first      *block
+	used       uint64 // bytes in live blocks
+	prev, next *slab  // in the list of empty slabs
+}
+
+// Slab sizes where the configuration says none: small blocks share small slabs, so that one which stays does not hold much.
+const (
+	smallBlock  = 1 << 20
+	smallSlab   = 2 << 20
+	mediumBlock = 10 << 20
+	mediumSlab  = 20 << 20
+)
+
+// slabFor returns how much to ask the source for when n bytes are needed.
+func (p *Pool) slabFor(n uint64) uint64 {
+	unit := p.slabSize
+	switch {
+	case unit != 0:
+	case n > smallBlock && n <= mediumBlock:
+		unit = mediumSlab
+	default:
+		unit = smallSlab
+	}
+	if r := n % unit; r != 0 && n+(unit-r) > n {
+		return n + (unit - r)
+	}
+	return n
+}
+
+// growFor makes the source provide for a block of n bytes. If it does not, the pool gives back what it does not need, and
+// asks again. Both locks are held; mu is not while the source is at work.
+func (p *Pool) growFor(n uint64, o Order) error {
+	if p.src == nil {
+		return nil
+	}
+	for try := 0; ; try++ {
+		err := p.grow(n)
+		if err == nil || n > p.limit || p.closed || try == 2 {
+			return err
+		}
+		until := uint64(0)
+		if try == 0 && p.limit-n < p.stats.Reserved {
+			until = p.limit - n // it may be enough
+		}
+		before := p.stats.Released
+		if e := p.release(0, until, o); e != nil {
+			err = errors.Join(err, e)
+		}
+		if p.stats.Released == before {
+			return err
+		}
+	}
+}
+
+// grow asks for a slab of a good size, and if there is none for one that is just large enough.
+func (p *Pool) grow(n uint64) error {
+	if p.stats.Reserved > p.limit || n > p.limit-p.stats.Reserved {
+		return errLimit
+	}
+	good := max(n, min(p.slabFor(n), (p.limit-p.stats.Reserved)&^(p.align-1)))
+	err := p.growBy(good, n)
+	if err != nil && good > n && !p.closed {
+		err = p.growBy(n, n)
+	}
+	return err
+}
+
+// growBy asks the source for size bytes, of which n must do for a block.
+func (p *Pool) growBy(size, n uint64) error {
+	if p.stats.Reserved > p.limit || size > p.limit-p.stats.Reserved {
+		return errLimit
+	}
+	base, got, err := p.askSource(size)
+	if err != nil {
+		return fmt.Errorf("grow by %d bytes: %w", size, err)
+	}
+	if err = p.check(base, got, n); errors.Is(err, errSlab) {
+		return err // it is not memory of its own, and to give it back could do harm
+	}
+	if err == nil && got > p.limit-p.stats.Reserved {
+		err = errLimit
+	}
+	if err == nil {
+		p.addSlab(base, got)
+		p.stats.Grown++
+		return nil
+	}
+	if e := p.giveBack(base, got); e != nil {
+		p.addSlab(base, got)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// check reports what is wrong with a slab that is to do for a block of n bytes.
+func (p *Pool) check(base, size, n uint64) error {
+	if base+size <= base {
+		return fmt.Errorf("a slab of %d bytes at %#x: %w", size, base, errSlab)
+	}
+	i := p.slabAfter(base)
+	if i > 0 && p.slabs[i-1].base+p.slabs[i-1].size > base || i < len(p.slabs) && p.slabs[i].base < base+size {
+		return fmt.Errorf("a slab of %d bytes at %#x, where the pool has one: %w", size, base, errSlab)
+	}
+	if from, to := p.inner(base, size); to < from || to-from < n {
+		return fmt.Errorf("a slab of %d bytes at %#x has no room for %d bytes aligned to %d", size, base, n, p.align)
+	}
+	return nil
+}
+
+// inner returns the aligned part of a slab.
+func (p *Pool) inner(base, size uint64) (from, to uint64) {
+	from = (base + p.align - 1) &^ (p.align - 1)
+	if to = (base + size) &^ (p.align - 1); from < base {
+		from = to
+	}
+	return from, to
+}
+
+// slabAfter returns the index of the first slab behind an address.
+func (p *Pool) slabAfter(addr uint64) int {
+	i, found := slices.BinarySearchFunc(p.slabs, addr, func(s *slab, addr uint64) int { return cmp.Compare(s.base, addr) })
+	if found {
+		i++
+	}
+	return i
+}
+
+// addSlab enters a slab, all of it free and without a mark.
+func (p *Pool) addSlab(base, size uint64) {
+	s := &slab{base: base, size: size}
+	p.slabs = slices.Insert(p.slabs, p.slabAfter(base), s)
+	p.stats.Reserved += size
+	p.stats.ReservedHigh = max(p.stats.ReservedHigh, p.stats.Reserved)
+	p.addEmpty(s)
+	if from, to := p.inner(base, size); from < to {
+		b := p.record()
+		b.addr, b.size, b.tl, b.slab = from, to-from, unmarked, s
+		s.first = b
+		p.place(b)
+	}
+}
+
+// dropSlab forgets a slab that has been released, and is not in the list of empty ones.
+func (p *Pool) dropSlab(s *slab) {
+	i := p.slabAfter(s.base) - 1
+	p.slabs = slices.Delete(p.slabs, i, i+1)
+	p.stats.Reserved -= s.size
+	p.stats.Released++
+}
+
+// idle reports whether nothing can be at work on a slab any more, as far as is known.
+func (s *slab) idle() bool {
+	b := s.first
+	return b == nil || b.free && b.next == nil && b.tl == unmarked
+}
+
+// release gives slabs that are wholly free and done back to the source, as long as more than until bytes are reserved, and at
+// least keep stay so. Both locks are held; mu is not while the source is at work.
+func (p *Pool) release(keep, until uint64, o Order) error {
+	p.settle(o)
+	var out *slab // taken out of the books meanwhile
+	left := p.stats.Reserved
+	for s := p.empty; s != nil; {
+		next := s.next
+		if s.idle() && left > until && left >= keep && left-keep >= s.size {
+			left -= s.size
+			p.dropEmpty(s)
+			if s.first != nil {
+				p.lift(s.first)
+			}
+			s.next, out = out, s
+		}
+		s = next
+	}
+	var errs []error
+	for s := out; s != nil; {
+		next := s.next
+		s.next = nil
+		err := p.giveBack(s.base, s.size)
+		if err == nil {
+			if s.first != nil {
+				p.recycle(s.first)
+			}
+			p.dropSlab(s)
+		} else {
+			errs = append(errs, err)
+			p.addEmpty(s)
+			if s.first != nil {
+				p.place(s.first)
+			}
+		}
+		s = next
+	}
+	return errors.Join(errs...)
+}
+
+// askSource calls the source's Grow without mu.
+func (p *Pool) askSource(size uint64) (base, got uint64, err error) {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return p.src.Grow(size)
+}
+
+// giveBack calls the source's Release without mu, or does nothing for the caller's slab.
+func (p *Pool) giveBack(base, size uint64) error {
+	if p.src == nil {
+		return nil
+	}
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	if err := p.src.Release(base, size); err != nil {
+		return fmt.Errorf("release of %d bytes at %#x: %w", size, base, err)
+	}
+	return nil
+}
+
+func (p *Pool) addEmpty(s *slab) {
+	s.prev, s.next = nil, p.empty
+	if p.empty != nil {
+		p.empty.prev = s
+	}
+	p.empty = s
+}
+
+func (p *Pool) dropEmpty(s *slab) {
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		p.empty = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+}
