@@ -14,12 +14,22 @@
 // should be of kind [driver.HostMem] or registered: from any other the copy is staged, and the call may wait for it.
 // Managed memory is there only where the host may touch it while the device is at work.
 //
+// Pools give memory back at a trim, or when somebody synchronizes with a stream or an event in CUDA's way, which no method
+// does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in.
+//
 // # Kernels
 //
 // A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns, so that no launch has
 // to wait for the device in order to load it, and a launch may ask for as much dynamic shared memory as the kernel's own
 // leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each parameter: the driver reads as many
 // as the kernel has, and is not told how many there are.
+//
+// # Graphs
+//
+// Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new
+// addresses, a new pattern and new arguments: a fill with a stride keeps its sizes, a copy the kinds of memory that it is
+// between, and of other sizes it takes those that suit what it has set up for the node. Copies have no longest size, but
+// what is between rows of a strided fill is less than 2 GiB.
 package cudadriver
 
 import (
@@ -36,6 +46,8 @@ type Driver struct {
 	lib   *cuda.Library
 	ids   []cuda.Device
 	infos []driver.Info
+
+	hostPools hostPools
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -87,7 +99,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.ids) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))
 	}
-	dev, err := openDevice(d.lib, d.ids[index], d.infos[index])
+	dev, err := openDevice(d.lib, d.ids[index], d.infos[index], &d.hostPools)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// device is an open device. Nothing of it changes but closed.
+// device is an open device. Nothing of it changes but closed and what hostPools points to.
 type device struct {
 	lib  *cuda.Library
 	id   cuda.Device
@@ -17,12 +17,21 @@ type device struct {
 	info driver.Info
 	caps driver.Caps
 
-	hasFuncLoad bool
-	closed      atomic.Bool
+	noPools, noGraphs error // why there are none, or nil
+	hostPools         *hostPools
+	hasFuncLoad       bool
+	hasKernelNodes    bool // in the form that came with 12.0
+	hasElapsed        bool // in the form that came with 12.8
+	closed            atomic.Bool
 }
 
-func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info) (*device, error) {
-	d := &device{lib: lib, id: id, info: info, hasFuncLoad: lib.HasSymbol("cuFuncLoad")}
+func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools) (*device, error) {
+	d := &device{
+		lib: lib, id: id, info: info, hostPools: hosts,
+		hasFuncLoad:    lib.HasSymbol("cuFuncLoad"),
+		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
+		hasElapsed:     lib.HasSymbol("cuEventElapsedTime_v2"),
+	}
 	ctx, err := lib.DevicePrimaryCtxRetain(id)
 	if err != nil {
 		return nil, d.fail("open", err, "retain the primary context")
@@ -41,7 +50,9 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info) (*device, e
 func (d *device) askCaps() error {
 	has := func(attr cuda.DeviceAttribute) (bool, error) {
 		v, err := d.lib.DeviceGetAttribute(attr, d.id)
-		if err != nil {
+		if err == cuda.ErrorInvalidValue {
+			return false, nil // the driver is older than the attribute
+		} else if err != nil {
 			return false, d.fail("open", err, "%v", attr)
 		}
 		return v != 0, nil
@@ -59,14 +70,41 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
+	pools, err := has(cuda.DeviceAttributeMemoryPoolsSupported)
+	if err != nil {
+		return err
+	}
+	hostPools, err := has(cuda.DeviceAttributeHostMemoryPoolsSupported)
+	if err != nil {
+		return err
+	}
+	d.noPools, d.noGraphs = lacks(d.lib, "memory-pools"), lacks(d.lib, "graphs")
+	if d.noPools == nil && !pools {
+		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
+	}
 	d.caps = driver.Caps{
 		RerecordEvents: true, // a wait is for the record that it found
 		Managed:        managed && concurrent && d.lib.HasSymbol("cuMemAllocManaged"),
 		HostRegister:   register && d.lib.HasSymbol("cuMemHostRegister_v2"),
 		KernelParams:   d.lib.HasSymbol("cuFuncGetParamInfo"),
+		Pools:          d.noPools == nil,
+		HostPools:      d.noPools == nil && hostPools,
+		Graphs:         d.noGraphs == nil,
+		Timers:         true, // every driver that can be opened has what they need
 	}
 	d.caps.SubmitAnywhere, err = d.probe()
 	return err
+}
+
+// lacks returns an error if a set of functions is not whole.
+func lacks(lib *cuda.Library, set string) error {
+	for _, s := range lib.Sets() {
+		if s.Name == set && s.Have < s.Total {
+			return fmt.Errorf("the driver, of CUDA %s, has %d of the %d functions of set %s, which came with CUDA %s: %w",
+				cuda.FormatVersion(lib.Version()), s.Have, s.Total, set, cuda.FormatVersion(s.Since), driver.ErrUnsupported)
+		}
+	}
+	return nil
 }
 
 func (d *device) Info() driver.Info { return d.info }

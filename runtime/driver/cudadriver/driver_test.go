@@ -200,6 +200,20 @@ func all(d *device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
 	two := func(_ driver.Stream, err error) error { return err }
+	pooled, _ := d.AllocAsync(stream0, pool0, 64)
+	ops := nodeOps(ptr)
+	var graph, oldGraph driver.Graph
+	var exec, oldExec driver.Exec
+	nodes := make([]driver.Node, len(ops))
+	if d.noGraphs == nil {
+		graph, _ = d.NewGraph()
+		for i := range ops {
+			nodes[i], _ = d.AddNode(graph, nil, &ops[i])
+		}
+		exec, _ = d.Instantiate(graph)
+		oldGraph, _ = d.NewGraph()
+		oldExec, _ = d.Instantiate(oldGraph)
+	}
 	return map[string]func() error{
 		"new stream":     func() error { return two(d.NewStream()) },
 		"destroy stream": func() error { return d.DestroyStream(stream0) },
@@ -223,15 +237,71 @@ func all(d *device) map[string]func() error {
 		"free":       func() error { return d.Free(driver.Mem{}) },
 		"register":   func() error { _, err := d.Register(p, 64); return err },
 		"unregister": func() error { return d.Unregister(p) },
-		"fill":       func() error { return d.Fill(stream0, ptr, 1, 4, 4) },
-		"copy":       func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
-		"upload":     func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
-		"download":   func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
-		"load":       func() error { _, err := d.Load([]byte(emptyPTX)); return err },
-		"unload":     func() error { return d.Unload(module0) },
-		"function":   func() error { _, _, err := d.Function(module0, "empty"); return err },
-		"global":     func() error { _, _, err := d.Global(module0, "variable"); return err },
-		"launch":     func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
+		"fill": func() error {
+			if err := d.Fill(stream0, ptr, 1, 4, 4); err != nil {
+				return err
+			}
+			return d.FillStrided(stream0, ptr, 1, 8, 4)
+		},
+		"copy":     func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
+		"upload":   func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
+		"download": func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
+		"load":     func() error { _, err := d.Load([]byte(emptyPTX)); return err },
+		"unload":   func() error { return d.Unload(module0) },
+		"function": func() error { _, _, err := d.Function(module0, "empty"); return err },
+		"global":   func() error { _, _, err := d.Global(module0, "variable"); return err },
+		"launch":   func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
+
+		"default pool":       func() error { _, err := d.DefaultPool(); return err },
+		"current pool":       func() error { _, err := d.CurrentPool(); return err },
+		"set current pool":   func() error { return d.SetCurrentPool(pool0) },
+		"new pool":           func() error { _, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem}); return err },
+		"destroy pool":       func() error { return d.DestroyPool(pool1) },
+		"pool attribute":     func() error { _, err := d.PoolAttr(pool0, driver.PoolThreshold); return err },
+		"set pool attribute": func() error { return d.SetPoolAttr(pool0, driver.PoolReuseEvents, 1) },
+		"trim pool":          func() error { return d.TrimPool(pool0, 0) },
+		"access pool":        func() error { return d.AccessPool(pool0, d, true) },
+		"alloc async":        func() error { _, err := d.AllocAsync(stream0, pool0, 64); return err },
+		"free async":         func() error { return d.FreeAsync(stream0, pooled) },
+
+		"new graph":     func() error { _, err := d.NewGraph(); return err },
+		"destroy graph": func() error { return d.DestroyGraph(oldGraph) },
+		"add node": func() error {
+			for i := range ops {
+				if _, err := d.AddNode(graph, nodes[:i], &ops[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"instantiate":  func() error { _, err := d.Instantiate(graph); return err },
+		"destroy exec": func() error { return d.DestroyExec(oldExec) },
+		"set node": func() error {
+			for i, op := range ops {
+				if op.Kind == driver.KernelNode || op.Kind == driver.FillNode || op.Kind == driver.CopyNode {
+					if err := d.SetNode(exec, nodes[i], &op); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		"launch graph": func() error { return d.LaunchGraph(stream0, exec) },
+
+		"new timer": func() error { _, err := d.NewTimer(); return err },
+		"elapsed":   func() error { _, err := d.Elapsed(event0, event0); return err },
+	}
+}
+
+// nodeOps are ops of every kind, on 64 bytes at p.
+func nodeOps(p driver.Ptr) []driver.NodeOp {
+	return []driver.NodeOp{
+		{Kind: driver.EmptyNode},
+		{Kind: driver.KernelNode, Launch: driver.Launch{Function: 0xf000}},
+		{Kind: driver.FillNode, Dst: p, Pattern: 1, Width: 4, Count: 4},
+		{Kind: driver.CopyNode, Dst: p + 32, Src: p, Count: 32},
+		{Kind: driver.ChildNode, Child: graph0},
+		{Kind: driver.RecordNode, Event: event0},
 	}
 }
 
@@ -248,7 +318,10 @@ func TestProbe(t *testing.T) {
 		defer d.Close()
 		return d.Caps()
 	}
-	want := driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true}
+	want := driver.Caps{
+		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true,
+	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)
 	}
@@ -269,10 +342,18 @@ func TestProbe(t *testing.T) {
 		"cuFuncGetAttribute(3)",
 		"cuFuncSetAttribute(8, 231424)",
 		"cuFuncGetParamInfo(0)",
+		"cuDeviceGetDefaultMemPool(40)",
+		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
+		"cuMemFreeAsync(0x5000)",
+		"cuGraphCreate(0)",
+		"cuGraphAddMemsetNode(0x10000,; 0, 0, 4, 16 1, 0xc0)",
+		"cuGraphInstantiateWithFlags(0x10000, 0)",
+		"cuEventCreate(0)",
 		"cuCtxGetCurrent()", // of the other thread
 		"cuMemsetD8Async(0x1, 32, 0x5000)",
 		"cuMemsetD16Async(0x1, 16, 0x5000)",
 		"cuMemsetD32Async(0x1, 8, 0x5000)",
+		"cuMemsetD2D32Async(8, 0x1, 1, 4, 0x5000)",
 		"cuMemcpyAsync(32, 0x5000)",
 		"cuMemcpyDtoHAsync_v2(32, 0x5000)",
 		"cuMemcpyHtoDAsync_v2(32, 0x5000)",
@@ -280,7 +361,16 @@ func TestProbe(t *testing.T) {
 		"cuStreamWaitEvent(0x5000, 0xe000, 0)",
 		"cuEventQuery(0xe000)",
 		"cuLaunchKernel(0xf000, 1 1 1, 1 1 1, 0, 0x5000)",
+		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
+		"cuMemFreeAsync(0x5000)",
+		"cuGraphLaunch(0x20000, 0x5000)",
+		"cuEventRecord(0xe000, 0x5000)",
 		"cuStreamSynchronize(0x5000)",
+		"cuCtxGetCurrent()", // of another thread again
+		"cuEventElapsedTime_v2(0xe000, 0xe000)",
+		"cuEventDestroy_v2(0xe000)",
+		"cuGraphExecDestroy(0x20000)",
+		"cuGraphDestroy(0x10000)",
 		"cuModuleUnload(0x3000)",
 		"cuMemFreeHost()",
 		"cuMemFree_v2()",
@@ -295,14 +385,18 @@ func TestProbe(t *testing.T) {
 	}
 
 	for _, name := range []string{
-		"cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-		"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery", "cuLaunchKernel",
+		"cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemsetD2D32Async", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2",
+		"cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuEventQuery", "cuLaunchKernel", "cuMemAllocFromPoolAsync",
+		"cuMemFreeAsync", "cuGraphLaunch", "cuEventElapsedTime_v2",
 	} {
-		f.set(name, int(cuda.ErrorInvalidContext))
+		f.set("bound "+name, 1)
 		if open().SubmitAnywhere {
 			t.Errorf("%s needs a context, but submitting anywhere is said to work", name)
 		}
-		f.set(name, 0)
+		if f.live() != 0 || f.retained(0) != 0 {
+			t.Fatalf("%s needs a context: %d objects and %d references are left", name, f.live(), f.retained(0))
+		}
+		f.set("bound "+name, 0)
 	}
 	f.set("bound", 1)
 	if open().SubmitAnywhere {
@@ -326,10 +420,32 @@ func TestProbe(t *testing.T) {
 	}
 	f.set("cuModuleLoadDataEx", 0)
 
+	// What cannot be made goes untried, and is not left behind.
+	for name, untried := range map[string]string{
+		"cuDeviceGetDefaultMemPool": "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync": "cuMemFreeAsync",
+		"cuGraphCreate": "cuGraphLaunch", "cuGraphAddMemsetNode": "cuGraphLaunch", "cuGraphInstantiateWithFlags": "cuGraphLaunch",
+	} {
+		f.set(name, int(cuda.ErrorOutOfMemory))
+		f.calls()
+		if caps := open(); caps != want {
+			t.Errorf("%s fails: caps %+v, want %+v", name, caps, want)
+		}
+		calls := f.calls()
+		if slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, untried) }) {
+			t.Errorf("%s fails, but %s is tried:\n%s", name, untried, strings.Join(calls, "\n"))
+		}
+		f.set(name, 0)
+		if f.live() != 0 || f.retained(0) != 0 {
+			t.Fatalf("%s fails: %d objects and %d references are left", name, f.live(), f.retained(0))
+		}
+	}
+
 	for attr, off := range map[string]func(*driver.Caps){
-		"attr 83": func(c *driver.Caps) { c.Managed = false },
-		"attr 89": func(c *driver.Caps) { c.Managed = false },
-		"attr 99": func(c *driver.Caps) { c.HostRegister = false },
+		"attr 83":  func(c *driver.Caps) { c.Managed = false },
+		"attr 89":  func(c *driver.Caps) { c.Managed = false },
+		"attr 99":  func(c *driver.Caps) { c.HostRegister = false },
+		"attr 115": func(c *driver.Caps) { c.Pools, c.HostPools = false, false },
+		"attr 144": func(c *driver.Caps) { c.HostPools = false },
 	} {
 		f.set(attr, 1)
 		less := want
@@ -393,6 +509,7 @@ func TestCalls(t *testing.T) {
 	out[0] = 1
 	ok(d.Upload(s, dev.Ptr, host.Host, 32))
 	ok(d.Fill(s, dev.Ptr, 0, 1, 0))
+	ok(d.FillStrided(s, dev.Ptr, 0, 8, 0))
 	ok(d.Copy(s, dev.Ptr, host.Ptr, 0))
 	ok(d.Upload(s, dev.Ptr, nil, 0))
 	ok(d.Download(s, nil, dev.Ptr, 0))
@@ -450,10 +567,21 @@ func TestErrors(t *testing.T) {
 		"destroy event": {"cuEventDestroy_v2"}, "record": {"cuEventRecord"}, "query": {"cuEventQuery"}, "wait": {"cuStreamWaitEvent"},
 		"alloc": {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"}, "free": {"cuMemFree_v2"},
 		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"},
-		"fill": {"cuMemsetD32Async"}, "copy": {"cuMemcpyAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
+		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
 		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
 		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel"}, "bind": {"cuCtxSetCurrent"},
+
+		"default pool": {"cuDeviceGetDefaultMemPool"}, "current pool": {"cuDeviceGetMemPool"}, "set current pool": {"cuDeviceSetMemPool"},
+		"new pool": {"cuMemPoolCreate", "cuMemPoolSetAccess"}, "destroy pool": {"cuMemPoolDestroy"}, "pool attribute": {"cuMemPoolGetAttribute"},
+		"set pool attribute": {"cuMemPoolSetAttribute"}, "trim pool": {"cuMemPoolTrimTo"}, "access pool": {"cuMemPoolSetAccess"},
+		"alloc async": {"cuMemAllocFromPoolAsync"}, "free async": {"cuMemFreeAsync"},
+
+		"new graph": {"cuGraphCreate"}, "destroy graph": {"cuGraphDestroy"},
+		"add node":    {"cuGraphAddEmptyNode", "cuGraphAddKernelNode_v2", "cuGraphAddMemsetNode", "cuGraphAddMemcpyNode", "cuGraphAddChildGraphNode", "cuGraphAddEventRecordNode"},
+		"instantiate": {"cuGraphInstantiateWithFlags"}, "destroy exec": {"cuGraphExecDestroy"},
+		"set node":     {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams", "cuGraphExecMemcpyNodeSetParams"},
+		"launch graph": {"cuGraphLaunch"}, "new timer": {"cuEventCreate"}, "elapsed": {"cuEventElapsedTime_v2"},
 	}
 	calls := all(d)
 	calls["bind"] = d.Bind
@@ -519,6 +647,7 @@ func TestBadArguments(t *testing.T) {
 		"stream 0 for record":      {d.Record(event0, 0), cuda.ErrorInvalidHandle, "stream 0x0: no stream of NewStream's"},
 		"legacy stream for wait":   {d.StreamWait(1, event0), cuda.ErrorInvalidHandle, "stream 0x1"},
 		"thread's stream for fill": {d.Fill(2, 64, 0, 1, 1), cuda.ErrorInvalidHandle, "stream 0x2"},
+		"stream 0 for strided":     {d.FillStrided(0, 64, 0, 8, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for copy":        {d.Copy(0, 64, 0, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for upload":      {d.Upload(0, 64, nil, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for download":    {d.Download(0, nil, 64, 1), cuda.ErrorInvalidHandle, "stream 0x0"},

@@ -4,6 +4,9 @@ package cudadriver
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +33,11 @@ const (
 	event0   = 0xe000
 	module0  = 0x3000
 	context0 = 0xc0
+	pool0    = 0x9000 // of device 0
+	pool1    = 0x9020 // the first that is made
+	graph0   = 0x10000
+	exec0    = 0x20000
+	node0    = 0x30000 // of graph0
 )
 
 var fakeSpec = dl.Spec{
@@ -38,8 +46,34 @@ var fakeSpec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "fake_set", Sig: "ww"}, {Name: "fake_trace", Sig: "ww"}, {Name: "fake_live"}, {Name: "fake_retained", Sig: "w"}, {Name: "fake_stack"}},
 }
 
-// newFake builds a driver of a release.
+// ofPools finds the functions that a fake lacks with NOPOOLS.
+var ofPools = regexp.MustCompile(`MemPool|^cuMem(Alloc|AllocFromPool|Free)Async$`)
+
+// built has the libraries that were built, by release and defines.
+var built = map[string][]byte{}
+
+// newFake makes a driver of a release, which no other test has: a copy of a library is one by itself.
 func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
+	t.Helper()
+	key := fmt.Sprint(release, defines)
+	if built[key] == nil {
+		b, err := os.ReadFile(buildFake(t, release, defines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[key] = b
+	}
+	f := &fake{t: t, path: filepath.Join(t.TempDir(), "libcuda.so.1")}
+	if err := os.WriteFile(f.path, built[key], 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func buildFake(t testing.TB, release dl.Version, defines []string) string {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
 	if err != nil {
@@ -51,15 +85,12 @@ func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 		Symbols: []string{},
 	}
 	for _, f := range tab.Funcs {
-		if dl.Version(1000*f.Since.Major+10*f.Since.Minor) <= release && !strings.HasPrefix(f.Symbol, "cuGetProcAddress") {
+		if dl.Version(1000*f.Since.Major+10*f.Since.Minor) <= release && !strings.HasPrefix(f.Symbol, "cuGetProcAddress") &&
+			!(slices.Contains(defines, "NOPOOLS") && ofPools.MatchString(f.Symbol)) {
 			lib.Symbols = append(lib.Symbols, f.Symbol)
 		}
 	}
-	f := &fake{t: t, path: lib.Build(t)}
-	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return lib.Build(t)
 }
 
 // set makes a function return a code from now on, 0 for what it would return. The other settings are those of driver.c.

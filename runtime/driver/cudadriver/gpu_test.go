@@ -3,6 +3,7 @@ package cudadriver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -159,6 +160,20 @@ $again:
 	ret;
 }
 
+// bump adds to a number, in two steps.
+.visible .entry bump(.param .u64 bump_p, .param .u32 bump_by)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+
+	ld.param.u64 %rd1, [bump_p];
+	ld.param.u32 %r1, [bump_by];
+	ld.global.u32 %r2, [%rd1];
+	add.s32 %r3, %r2, %r1;
+	st.global.u32 [%rd1], %r3;
+	ret;
+}
+
 // odd has parameters of many sizes, and shared memory of its own.
 .visible .entry odd(.param .u8 odd_a, .param .u64 odd_b, .param .align 16 .b8 odd_c[48], .param .u16 odd_d)
 {
@@ -183,8 +198,8 @@ func TestGPUInfo(t *testing.T) {
 	if want := strings.ToLower(info.PCI); info.PCI != want || len(info.PCI) != len("0000:3b:00.0") {
 		t.Errorf("PCI address %q", info.PCI)
 	}
-	if d.lib.Version() >= 13000 && (!caps.SubmitAnywhere || !caps.KernelParams) {
-		t.Error("releases from 13.0 can submit anywhere and tell of parameters")
+	if d.lib.Version() >= 13000 && (!caps.SubmitAnywhere || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
+		t.Error("releases from 13.0 can submit anywhere, tell of parameters, and have graphs and timers")
 	}
 }
 
@@ -557,21 +572,57 @@ func BenchmarkGPU(b *testing.B) {
 	fn, _ := load(b, d, []byte(emptyPTX), "empty")
 	one := [3]uint32{1, 1, 1}
 	launch := &driver.Launch{Function: fn, Grid: one, Block: one}
-	for _, c := range []struct {
-		name string
-		call func() error
-	}{
-		{"Record", func() error { return d.Record(e, s) }},
-		{"Query", func() error { _, err := d.Query(e); return err }},
-		{"StreamWait", func() error { return d.StreamWait(s, e) }},
-		{"Fill", func() error { return d.Fill(s, m.Ptr, 0, 4, 1024) }},
-		{"Copy", func() error { return d.Copy(s, m.Ptr, m.Ptr+2048, 2048) }},
-		{"Launch", func() error { return d.Launch(s, launch) }},
-	} {
+	type bench struct {
+		name  string
+		call  func() error
+		bound bool // the thread has to be
+	}
+	benches := []bench{
+		{name: "Record", call: func() error { return d.Record(e, s) }},
+		{name: "Query", call: func() error { _, err := d.Query(e); return err }},
+		{name: "StreamWait", call: func() error { return d.StreamWait(s, e) }},
+		{name: "Fill", call: func() error { return d.Fill(s, m.Ptr, 0, 4, 1024) }},
+		{name: "Copy", call: func() error { return d.Copy(s, m.Ptr, m.Ptr+2048, 2048) }},
+		{name: "Launch", call: func() error { return d.Launch(s, launch) }},
+	}
+	if d.caps.Pools {
+		p := newPool(b, d, driver.PoolDesc{})
+		ok(b, d.SetPoolAttr(p, driver.PoolThreshold, math.MaxUint64))
+		benches = append(benches, bench{name: "AllocAsync and FreeAsync", call: func() error {
+			m, err := d.AllocAsync(s, p, 4096)
+			if err != nil {
+				return err
+			}
+			return d.FreeAsync(s, m)
+		}})
+	}
+	if d.caps.Graphs {
+		op := &driver.NodeOp{Kind: driver.KernelNode, Launch: *launch}
+		g := newGraph(b, d)
+		var n driver.Node
+		for range 10 {
+			n = addNode(b, d, g, op, nodesOf(n)...)
+		}
+		x := instantiate(b, d, g)
+		benches = append(benches, bench{name: "LaunchGraph of 10 kernels", call: func() error { return d.LaunchGraph(s, x) }},
+			bench{name: "SetNode", bound: true, call: func() error { return d.SetNode(x, n, op) }},
+			bench{name: "Instantiate and DestroyExec", bound: true, call: func() error {
+				x, err := d.Instantiate(g)
+				if err != nil {
+					return err
+				}
+				return d.DestroyExec(x)
+			}})
+	}
+	for _, c := range benches {
 		b.Run(c.name, func(b *testing.B) {
 			// A subtest has a goroutine, and so a thread, of its own.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
+			if c.bound {
+				ok(b, d.Bind())
+				defer d.lib.CtxSetCurrent(0)
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := c.call(); err != nil {

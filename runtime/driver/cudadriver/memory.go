@@ -36,13 +36,17 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		if err != nil {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of managed memory", size)
 		}
-		// The driver gives a number, which is an address of the host's too. The memory is not the collector's.
-		addr := uintptr(p)
-		m.Host, m.Ptr = *(*unsafe.Pointer)(unsafe.Pointer(&addr)), driver.Ptr(p)
+		m.Host, m.Ptr = hostPointer(p), driver.Ptr(p)
 	default:
 		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "no kind of memory %d", int(kind))
 	}
 	return m, nil
+}
+
+// hostPointer is for a number of the driver's that is an address of the host's too. The memory is not the collector's.
+func hostPointer(p cuda.DevicePtr) unsafe.Pointer {
+	addr := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
 
 func (d *device) Free(m driver.Mem) error {

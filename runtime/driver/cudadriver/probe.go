@@ -39,15 +39,21 @@ func (d *device) probe() (anywhere bool, err error) {
 		return false, err
 	}
 	// This thread has the context below; another one has not. What that one may have of other people's is set aside.
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		result <- withoutContext(d.lib, func() error { return t.submit(d) })
-	}()
-	err = <-result
+	elsewhere := func(f func(*device) error) error {
+		result := make(chan error, 1)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			result <- withoutContext(d.lib, func() error { return f(d) })
+		}()
+		return <-result
+	}
+	err = elsewhere(t.submit)
 	if wait := d.lib.StreamSynchronize(cuda.Stream(t.stream)); wait != nil {
 		return false, d.fail("open", wait, "wait for the first work")
+	}
+	if err == nil {
+		err = elsewhere(t.ask)
 	}
 	if errors.Is(err, driver.ErrLost) {
 		return false, err
@@ -64,6 +70,11 @@ type trial struct {
 	host   driver.Mem
 	module driver.Module
 	kernel driver.Function // or 0
+	pool   driver.Pool     // or 0
+	pooled driver.Mem      // of the pool, while it is allocated
+	graph  driver.Graph
+	exec   driver.Exec // or 0
+	timer  driver.Event
 }
 
 // create makes the trial's objects on a bound thread. After an error those made so far are to be destroyed.
@@ -88,10 +99,53 @@ func (t *trial) create(d *device) (err error) {
 	if errors.Is(err, driver.ErrLost) {
 		return err
 	}
+	if d.caps.Pools {
+		// The pool grows here, so that elsewhere it cannot fail for want of memory. What it has got goes back when the
+		// stream is waited for.
+		if t.pool, err = d.DefaultPool(); err == nil {
+			err = errors.Join(t.alloc(d), t.free(d))
+		}
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		} else if err != nil {
+			t.pool = 0
+		}
+	}
+	if d.caps.Graphs {
+		if t.graph, err = d.NewGraph(); err == nil {
+			if _, err = d.AddNode(t.graph, nil, &driver.NodeOp{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4}); err == nil {
+				t.exec, err = d.Instantiate(t.graph)
+			}
+		}
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		}
+	}
+	t.timer, err = d.NewTimer()
+	return err
+}
+
+// alloc allocates from the pool, if there is one.
+func (t *trial) alloc(d *device) (err error) {
+	if t.pool != 0 {
+		t.pooled, err = d.AllocAsync(t.stream, t.pool, t.dev.Size)
+	}
+	return err
+}
+
+// free frees what alloc allocated.
+func (t *trial) free(d *device) error {
+	if t.pooled.Ptr == 0 {
+		return nil
+	}
+	if err := d.FreeAsync(t.stream, t.pooled); err != nil {
+		return err
+	}
+	t.pooled = driver.Mem{}
 	return nil
 }
 
-// submit tries every submitting method.
+// submit tries every submitting method but Elapsed.
 func (t *trial) submit(d *device) error {
 	half := t.dev.Size / 2
 	upper := t.dev.Ptr + driver.Ptr(half)
@@ -99,6 +153,7 @@ func (t *trial) submit(d *device) error {
 		func() error { return d.Fill(t.stream, t.dev.Ptr, 1, 1, half) },
 		func() error { return d.Fill(t.stream, t.dev.Ptr, 1, 2, half/2) },
 		func() error { return d.Fill(t.stream, t.dev.Ptr, 1, 4, half/4) },
+		func() error { return d.FillStrided(t.stream, t.dev.Ptr, 1, 8, half/8) },
 		func() error { return d.Copy(t.stream, upper, t.dev.Ptr, half) },
 		func() error { return d.Download(t.stream, t.host.Host, t.dev.Ptr, half) },
 		func() error { return d.Upload(t.stream, t.dev.Ptr, unsafe.Add(t.host.Host, half), half) },
@@ -112,6 +167,15 @@ func (t *trial) submit(d *device) error {
 			one := [3]uint32{1, 1, 1}
 			return d.Launch(t.stream, &driver.Launch{Function: t.kernel, Grid: one, Block: one})
 		},
+		func() error { return t.alloc(d) },
+		func() error { return t.free(d) },
+		func() error {
+			if t.exec == 0 {
+				return nil
+			}
+			return d.LaunchGraph(t.stream, t.exec)
+		},
+		func() error { return d.Record(t.timer, t.stream) },
 	} {
 		if err := try(); err != nil {
 			return err
@@ -120,9 +184,25 @@ func (t *trial) submit(d *device) error {
 	return nil
 }
 
+// ask tries what there is to ask once the work is done.
+func (t *trial) ask(d *device) error {
+	_, err := d.Elapsed(t.timer, t.timer)
+	return err
+}
+
 // destroy destroys what there is.
 func (t *trial) destroy(d *device) error {
 	var errs []error
+	if t.timer != 0 {
+		errs = append(errs, d.DestroyEvent(t.timer))
+	}
+	if t.exec != 0 {
+		errs = append(errs, d.DestroyExec(t.exec))
+	}
+	if t.graph != 0 {
+		errs = append(errs, d.DestroyGraph(t.graph))
+	}
+	errs = append(errs, t.free(d))
 	if t.module != 0 {
 		errs = append(errs, d.Unload(t.module))
 	}

@@ -3,6 +3,7 @@
 //
 //	VERSION  the release; functions that came later are left out
 //	DEVICES  how many devices there are
+//	NOPOOLS  leaves functions of memory pools out
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,12 +19,14 @@
 #endif
 
 enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { SETTINGS = 128 };
 enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, CONTEXT = 0xc0, SPECIAL = 0x100 };
+enum { POOL = 0x9000, GRAPH = 0x10000, EXEC = 0x20000, NODE = 0x30000 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 
 // What a test sets and reads, by name.
-static struct { char name[64]; int value; } settings[32];
+static struct { char name[64]; int value; } settings[SETTINGS];
 static int numSettings;
 static char trace[1 << 16];
 static size_t traced;
@@ -33,13 +36,13 @@ int fake_set(const char *name, int value)
 	pthread_mutex_lock(&mu);
 	int i = 0;
 	while (i < numSettings && strcmp(settings[i].name, name)) i++;
-	if (i == numSettings && i < 32) numSettings++;
-	if (i < 32) {
+	if (i == numSettings && i < SETTINGS) numSettings++;
+	if (i < SETTINGS) {
 		snprintf(settings[i].name, sizeof settings[i].name, "%s", name);
 		settings[i].value = value;
 	}
 	pthread_mutex_unlock(&mu);
-	return i == 32;
+	return i == SETTINGS;
 }
 
 static int get(const char *name)
@@ -76,6 +79,14 @@ uint64_t fake_stack(void)
 	return s;
 }
 
+// bound tells whether a function, or all of them, submit only on a thread with a context.
+static int bound(const char *call)
+{
+	char name[64];
+	snprintf(name, sizeof name, "bound %s", call);
+	return get("bound") || get(name);
+}
+
 static int enter(const char *call, int needsContext, const char *format, ...)
 {
 	pthread_mutex_lock(&mu);
@@ -95,7 +106,7 @@ static int enter(const char *call, int needsContext, const char *format, ...)
 
 #define ENTER(...) do { int r = enter(__func__, 0, __VA_ARGS__); if (r) return r; } while (0)
 #define CREATE(...) do { int r = enter(__func__, 1, __VA_ARGS__); if (r) return r; } while (0)
-#define SUBMIT(...) do { int r = enter(__func__, get("bound"), __VA_ARGS__); if (r) return r; if (s != STREAM) return INVALID_HANDLE; } while (0)
+#define SUBMIT(...) do { int r = enter(__func__, bound(__func__), __VA_ARGS__); if (r) return r; if (s != STREAM) return INVALID_HANDLE; } while (0)
 #define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
 
 int cuDriverGetVersion(int *version) { *version = VERSION; return OK; }
@@ -124,6 +135,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int id)
 	case 97: *value = 227 << 10; break;
 	case 83: case 89: case 99: *value = 1; break;
 	case 18: *value = 0; break;
+	case 144:
+		if (VERSION < 13000) return INVALID_VALUE;
 	default: *value = attribute * 10;
 	}
 	if ((r = get(name))) *value = r - 1;
@@ -156,7 +169,19 @@ int cuEventCreate(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); 
 int cuEventDestroy_v2(uintptr_t e) { CREATE("%#lx", (long)e); if (e != EVENT) return INVALID_HANDLE; LIVE(-1); return OK; }
 int cuEventRecord(uintptr_t e, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)e, (long)s); return OK; }
 int cuStreamWaitEvent(uintptr_t s, uintptr_t e, unsigned flags) { SUBMIT("%#lx, %#lx, %u", (long)s, (long)e, flags); return OK; }
-int cuEventQuery(uintptr_t e) { int r = enter(__func__, get("bound"), "%#lx", (long)e); return r; }
+int cuEventQuery(uintptr_t e) { int r = enter(__func__, bound(__func__), "%#lx", (long)e); return r; }
+
+// Whatever two events, they are 1.5 ms apart.
+static int elapsed(const char *call, float *ms, uintptr_t a, uintptr_t b)
+{
+	int r = enter(call, bound(call), "%#lx, %#lx", (long)a, (long)b);
+	if (!r) *ms = 1.5;
+	return r;
+}
+int cuEventElapsedTime(float *ms, uintptr_t a, uintptr_t b) { return elapsed(__func__, ms, a, b); }
+#if VERSION >= 12080
+int cuEventElapsedTime_v2(float *ms, uintptr_t a, uintptr_t b) { return elapsed(__func__, ms, a, b); }
+#endif
 
 // The pinned memory's addresses for the device differ from those for the host in one bit, to tell them apart.
 #define HOSTBIT ((uint64_t)1 << 62)
@@ -181,6 +206,18 @@ int cuMemHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 FILL(8)
 FILL(16)
 FILL(32)
+
+static void fill2D(uint64_t p, size_t pitch, uint32_t v, int size, size_t width, size_t height)
+{
+	for (size_t y = 0; y < height; y++)
+		for (size_t x = 0; x < width; x++) memcpy((char *)mem(p) + y * pitch + x * size, &v, size);
+}
+int cuMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t width, size_t height, uintptr_t s)
+{
+	SUBMIT("%zu, %#x, %zu, %zu, %#lx", pitch, v, width, height, (long)s);
+	fill2D(p, pitch, v, 4, width, height);
+	return OK;
+}
 
 int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), mem(p), n); return OK; }
 int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), p, n); return OK; }
@@ -247,3 +284,229 @@ int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 	if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1];
 	return OK;
 }
+
+#ifndef NOPOOLS
+// Pools: one of each device, and those that are made. Handles are POOL, and a multiple of 16 for each. Of the attributes the
+// first three are ints. An allocation has its pool and its size in front.
+typedef struct { int type, id; } location;
+typedef struct {
+	int type, handles;
+	location loc;
+	void *win32;
+	size_t max;
+	unsigned short usage;
+	unsigned char reserved[54];
+} poolProps;
+typedef struct { location loc; int flags; } accessDesc;
+_Static_assert(sizeof(poolProps) == 88 && sizeof(accessDesc) == 12, "layout");
+
+enum { POOLS = 8 };
+static struct { int switches[4]; uint64_t values[9], max; } pools[POOLS];
+static int current[DEVICES + 1], made;
+
+static int pool(uintptr_t p)
+{
+	return p < POOL || p % 16 || (p - POOL) / 16 >= POOLS ? -1 : (int)(p - POOL) / 16;
+}
+#define POOL_OF(i, p) int i = pool(p); if (i < 0) return INVALID_VALUE
+
+int cuDeviceGetDefaultMemPool(uintptr_t *p, int id) { CREATE("%d", id); *p = POOL + 16 * (id - 40); return OK; }
+int cuDeviceGetMemPool(uintptr_t *p, int id) { CREATE("%d", id); *p = POOL + 16 * (current[id - 40] ? current[id - 40] : id - 40); return OK; }
+int cuDeviceSetMemPool(int id, uintptr_t p) { CREATE("%d, %#lx", id, (long)p); POOL_OF(i, p); current[id - 40] = i; return OK; }
+int cuMemPoolCreate(uintptr_t *p, const poolProps *props)
+{
+	CREATE("%d, %d, %d %d, %p, %zu, %d", props->type, props->handles, props->loc.type, props->loc.id, props->win32, props->max, props->usage);
+	for (int i = 0; i < 54; i++)
+		if (props->reserved[i]) return INVALID_VALUE;
+	int i = 2 + made++ % (POOLS - 2);
+	memset(&pools[i], 0, sizeof pools[i]);
+	pools[i].max = props->max;
+	LIVE(1);
+	*p = POOL + 16 * i;
+	return OK;
+}
+int cuMemPoolDestroy(uintptr_t p) { CREATE("%#lx", (long)p); POOL_OF(i, p); if (i < 2) return INVALID_VALUE; LIVE(-1); return OK; }
+int cuMemPoolGetAttribute(uintptr_t p, int a, void *value)
+{
+	CREATE("%#lx, %d", (long)p, a);
+	POOL_OF(i, p);
+	if (a < 1 || a > 8) return INVALID_VALUE;
+	if (a <= 3) *(int *)value = pools[i].switches[a]; else *(uint64_t *)value = pools[i].values[a];
+	return OK;
+}
+int cuMemPoolSetAttribute(uintptr_t p, int a, void *value)
+{
+	if (a <= 3) CREATE("%#lx, %d, %d", (long)p, a, *(int *)value); else CREATE("%#lx, %d, %lu", (long)p, a, *(unsigned long *)value);
+	POOL_OF(i, p);
+	if (a < 1 || a > 8 || a == 5 || a == 7) return INVALID_VALUE;
+	if (a <= 3) pools[i].switches[a] = *(int *)value; else pools[i].values[a] = *(uint64_t *)value;
+	return OK;
+}
+int cuMemPoolTrimTo(uintptr_t p, size_t keep) { CREATE("%#lx, %zu", (long)p, keep); POOL_OF(i, p); pools[i].values[5] = keep; return OK; }
+int cuMemPoolSetAccess(uintptr_t p, const accessDesc *descs, size_t n)
+{
+	CREATE("%#lx, %d %d %d, %zu", (long)p, descs->loc.type, descs->loc.id, descs->flags, n);
+	POOL_OF(i, p);
+	return i >= 0 && n == 1 ? OK : INVALID_VALUE;
+}
+
+int cuMemAllocFromPoolAsync(uint64_t *out, size_t n, uintptr_t p, uintptr_t s)
+{
+	SUBMIT("%zu, %#lx, %#lx", n, (long)p, (long)s);
+	POOL_OF(i, p);
+	if (!n) return INVALID_VALUE;
+	if (pools[i].max && pools[i].values[7] + n > pools[i].max) return OUT_OF_MEMORY;
+	uint64_t *m = malloc(n + 16);
+	m[0] = i, m[1] = n;
+	pools[i].values[7] += n;
+	LIVE(1);
+	*out = (uintptr_t)(m + 2);
+	return OK;
+}
+int cuMemFreeAsync(uint64_t p, uintptr_t s)
+{
+	SUBMIT("%#lx", (long)s);
+	if (!p) return INVALID_VALUE;
+	uint64_t *m = (uint64_t *)mem(p) - 2;
+	pools[m[0]].values[7] -= m[1];
+	LIVE(-1);
+	free(m);
+	return OK;
+}
+#endif
+
+// Graphs: nodes run in the order in which they were added. The third hexadecimal digit from the right of a node's handle is
+// its graph's number, the lowest two are its own.
+typedef struct {
+	uintptr_t function;
+	unsigned grid[3], block[3], shared;
+	void **params, **extra;
+	uintptr_t kernel, context; // not in the first form
+} kernelParams;
+typedef struct { uint64_t dst; size_t pitch; unsigned value, size; size_t width, height; } fillParams;
+typedef struct { size_t x, y, z, lod; int type; const void *host; uint64_t device; uintptr_t array, reserved; size_t pitch, height; } side;
+typedef struct { side src, dst; size_t width, height, depth; } copyParams;
+_Static_assert(sizeof(kernelParams) == 72 && sizeof(fillParams) == 40 && sizeof(copyParams) == 200, "layout");
+
+enum { GRAPHS = 8, NODES = 256 };
+enum kind { EMPTY, KERNEL, FILL_, COPY, CHILD, RECORD };
+struct graph;
+typedef struct { enum kind kind; uintptr_t function; uint64_t *counter; uint32_t by; fillParams fill; copyParams copy; struct graph *child; } node;
+typedef struct graph { int n; node nodes[NODES]; } graph;
+static graph graphs[GRAPHS], execs[GRAPHS];
+static int numGraphs;
+
+#define GRAPH_OF(i, g) uintptr_t i = (g) - GRAPH; if (i >= GRAPHS) return INVALID_VALUE
+#define EXEC_OF(i, x) uintptr_t i = (x) - EXEC; if (i >= GRAPHS) return INVALID_VALUE
+
+static const char *list(const uintptr_t *nodes, size_t n, char *out)
+{
+	char *end = out;
+	*end = 0;
+	for (size_t i = 0; i < n && i < 8; i++) end += sprintf(end, " %#lx", (long)nodes[i]);
+	return out;
+}
+
+#define ADD(format, ...) \
+	char after[160]; \
+	CREATE("%#lx,%s; " format, (long)g, list(deps, n, after), ##__VA_ARGS__); \
+	GRAPH_OF(i, g); \
+	if (graphs[i].n == NODES) return OUT_OF_MEMORY; \
+	node *new = &graphs[i].nodes[graphs[i].n]; \
+	memset(new, 0, sizeof *new); \
+	*out = NODE + 256 * i + graphs[i].n++
+#define SET(x, n, k, format, ...) \
+	CREATE("%#lx, %#lx; " format, (long)x, (long)n, __VA_ARGS__); \
+	EXEC_OF(i, x); \
+	node *old = &execs[i].nodes[n % 256]; \
+	if ((int)(n % 256) >= execs[i].n || old->kind != k) return INVALID_VALUE
+#define DEPS uintptr_t *out, uintptr_t g, const uintptr_t *deps, size_t n
+
+int cuGraphCreate(uintptr_t *g, unsigned flags)
+{
+	CREATE("%u", flags);
+	int i = numGraphs++ % GRAPHS;
+	graphs[i].n = 0;
+	LIVE(1);
+	*g = GRAPH + i;
+	return OK;
+}
+int cuGraphDestroy(uintptr_t g) { CREATE("%#lx", (long)g); GRAPH_OF(i, g); LIVE(-1); graphs[i].n = 0; return OK; }
+
+// The kernel's arguments are copied here, and let go of.
+static void setKernel(node *n, const kernelParams *p)
+{
+	n->kind = KERNEL;
+	n->function = p->function;
+	if (p->function == FUNCTION + 1) n->counter = *(uint64_t **)p->params[0], n->by = *(uint32_t *)p->params[1];
+}
+static void setFill(node *n, const fillParams *p) { n->kind = FILL_; n->fill = *p; }
+static void setCopy(node *n, const copyParams *p) { n->kind = COPY; n->copy = *p; }
+
+#define KERNEL_FORMAT "%#lx, %u %u %u, %u %u %u, %u"
+#define KERNEL_ARGS (long)p->function, p->grid[0], p->grid[1], p->grid[2], p->block[0], p->block[1], p->block[2], p->shared
+#define FILL_FORMAT "%zu, %#x, %u, %zu %zu, %#lx"
+#define FILL_ARGS p->pitch, p->value, p->size, p->width, p->height, (long)c
+#define COPY_FORMAT "%d to %d, %zu %zu %zu, %#lx"
+#define COPY_ARGS p->src.type, p->dst.type, p->width, p->height, p->depth, (long)c
+
+int cuGraphAddEmptyNode(DEPS) { ADD(""); return OK; }
+int cuGraphAddKernelNode(DEPS, const kernelParams *p) { ADD(KERNEL_FORMAT, KERNEL_ARGS); setKernel(new, p); return p->extra ? INVALID_VALUE : OK; }
+#if VERSION >= 12000
+int cuGraphAddKernelNode_v2(DEPS, const kernelParams *p)
+{
+	ADD(KERNEL_FORMAT, KERNEL_ARGS);
+	setKernel(new, p);
+	return p->extra || p->kernel || p->context ? INVALID_VALUE : OK;
+}
+#endif
+int cuGraphAddMemsetNode(DEPS, const fillParams *p, uintptr_t c) { ADD(FILL_FORMAT, FILL_ARGS); setFill(new, p); return OK; }
+int cuGraphAddMemcpyNode(DEPS, const copyParams *p, uintptr_t c) { ADD(COPY_FORMAT, COPY_ARGS); setCopy(new, p); return OK; }
+int cuGraphAddChildGraphNode(DEPS, uintptr_t child)
+{
+	ADD("%#lx", (long)child);
+	GRAPH_OF(j, child);
+	new->kind = CHILD;
+	new->child = memcpy(malloc(sizeof(graph)), &graphs[j], sizeof(graph));
+	return OK;
+}
+int cuGraphAddEventRecordNode(DEPS, uintptr_t event) { ADD("%#lx", (long)event); new->kind = RECORD; return event == EVENT ? OK : INVALID_VALUE; }
+
+#if VERSION >= 11040
+int cuGraphInstantiateWithFlags(uintptr_t *x, uintptr_t g, unsigned long long flags)
+{
+	CREATE("%#lx, %llu", (long)g, flags);
+	GRAPH_OF(i, g);
+	static int numExecs;
+	int j = numExecs++ % GRAPHS;
+	execs[j] = graphs[i];
+	LIVE(1);
+	*x = EXEC + j;
+	return OK;
+}
+#endif
+int cuGraphExecDestroy(uintptr_t x) { CREATE("%#lx", (long)x); EXEC_OF(i, x); LIVE(-1); execs[i].n = 0; return OK; }
+int cuGraphExecKernelNodeSetParams(uintptr_t x, uintptr_t n, const kernelParams *p) { SET(x, n, KERNEL, KERNEL_FORMAT, KERNEL_ARGS); setKernel(old, p); return OK; }
+#if VERSION >= 12000
+int cuGraphExecKernelNodeSetParams_v2(uintptr_t x, uintptr_t n, const kernelParams *p)
+{
+	SET(x, n, KERNEL, KERNEL_FORMAT, KERNEL_ARGS);
+	setKernel(old, p);
+	return p->extra || p->kernel || p->context ? INVALID_VALUE : OK;
+}
+#endif
+int cuGraphExecMemsetNodeSetParams(uintptr_t x, uintptr_t n, const fillParams *p, uintptr_t c) { SET(x, n, FILL_, FILL_FORMAT, FILL_ARGS); setFill(old, p); return OK; }
+int cuGraphExecMemcpyNodeSetParams(uintptr_t x, uintptr_t n, const copyParams *p, uintptr_t c) { SET(x, n, COPY, COPY_FORMAT, COPY_ARGS); setCopy(old, p); return OK; }
+
+static void run(const graph *g)
+{
+	for (const node *n = g->nodes; n < g->nodes + g->n; n++)
+		switch (n->kind) {
+		case KERNEL: if (n->counter) *n->counter += n->by; break;
+		case FILL_: fill2D(n->fill.dst, n->fill.height > 1 ? n->fill.pitch : 0, n->fill.value, n->fill.size, n->fill.width, n->fill.height); break;
+		case COPY: memcpy(mem(n->copy.dst.device), mem(n->copy.src.device), n->copy.width); break;
+		case CHILD: run(n->child); break;
+		default: break;
+		}
+}
+int cuGraphLaunch(uintptr_t x, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)x, (long)s); EXEC_OF(i, x); run(&execs[i]); return OK; }

@@ -1,0 +1,211 @@
+package cudadriver
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Graphs = (*device)(nil)
+
+// A nodeParams has what a node does in C's form. The bindings want it on the heap, where nodeRoom keeps some for the next
+// call.
+type nodeParams struct {
+	kernel cuda.KernelNodeParams
+	fill   cuda.MemsetNodeParams
+	copy   cuda.Memcpy3D
+}
+
+var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
+
+// paramsOf fills in the part for the kind of op. Call drop after use.
+func paramsOf(op *driver.NodeOp) *nodeParams {
+	p := nodeRoom.Get().(*nodeParams)
+	switch op.Kind {
+	case driver.KernelNode:
+		l := &op.Launch
+		p.kernel = cuda.KernelNodeParams{
+			Func:     cuda.Function(l.Function),
+			GridDimX: l.Grid[0], GridDimY: l.Grid[1], GridDimZ: l.Grid[2],
+			BlockDimX: l.Block[0], BlockDimY: l.Block[1], BlockDimZ: l.Block[2],
+			SharedMemBytes: l.SharedMem,
+			KernelParams:   unsafe.SliceData(l.Args),
+		}
+	case driver.FillNode:
+		p.fill = cuda.MemsetNodeParams{Dst: cuda.DevicePtr(op.Dst), Value: op.Pattern, ElementSize: uint32(op.Width), Width: op.Count, Height: 1}
+		switch op.Width {
+		case 1:
+			p.fill.Value = uint32(uint8(op.Pattern))
+		case 2:
+			p.fill.Value = uint32(uint16(op.Pattern))
+		}
+		if op.Stride != 0 && op.Stride != uint64(op.Width) { // a matrix of one column
+			p.fill.Pitch, p.fill.Width, p.fill.Height = op.Stride, 1, op.Count
+		}
+	case driver.CopyNode:
+		// One row, which needs no pitch and so is not held to the longest that a device has. The driver finds out from the
+		// addresses whose memory they are.
+		p.copy = cuda.Memcpy3D{
+			SrcMemoryType: cuda.MemoryTypeUnified, SrcDevice: cuda.DevicePtr(op.Src),
+			DstMemoryType: cuda.MemoryTypeUnified, DstDevice: cuda.DevicePtr(op.Dst),
+			WidthInBytes: op.Count, Height: 1, Depth: 1,
+		}
+	}
+	return p
+}
+
+// drop holds on to nothing that the arguments pointed to.
+func (p *nodeParams) drop() {
+	*p = nodeParams{}
+	nodeRoom.Put(p)
+}
+
+// kernelV1 is the kernel as drivers before 12.0 have it, who know the first fields only.
+func (p *nodeParams) kernelV1() *cuda.KernelNodeParamsV1 {
+	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(&p.kernel))
+}
+
+// nodeWords are what errors say of a node.
+func nodeWords(op *driver.NodeOp) string {
+	switch op.Kind {
+	case driver.EmptyNode:
+		return "empty node"
+	case driver.KernelNode:
+		l := &op.Launch
+		return fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
+	case driver.FillNode:
+		if op.Stride != 0 && op.Stride != uint64(op.Width) {
+			return fmt.Sprintf("fill of %d elements of %d bytes, %d bytes apart, at %#x", op.Count, op.Width, op.Stride, uint64(op.Dst))
+		}
+		return fmt.Sprintf("fill of %d elements of %d bytes at %#x", op.Count, op.Width, uint64(op.Dst))
+	case driver.CopyNode:
+		return fmt.Sprintf("copy of %d bytes from %#x to %#x", op.Count, uint64(op.Src), uint64(op.Dst))
+	case driver.ChildNode:
+		return fmt.Sprintf("child graph %#x", uintptr(op.Child))
+	case driver.RecordNode:
+		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
+	}
+	return fmt.Sprintf("no kind of node %d", int(op.Kind))
+}
+
+func (d *device) NewGraph() (driver.Graph, error) {
+	if d.noGraphs != nil {
+		return 0, d.fail("new graph", d.noGraphs, "graphs")
+	}
+	g, err := d.lib.GraphCreate(0)
+	if err != nil {
+		return 0, d.fail("new graph", err, "create a graph")
+	}
+	return driver.Graph(g), nil
+}
+
+func (d *device) DestroyGraph(g driver.Graph) error {
+	if d.noGraphs != nil {
+		return d.fail("destroy graph", d.noGraphs, "graphs")
+	}
+	if err := d.lib.GraphDestroy(cuda.Graph(g)); err != nil {
+		return d.fail("destroy graph", err, "graph %#x", uintptr(g))
+	}
+	return nil
+}
+
+// AddNode has the driver copy what a kernel's Args point to, and the graph of a child node.
+func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
+	if d.noGraphs != nil {
+		return 0, d.fail("add node", d.noGraphs, "graphs")
+	}
+	graph, deps := cuda.Graph(g), unsafe.Slice((*cuda.GraphNode)(unsafe.SliceData(after)), len(after))
+	p := paramsOf(op)
+	defer p.drop()
+	var n cuda.GraphNode
+	var err error
+	switch op.Kind {
+	case driver.EmptyNode:
+		n, err = d.lib.GraphAddEmptyNode(graph, deps)
+	case driver.KernelNode:
+		if d.hasKernelNodes {
+			n, err = d.lib.GraphAddKernelNode(graph, deps, &p.kernel)
+		} else {
+			n, err = d.lib.GraphAddKernelNodeV1(graph, deps, p.kernelV1())
+		}
+	case driver.FillNode:
+		n, err = d.lib.GraphAddMemsetNode(graph, deps, &p.fill, d.ctx)
+	case driver.CopyNode:
+		n, err = d.lib.GraphAddMemcpyNode(graph, deps, &p.copy, d.ctx)
+	case driver.ChildNode:
+		n, err = d.lib.GraphAddChildGraphNode(graph, deps, cuda.Graph(op.Child))
+	case driver.RecordNode:
+		n, err = d.lib.GraphAddEventRecordNode(graph, deps, cuda.Event(op.Event))
+	default:
+		err = cuda.ErrorInvalidValue
+	}
+	if err != nil {
+		return 0, d.fail("add node", err, "%s, after %d others in graph %#x", nodeWords(op), len(after), uintptr(g))
+	}
+	return driver.Node(n), nil
+}
+
+func (d *device) Instantiate(g driver.Graph) (driver.Exec, error) {
+	if d.noGraphs != nil {
+		return 0, d.fail("instantiate", d.noGraphs, "graphs")
+	}
+	x, err := d.lib.GraphInstantiateWithFlags(cuda.Graph(g), 0)
+	if err != nil {
+		return 0, d.fail("instantiate", err, "graph %#x", uintptr(g))
+	}
+	return driver.Exec(x), nil
+}
+
+func (d *device) DestroyExec(x driver.Exec) error {
+	if d.noGraphs != nil {
+		return d.fail("destroy exec", d.noGraphs, "graphs")
+	}
+	if err := d.lib.GraphExecDestroy(cuda.GraphExec(x)); err != nil {
+		return d.fail("destroy exec", err, "exec %#x", uintptr(x))
+	}
+	return nil
+}
+
+func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
+	if d.noGraphs != nil {
+		return d.fail("set node", d.noGraphs, "graphs")
+	}
+	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
+	p := paramsOf(op)
+	defer p.drop()
+	var err error
+	switch op.Kind {
+	case driver.KernelNode:
+		if d.hasKernelNodes {
+			err = d.lib.GraphExecKernelNodeSetParams(exec, node, &p.kernel)
+		} else {
+			err = d.lib.GraphExecKernelNodeSetParamsV1(exec, node, p.kernelV1())
+		}
+	case driver.FillNode:
+		err = d.lib.GraphExecMemsetNodeSetParams(exec, node, &p.fill, d.ctx)
+	case driver.CopyNode:
+		err = d.lib.GraphExecMemcpyNodeSetParams(exec, node, &p.copy, d.ctx)
+	default:
+		err = fmt.Errorf("only kernels, fills and copies can be set: %w", cuda.ErrorInvalidValue)
+	}
+	if err != nil {
+		return d.fail("set node", err, "%s, node %#x of exec %#x", nodeWords(op), uintptr(n), uintptr(x))
+	}
+	return nil
+}
+
+func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
+	if d.noGraphs != nil {
+		return d.fail("launch graph", d.noGraphs, "graphs")
+	}
+	if s <= defaultStreams {
+		return d.noStream("launch graph", s)
+	}
+	if err := d.lib.GraphLaunch(cuda.GraphExec(x), cuda.Stream(s)); err != nil {
+		return d.fail("launch graph", err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package cudadriver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Pools = (*device)(nil)
+
+// poolLimits is the first release in which a pool can have a size that it does not outgrow: what came before takes the
+// number for something reserved.
+const poolLimits = 12020
+
+// poolAttrs are CUDA's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
+var poolAttrs = [...]cuda.MemPoolAttribute{
+	driver.PoolReuseEvents:        cuda.MemPoolAttrReuseFollowEventDependencies,
+	driver.PoolReuseOpportunistic: cuda.MemPoolAttrReuseAllowOpportunistic,
+	driver.PoolReuseInternal:      cuda.MemPoolAttrReuseAllowInternalDependencies,
+	driver.PoolThreshold:          cuda.MemPoolAttrReleaseThreshold,
+	driver.PoolReserved:           cuda.MemPoolAttrReservedMemCurrent,
+	driver.PoolReservedHigh:       cuda.MemPoolAttrReservedMemHigh,
+	driver.PoolUsed:               cuda.MemPoolAttrUsedMemCurrent,
+	driver.PoolUsedHigh:           cuda.MemPoolAttrUsedMemHigh,
+}
+
+// isSwitch reports whether a property is 0 or 1.
+func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
+
+// hostPools are the pools of host memory that a driver's devices have made. What is allocated from one has an address for
+// the host, and CUDA would tell so only when asked about each allocation. The list is replaced, never changed.
+type hostPools struct {
+	mu   sync.Mutex
+	list atomic.Pointer[[]driver.Pool]
+}
+
+func (h *hostPools) has(p driver.Pool) bool {
+	list := h.list.Load()
+	return list != nil && slices.Contains(*list, p)
+}
+
+func (h *hostPools) add(p driver.Pool) {
+	h.change(func(list []driver.Pool) []driver.Pool { return append(list, p) })
+}
+
+// remove reports whether p was there.
+func (h *hostPools) remove(p driver.Pool) (found bool) {
+	h.change(func(list []driver.Pool) []driver.Pool {
+		i := slices.Index(list, p)
+		if found = i >= 0; found {
+			list = slices.Delete(list, i, i+1)
+		}
+		return list
+	})
+	return found
+}
+
+// change replaces the list by what f makes of a copy.
+func (h *hostPools) change(f func([]driver.Pool) []driver.Pool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []driver.Pool
+	if old := h.list.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	list = f(list)
+	h.list.Store(&list)
+}
+
+func (d *device) DefaultPool() (driver.Pool, error) {
+	if d.noPools != nil {
+		return 0, d.fail("default pool", d.noPools, "memory pools")
+	}
+	p, err := d.lib.DeviceGetDefaultMemPool(d.id)
+	if err != nil {
+		return 0, d.fail("default pool", err, "ask for the pool")
+	}
+	return driver.Pool(p), nil
+}
+
+func (d *device) CurrentPool() (driver.Pool, error) {
+	if d.noPools != nil {
+		return 0, d.fail("current pool", d.noPools, "memory pools")
+	}
+	p, err := d.lib.DeviceGetMemPool(d.id)
+	if err != nil {
+		return 0, d.fail("current pool", err, "ask for the pool")
+	}
+	return driver.Pool(p), nil
+}
+
+func (d *device) SetCurrentPool(p driver.Pool) error {
+	if d.noPools != nil {
+		return d.fail("set current pool", d.noPools, "memory pools")
+	}
+	if err := d.lib.DeviceSetMemPool(d.id, cuda.MemoryPool(p)); err != nil {
+		return d.fail("set current pool", err, "pool %#x", uintptr(p))
+	}
+	return nil
+}
+
+// NewPool makes pools whose memory other processes cannot have. CUDA lets only the host use a pool of host memory at first,
+// so that the device is let in too.
+func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
+	if d.noPools != nil {
+		return 0, d.fail("new pool", d.noPools, "memory pools")
+	}
+	props := &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, MaxSize: desc.MaxSize}
+	var what string
+	switch desc.Kind {
+	case driver.DeviceMem:
+		what, props.Location = "device", d.location()
+	case driver.HostMem:
+		if !d.caps.HostPools {
+			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of host memory")
+		}
+		what, props.Location.Type = "host", cuda.MemLocationTypeHost
+	default:
+		return 0, d.fail("new pool", cuda.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
+	}
+	if v := d.lib.Version(); desc.MaxSize != 0 && v < poolLimits {
+		return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of at most %d bytes: the driver is of CUDA %s, and limits came with %s",
+			desc.MaxSize, cuda.FormatVersion(v), cuda.FormatVersion(poolLimits))
+	}
+	pool, err := d.lib.MemPoolCreate(props)
+	if err != nil {
+		return 0, d.fail("new pool", err, "a pool of %s memory, of at most %d bytes", what, desc.MaxSize)
+	}
+	if desc.Kind == driver.HostMem {
+		if err := d.access(pool, d, cuda.MemAccessFlagsProtReadWrite); err != nil {
+			return 0, d.fail("new pool", errors.Join(err, d.lib.MemPoolDestroy(pool)), "access to a pool of host memory")
+		}
+		d.hostPools.add(driver.Pool(pool))
+	}
+	return driver.Pool(pool), nil
+}
+
+func (d *device) DestroyPool(p driver.Pool) error {
+	if d.noPools != nil {
+		return d.fail("destroy pool", d.noPools, "memory pools")
+	}
+	host := d.hostPools.remove(p) // before another pool can have the handle
+	if err := d.lib.MemPoolDestroy(cuda.MemoryPool(p)); err != nil {
+		if host {
+			d.hostPools.add(p)
+		}
+		return d.fail("destroy pool", err, "pool %#x", uintptr(p))
+	}
+	return nil
+}
+
+func (d *device) PoolAttr(p driver.Pool, a driver.PoolAttr) (value uint64, err error) {
+	if d.noPools != nil {
+		return 0, d.fail("pool attribute", d.noPools, "memory pools")
+	}
+	if a < 0 || int(a) >= len(poolAttrs) {
+		return 0, d.fail("pool attribute", cuda.ErrorInvalidValue, "no attribute %d", int(a))
+	}
+	if isSwitch(a) {
+		var on int32
+		err = d.lib.MemPoolGetAttribute(cuda.MemoryPool(p), poolAttrs[a], unsafe.Pointer(&on))
+		value = uint64(on)
+	} else {
+		err = d.lib.MemPoolGetAttribute(cuda.MemoryPool(p), poolAttrs[a], unsafe.Pointer(&value))
+	}
+	if err != nil {
+		return 0, d.fail("pool attribute", err, "%v of pool %#x", poolAttrs[a], uintptr(p))
+	}
+	return value, nil
+}
+
+func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) error {
+	if d.noPools != nil {
+		return d.fail("set pool attribute", d.noPools, "memory pools")
+	}
+	if a < 0 || int(a) >= len(poolAttrs) {
+		return d.fail("set pool attribute", cuda.ErrorInvalidValue, "no attribute %d", int(a))
+	}
+	var err error
+	switch {
+	case !isSwitch(a):
+		err = d.lib.MemPoolSetAttribute(cuda.MemoryPool(p), poolAttrs[a], unsafe.Pointer(&value))
+	case value <= 1:
+		on := int32(value)
+		err = d.lib.MemPoolSetAttribute(cuda.MemoryPool(p), poolAttrs[a], unsafe.Pointer(&on))
+	default:
+		err = fmt.Errorf("a switch is 0 or 1: %w", cuda.ErrorInvalidValue)
+	}
+	if err != nil {
+		return d.fail("set pool attribute", err, "%v of pool %#x to %d", poolAttrs[a], uintptr(p), value)
+	}
+	return nil
+}
+
+func (d *device) TrimPool(p driver.Pool, keep uint64) error {
+	if d.noPools != nil {
+		return d.fail("trim pool", d.noPools, "memory pools")
+	}
+	if err := d.lib.MemPoolTrimTo(cuda.MemoryPool(p), keep); err != nil {
+		return d.fail("trim pool", err, "pool %#x to %d bytes", uintptr(p), keep)
+	}
+	return nil
+}
+
+func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
+	if d.noPools != nil {
+		return d.fail("access pool", d.noPools, "memory pools")
+	}
+	other, ok := by.(*device)
+	if !ok {
+		return d.fail("access pool", cuda.ErrorInvalidDevice, "%T is no device of this driver", by)
+	}
+	flags := cuda.MemAccessFlagsProtNone
+	if allow {
+		flags = cuda.MemAccessFlagsProtReadWrite
+	}
+	if err := d.access(cuda.MemoryPool(p), other, flags); err != nil {
+		return d.fail("access pool", err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+	}
+	return nil
+}
+
+// access sets what a device may do with a pool's memory.
+func (d *device) access(p cuda.MemoryPool, by *device, flags cuda.MemAccessFlags) error {
+	return d.lib.MemPoolSetAccess(p, []cuda.MemAccessDesc{{Location: by.location(), Flags: flags}})
+}
+
+// location is where the device's memory is.
+func (d *device) location() cuda.MemLocation {
+	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: int32(d.info.Index)}
+}
+
+// AllocAsync takes pools of the driver's other devices too: the memory is then theirs.
+func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
+	if d.noPools != nil {
+		return driver.Mem{}, d.fail("alloc async", d.noPools, "memory pools")
+	}
+	if s <= defaultStreams {
+		return driver.Mem{}, d.noStream("alloc async", s)
+	}
+	ptr, err := d.lib.MemAllocFromPoolAsync(size, cuda.MemoryPool(p), cuda.Stream(s))
+	if err != nil {
+		return driver.Mem{}, d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
+	}
+	m := driver.Mem{Kind: driver.DeviceMem, Ptr: driver.Ptr(ptr), Size: size}
+	if d.hostPools.has(p) {
+		m.Kind, m.Host = driver.HostMem, hostPointer(ptr)
+	}
+	return m, nil
+}
+
+func (d *device) FreeAsync(s driver.Stream, m driver.Mem) error {
+	if d.noPools != nil {
+		return d.fail("free async", d.noPools, "memory pools")
+	}
+	if s <= defaultStreams {
+		return d.noStream("free async", s)
+	}
+	if err := d.lib.MemFreeAsync(cuda.DevicePtr(m.Ptr), cuda.Stream(s)); err != nil {
+		return d.fail("free async", err, "%d bytes at %#x in stream %#x", m.Size, uint64(m.Ptr), uintptr(s))
+	}
+	return nil
+}
