@@ -24,43 +24,104 @@ type Buffer struct {
 	size   uint64
 	refs   atomic.Int64 // one of the caller's, and one a submission
 	closed atomic.Bool
-	own    bool // to be freed by us
+	from   origin
+	host   []byte      // that was imported, so that it stays
+	exe    *Executable // that it is a variable of
+	freed  func()      // to be called when it is not used any more
 
 	before, after *Buffer // in the device's list
 }
+
+// An origin is where memory comes from, which says what becomes of it.
+type origin uint8
+
+const (
+	borrowed   origin = iota // somebody else's
+	allocated                // to be freed
+	registered               // to be unregistered
+)
 
 // Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
 func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	b := &Buffer{dev: d, size: size, own: size > 0}
-	b.refs.Store(1)
-	if size > 0 {
-		err := d.do(func() (err error) {
-			if b.mem, err = d.drv.Alloc(kind, size); err == nil {
-				d.buffers.add(b)
-			}
-			return err
-		})
-		if err != nil {
-			d.check(err)
-			return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
-		}
-	}
+	b := newBuffer(d, size)
 	if size == 0 {
+		b.mem.Kind = kind
 		d.buffers.add(b)
+		return b, nil
+	}
+	err := d.do(func() (err error) {
+		if b.mem, err = d.drv.Alloc(kind, size); err == nil {
+			b.from = allocated
+			d.buffers.add(b)
+		}
+		return err
+	})
+	if err != nil {
+		d.check(err)
+		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
 	}
 	return b, nil
 }
 
-// Import makes a buffer of device memory that somebody else owns and keeps for as long as the buffer is used.
-func (d *Device) Import(ptr driver.Ptr, size uint64) *Buffer {
-	b := &Buffer{dev: d, size: size, mem: driver.Mem{Kind: driver.DeviceMem, Ptr: ptr, Size: size}}
+func newBuffer(d *Device, size uint64) *Buffer {
+	b := &Buffer{dev: d, size: size}
 	b.refs.Store(1)
-	d.buffers.add(b)
 	return b
 }
+
+// Import makes a buffer of device memory that somebody else owns and keeps for as long as the buffer is used. When it is
+// used no more freed is called, unless it is nil, on a goroutine of its own.
+func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	b := newBuffer(d, size)
+	b.mem, b.freed = driver.Mem{Kind: driver.DeviceMem, Ptr: ptr, Size: size}, freed
+	d.buffers.add(b)
+	return b, nil
+}
+
+// ImportHost makes a buffer of the program's own memory, which it pins for all devices of the driver: what is in it moves
+// without being copied on the way. It blocks while the driver pins. The memory must stay what it is, and where it is, until
+// the buffer is used no more; then freed is called, unless it is nil, on a goroutine of its own. Where the device cannot do
+// that the error is [driver.ErrUnsupported].
+func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	b := newBuffer(d, uint64(len(mem)))
+	b.host, b.freed = mem, freed
+	b.mem = driver.Mem{Kind: driver.HostMem, Size: b.size}
+	if len(mem) == 0 {
+		d.buffers.add(b)
+		return b, nil
+	}
+	if !d.caps.HostRegister {
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, driver.ErrUnsupported)
+	}
+	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
+	err := d.do(func() (err error) {
+		if b.mem.Ptr, err = d.drv.Register(b.mem.Host, b.size); err == nil {
+			b.from = registered
+			d.buffers.add(b)
+		}
+		return err
+	})
+	if err != nil {
+		d.check(err)
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, err)
+	}
+	return b, nil
+}
+
+// Device returns the device that the buffer was made on.
+func (b *Buffer) Device() *Device { return b.dev }
+
+// Kind returns the kind of memory.
+func (b *Buffer) Kind() driver.MemKind { return b.mem.Kind }
 
 // Size returns the size in bytes.
 func (b *Buffer) Size() uint64 { return b.size }
@@ -116,15 +177,39 @@ func (b *Buffer) release() {
 	if b.refs.Add(-1) > 0 {
 		return
 	}
-	if !b.own {
-		b.dev.buffers.remove(b)
+	if b.from == borrowed {
+		if b.dev.buffers.remove(b) {
+			b.over()
+		}
 		return
 	}
 	b.dev.post(func() {
 		if b.dev.buffers.remove(b) {
-			b.dev.drv.Free(b.mem)
+			b.free() // nobody is left to hear of an error
 		}
 	})
+}
+
+// free gives the memory back. It runs on the device's thread.
+func (b *Buffer) free() (err error) {
+	switch b.from {
+	case allocated:
+		err = b.dev.drv.Free(b.mem)
+	case registered:
+		err = b.dev.drv.Unregister(b.mem.Host)
+	}
+	b.over()
+	return err
+}
+
+// over tells those who lent the memory that it is used no more.
+func (b *Buffer) over() {
+	if b.exe != nil {
+		b.exe.release()
+	}
+	if b.freed != nil {
+		go b.freed()
+	}
 }
 
 // A Range is a part of a buffer, in bytes.
@@ -206,8 +291,8 @@ func (s *bufferStats) close() error {
 			return errors.Join(errs...)
 		}
 		b.closed.Store(true)
-		if s.remove(b) && b.own {
-			if err := b.dev.drv.Free(b.mem); err != nil {
+		if s.remove(b) {
+			if err := b.free(); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -72,9 +73,10 @@ type Device struct {
 	buffers    bufferStats
 
 	lentMu sync.Mutex
-	lent   []mark // for each timeline of another device the last work that waits for an event of this one
+	lent   []mark // for each timeline of another device the last work that uses something of this one
 	kept   bool   // nothing is lent any more
 
+	calls   atomic.Int64 // host calls that are running
 	lost    atomic.Pointer[failure]
 	closing atomic.Bool   // takes nothing new
 	stopped atomic.Bool   // issues nothing any more
@@ -138,6 +140,25 @@ func (d *Device) Info() driver.Info { return d.info }
 func (d *Device) Queue(i int) *Queue {
 	n := len(d.queues)
 	return d.queues[(i%n+n)%n]
+}
+
+// Pick returns the queue with the least in flight of those that affinity allows: bit i is queue i, and no bits are all. Bits
+// of queues that there are not mean nothing; if there are no others, that is an error.
+func (d *Device) Pick(affinity uint64) (*Queue, error) {
+	var best *Queue
+	least := uint64(math.MaxUint64)
+	for i, q := range d.queues {
+		if affinity != 0 && affinity>>i&1 == 0 {
+			continue
+		}
+		if n := q.tl.issued.Load() - q.tl.done.Load(); n < least {
+			best, least = q, n
+		}
+	}
+	if best == nil {
+		return nil, argument("pick", "affinity %#x names none of the %d queues", affinity, len(d.queues))
+	}
+	return best, nil
 }
 
 // Queues returns how many queues there are.
@@ -443,7 +464,7 @@ func (d *Device) complete(s *submission) *timepoint {
 
 // signal does the signals of a submission that is done and returns what that releases.
 func (d *Device) signal(s *submission) *timepoint {
-	if s.op == opDownload && s.seq != 0 {
+	if s.op == opDownload && s.stage != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
 	at := mark{s.q.tl, s.seq}
@@ -527,9 +548,9 @@ func (d *Device) letGo(s *submission) {
 	s.reset()
 }
 
-// Close ends the device: work that is parked fails with [ErrClosed], work in flight is waited for, up to ten seconds, and
-// everything native is given back. Buffers and executables of the device are freed with it. Semaphores live on. Closing
-// again returns the same error.
+// Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
+// waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
+// fail. Buffers and executables of the device are freed with it. Semaphores live on. Closing again returns the same error.
 func (d *Device) Close() error {
 	d.closeMu.Lock()
 	defer d.closeMu.Unlock()
@@ -562,6 +583,9 @@ func (d *Device) Close() error {
 		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
 	}
 	d.cancelParked(err, true)
+	for d.calls.Load() > 0 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Microsecond)
+	}
 	d.takeBack(deadline)
 	if d.asker != nil {
 		d.asker.stop()
@@ -578,7 +602,8 @@ func (d *Device) Close() error {
 	return d.closeEr
 }
 
-// lend notes that work of another device is about to wait for an event of this one. It reports false if it is too late.
+// lend notes that work of another device is about to wait for an event of this one, or to use a buffer. It reports false if
+// it is too late.
 func (d *Device) lend(to mark) bool {
 	d.lentMu.Lock()
 	defer d.lentMu.Unlock()
@@ -595,7 +620,7 @@ func (d *Device) lend(to mark) bool {
 	return true
 }
 
-// takeBack waits until no other device waits for an event of this one.
+// takeBack waits until no other device uses anything of this one.
 func (d *Device) takeBack(deadline time.Time) {
 	d.lentMu.Lock()
 	d.kept = true
@@ -665,7 +690,11 @@ func (d *Device) destroy() error {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
 	}
-	add(d.stage.close())
+	if n := d.calls.Load(); n == 0 {
+		add(d.stage.close())
+	} else { // which may use the memory
+		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
+	}
 	add(d.buffers.close())
 	add(d.events.close())
 	add(d.drv.Close())

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"unsafe"
 
@@ -63,20 +64,36 @@ func (x *Executable) release() {
 	})
 }
 
-// Global returns a variable of the code by name, as memory that lives as long as the executable does.
-func (x *Executable) Global(name string) (ptr driver.Ptr, size uint64, err error) {
-	if err := x.hold(); err != nil {
-		return 0, 0, fmt.Errorf("gpu: global %s: %w", name, err)
+// LoadFile is [Device.Load] of what a file has in it.
+func (d *Device) LoadFile(name string) (*Executable, error) {
+	image, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("gpu: load code on %s: %w", d.info.Name, err)
 	}
-	defer x.release()
-	err = x.dev.do(func() (err error) {
-		ptr, size, err = x.dev.drv.Global(x.mod, name)
+	x, err := d.Load(image)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return x, nil
+}
+
+// Global returns a variable of the code by name, as a buffer that keeps the executable loaded until it is closed.
+func (x *Executable) Global(name string) (*Buffer, error) {
+	if err := x.hold(); err != nil {
+		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
+	}
+	b := newBuffer(x.dev, 0)
+	err := x.dev.do(func() (err error) {
+		b.mem.Ptr, b.size, err = x.dev.drv.Global(x.mod, name)
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("gpu: global %s: %w", name, err)
+		x.release()
+		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
-	return ptr, size, err
+	b.mem.Size, b.exe = b.size, x
+	x.dev.buffers.add(b)
+	return b, nil
 }
 
 // A Kernel is an entry point of an executable, and lives as long as that does.

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -141,7 +142,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			if parked {
 				q.dev.unpark(s)
 			}
-			if onThread || q.dev.caps.SubmitAnywhere && s.op != opHost {
+			if onThread || q.dev.caps.SubmitAnywhere && !s.op.onHost() {
 				q.run(s, onThread)
 			} else {
 				q.dev.ready(s)
@@ -163,7 +164,8 @@ func (q *Queue) run(s *submission, onThread bool) {
 	switch {
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
-	case s.op == opHost:
+	case s.op.onHost():
+		q.dev.calls.Add(1)
 		go q.call(s)
 	case s.op == opBarrier && q.dev.halted() == nil:
 		switch how, err := s.gather(); {
@@ -179,26 +181,42 @@ func (q *Queue) run(s *submission, onThread bool) {
 
 // call runs a host call, on a goroutine of its own.
 func (q *Queue) call(s *submission) {
-	err := func() (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("host call panicked: %v", p)
-			}
-		}()
-		return s.fn()
-	}()
-	if err != nil {
-		q.dev.failSubmission(s, err)
+	defer q.dev.calls.Add(-1)
+	fn := s.fn
+	if s.op == opNotify {
+		release(q.dev.complete(s), nil)
+		guard(fn)
 		return
 	}
-	release(q.dev.complete(s), nil)
+	err := errGoexit
+	defer func() {
+		if err != nil {
+			q.dev.failSubmission(s, err)
+		} else {
+			release(q.dev.complete(s), nil)
+		}
+	}()
+	err = guard(fn)
+}
+
+var errGoexit = errors.New("the function ended its goroutine")
+
+// guard calls a program's function, and makes a panic an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("host call panicked: %v", p)
+		}
+	}()
+	return fn()
 }
 
 // Barrier signals when its waits are reached.
 func (q *Queue) Barrier(o Order) error { return q.submit(q.get(opBarrier), o) }
 
 // HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error, or a
-// panic, fails the signals. The function is not called if a wait fails.
+// panic, fails the signals. The function is not called if a wait fails. Closing the device waits for calls that are running,
+// up to ten seconds.
 func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
 		return argument("host call", "no function")
@@ -208,8 +226,29 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 	return q.submit(s, o)
 }
 
-// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Of 8 bytes only patterns
-// whose halves are equal are supported.
+// Notify signals when the waits are reached, as [Queue.Barrier] does, and then calls a function on a goroutine. Nothing waits
+// for it. It is not called if a wait fails.
+func (q *Queue) Notify(o Order, fn func()) error {
+	if fn == nil {
+		return argument("notify", "no function")
+	}
+	s := q.get(opNotify)
+	s.fn, s.hostly = func() error { fn(); return nil }, true
+	return q.submit(s, o)
+}
+
+// Flush hands over to the device what has been submitted and may be, which operations do by themselves: it is for systems
+// that batch what programs give to a device, and to find out whether the device still takes work.
+func (q *Queue) Flush() error {
+	if q.dev.caps.SubmitAnywhere {
+		q.tl.poll(q.tl.issued.Load(), 1)
+	} else {
+		q.tl.want(q.tl.issued.Load())
+	}
+	return q.dev.failed()
+}
+
+// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	var v uint64
 	switch len(pattern) {
@@ -222,9 +261,6 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	}
 	width := uint64(len(pattern))
 	if width == 8 {
-		if uint32(v) != uint32(v>>32) {
-			return argument("fill", "the halves of the 8-byte pattern %#x differ", v)
-		}
 		width = 4
 	}
 	ptr, err := dst.check("fill", q)
@@ -236,8 +272,11 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	}
 	s := q.get(opFill)
 	s.dst, s.pattern, s.width, s.n = ptr, uint32(v), int(width), dst.Size/width
-	if dst.Size == 0 {
+	switch {
+	case dst.Size == 0:
 		s.op = opBarrier
+	case len(pattern) == 8 && uint32(v) != uint32(v>>32):
+		s.op, s.pattern2, s.n = opFill8, uint32(v>>32), dst.Size/8
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
@@ -276,7 +315,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 		return q.submit(q.get(opBarrier), o)
 	}
 	b, err := q.stage(len(data), "update", o)
-	if err != nil {
+	if b == nil {
 		return err
 	}
 	copy(b.bytes(), data)
@@ -285,7 +324,8 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// Download copies a range to host memory, which must be left alone until a signal of it is reached.
+// Download copies a range to host memory, which must be left alone until a signal of it is reached. What is larger than
+// [Options.StageSize] goes through pinned memory in pieces, by a goroutine that begins when the waits are reached.
 func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	f, err := src.check("download", q)
 	if err != nil {
@@ -297,8 +337,14 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	if len(dst) == 0 {
 		return q.submit(q.get(opBarrier), o)
 	}
+	if len(dst) > q.dev.opt.StageSize {
+		return q.stream(o, "download", src, false, func(piece []byte, at int64) error {
+			copy(dst[at:], piece)
+			return nil
+		})
+	}
 	b, err := q.stage(len(dst), "download", o)
-	if err != nil {
+	if b == nil {
 		return err
 	}
 	s := q.get(opDownload)
@@ -306,7 +352,8 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, src.Buffer, nil)
 }
 
-// stage takes pinned memory. If the device takes no more work, that is a submission's failure.
+// stage takes pinned memory. If the device takes no more work, that is a submission's failure: then there is none, and the
+// operation is over.
 func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
 	b, err := q.dev.stage.get(n)
 	if err == nil {

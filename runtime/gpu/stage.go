@@ -27,7 +27,10 @@ type stageBlock struct {
 	next  *stageBlock
 }
 
-func (b *stageBlock) bytes() []byte { return unsafe.Slice((*byte)(b.host), b.n) }
+func (b *stageBlock) bytes() []byte { return b.at(b.n) }
+
+// at returns the first n bytes.
+func (b *stageBlock) at(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
 func (b *stageBlock) free() {
 	b.of.mu.Lock()

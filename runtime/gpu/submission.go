@@ -26,14 +26,20 @@ type opcode uint8
 const (
 	opBarrier opcode = iota
 	opFill
+	opFill8
 	opCopy
 	opUpload
 	opDownload
 	opDispatch
 	opHost
+	opNotify
+	opStream
 )
 
-var opNames = [...]string{"barrier", "fill", "copy", "update", "download", "dispatch", "host call"}
+var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "host call", "notify", "transfer"}
+
+// onHost reports whether an operation is a call of a function.
+func (op opcode) onHost() bool { return op >= opHost }
 
 // A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
 // first and lies together: often one processor parks a submission and another one issues it.
@@ -61,6 +67,7 @@ type submission struct {
 	dst, src driver.Ptr
 	n        uint64
 	pattern  uint32
+	pattern2 uint32 // the other half of a pattern of 8 bytes
 	width    int
 	keep     [2]*Buffer // held until the work is done
 
@@ -71,6 +78,7 @@ type submission struct {
 
 	host   []byte        // to be filled by a download
 	stage  *stageBlock   // pinned memory of an update or a download
+	piece  *stageBlock   // instead of stage, if it is somebody else's
 	launch driver.Launch // Args point into args
 	args   []uint64
 	kernel *Kernel
@@ -220,8 +228,8 @@ func (s *submission) reset() {
 		clear(ptrs)
 		s.launch, s.args, s.kernel = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil
 	}
-	if s.host != nil || s.stage != nil || s.fn != nil {
-		s.host, s.stage, s.fn = nil, nil, nil
+	if s.host != nil || s.stage != nil || s.piece != nil || s.fn != nil {
+		s.host, s.stage, s.piece, s.fn = nil, nil, nil, nil
 	}
 	if s.err.Load() != nil {
 		s.err.Store(nil)

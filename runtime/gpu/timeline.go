@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -318,7 +319,6 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	seq := tl.issued.Load() + 1
 	started, err := tl.start(s, seq)
 	if err == nil {
-		started = true
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 	}
 	switch {
@@ -343,6 +343,11 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
+	for _, b := range s.keep {
+		if b != nil && b.dev != tl.dev && !b.dev.lend(mark{tl, seq}) {
+			return false, fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
+		}
+	}
 	for i := range s.deps {
 		p := &s.deps[i]
 		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lend(mark{tl, seq}) {
@@ -359,7 +364,8 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 			s.held = append(s.held, p.event)
 		}
 	}
-	return started, s.start(tl)
+	some, err := s.start(tl)
+	return started || some, err
 }
 
 // publish tells the semaphores what is coming, now that the event has been recorded.
@@ -377,22 +383,35 @@ func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 	return released.first, wanted
 }
 
-// start makes the native call of the operation itself.
-func (s *submission) start(tl *timeline) error {
+// start makes the native calls of the operation itself. It reports whether the stream has got any of them.
+func (s *submission) start(tl *timeline) (started bool, err error) {
 	d := tl.dev.drv
 	switch s.op {
 	case opFill:
-		return d.Fill(tl.h, s.dst, s.pattern, s.width, s.n)
+		err = d.Fill(tl.h, s.dst, s.pattern, s.width, s.n)
+	case opFill8:
+		if err = d.FillStrided(tl.h, s.dst, s.pattern, 8, s.n); err == nil {
+			started = true
+			err = d.FillStrided(tl.h, s.dst+4, s.pattern2, 8, s.n)
+		}
 	case opCopy:
-		return d.Copy(tl.h, s.dst, s.src, s.n)
+		err = d.Copy(tl.h, s.dst, s.src, s.n)
 	case opUpload:
-		return d.Upload(tl.h, s.dst, s.stage.host, s.n)
+		err = d.Upload(tl.h, s.dst, s.pinned(), s.n)
 	case opDownload:
-		return d.Download(tl.h, s.stage.host, s.src, s.n)
+		err = d.Download(tl.h, s.pinned(), s.src, s.n)
 	case opDispatch:
-		return d.Launch(tl.h, &s.launch)
+		err = d.Launch(tl.h, &s.launch)
 	}
-	return nil
+	return started || err == nil, err
+}
+
+// pinned returns the host's side of a transfer.
+func (s *submission) pinned() unsafe.Pointer {
+	if s.piece != nil {
+		return s.piece.host
+	}
+	return s.stage.host
 }
 
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work

@@ -1,0 +1,161 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Upload writes host data to a range. Unlike [Queue.Update] it may read the data later, which must be left alone until a
+// signal of it is reached, and it takes no more pinned memory for large data than for small: data goes through it in pieces,
+// by a goroutine that begins when the waits are reached.
+func (q *Queue) Upload(o Order, dst Range, data []byte) error {
+	if dst.Size != uint64(len(data)) {
+		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
+	}
+	if len(data) <= q.dev.opt.StageSize {
+		return q.Update(o, dst, data)
+	}
+	return q.stream(o, "upload", dst, true, func(piece []byte, at int64) error {
+		copy(piece, data[at:])
+		return nil
+	})
+}
+
+// Read reads into a range from a file, or whatever else can be read from anywhere, beginning at offset. It reads when the
+// waits are reached, on a goroutine. What cannot be read, also because it ends too early, fails the signals.
+func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
+	if from == nil || offset < 0 {
+		return argument("read", "nothing to read from, or a negative offset")
+	}
+	return q.stream(o, "read", dst, true, func(piece []byte, at int64) error {
+		n, err := from.ReadAt(piece, offset+at)
+		switch {
+		case n == len(piece):
+			return nil
+		case err == nil || err == io.EOF:
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
+	})
+}
+
+// Write writes a range to a file, or whatever else can be written to anywhere, beginning at offset. It does so when the waits
+// are reached, on a goroutine. What cannot be written fails the signals.
+func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
+	if to == nil || offset < 0 {
+		return argument("write", "nothing to write to, or a negative offset")
+	}
+	return q.stream(o, "write", src, false, func(piece []byte, at int64) error {
+		if _, err := to.WriteAt(piece, offset+at); err != nil {
+			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
+		}
+		return nil
+	})
+}
+
+// stream moves a range through pinned memory in pieces; do fills a piece, or empties it.
+func (q *Queue) stream(o Order, op string, r Range, up bool, do func(piece []byte, at int64) error) error {
+	if _, err := r.check(op, q); err != nil {
+		return err
+	}
+	s := q.get(opStream)
+	s.hostly = true
+	s.fn = func() error {
+		err := q.pieces(r, up, do)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", op, err)
+		}
+		return err
+	}
+	return q.submitWith(s, o, r.Buffer, nil)
+}
+
+// piecesAhead is how many pieces are on their way at a time.
+const piecesAhead = 3
+
+// pieces moves a range, which the caller holds.
+func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) error {
+	size := uint64(q.dev.opt.StageSize)
+	n := int((r.Size + size - 1) / size)
+	done, err := NewSemaphore(0)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background() // whatever ends the device fails the semaphore
+	blocks := make([]*stageBlock, min(n, piecesAhead))
+	var errs []error
+	for i := range blocks {
+		b, err := q.dev.stage.get(int(min(size, r.Size)))
+		if err != nil {
+			if blocks = blocks[:i]; i == 0 {
+				errs = append(errs, err)
+			}
+			break
+		}
+		defer b.free()
+		blocks[i] = b
+	}
+	issued := 0
+	// submit has the device do a piece.
+	submit := func(i int) error {
+		at := uint64(i) * size
+		part := Range{r.Buffer, r.Offset + at, min(size, r.Size-at)}
+		op := opDownload
+		if up {
+			op = opUpload
+		}
+		s := q.get(op)
+		s.n, s.piece, s.keep[0] = part.Size, blocks[i%len(blocks)], part.Buffer
+		part.Buffer.refs.Add(1)
+		ptr := part.Buffer.mem.Ptr + driver.Ptr(part.Offset)
+		if up {
+			s.dst = ptr
+		} else {
+			s.src = ptr
+		}
+		err := q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}}) // in the order of the pieces: one stream does them
+		if err == nil {
+			issued++
+		}
+		return err
+	}
+	bytes := func(i int) []byte {
+		at := uint64(i) * size
+		return blocks[i%len(blocks)].at(int(min(size, r.Size-at)))
+	}
+	for i := 0; i < n && len(errs) == 0; i++ {
+		if up {
+			if i >= len(blocks) {
+				err = done.Wait(ctx, uint64(i-len(blocks))+1)
+			}
+			if err == nil {
+				err = do(bytes(i), int64(uint64(i)*size))
+			}
+			if err == nil {
+				err = submit(i)
+			}
+		} else {
+			for ; err == nil && issued < min(n, i+len(blocks)); err = submit(issued) {
+			}
+			if err == nil {
+				err = done.Wait(ctx, uint64(i)+1)
+			}
+			if err == nil {
+				err = do(bytes(i), int64(uint64(i)*size))
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if issued > 0 { // the pinned memory is used until then
+		if err := done.Wait(ctx, uint64(issued)); err != nil && len(errs) == 0 {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
