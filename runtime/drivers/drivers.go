@@ -8,14 +8,17 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
 // Names of drivers.
 const (
 	CUDA = "cuda" // NVIDIA's GPUs
+	HIP  = "hip"  // AMD's GPUs
 	Sim  = "sim"  // GPUs made of Go, on every machine
 )
 
@@ -27,11 +30,15 @@ type Option func(*options)
 
 type options struct {
 	cuda cuda.Options
+	hip  hip.Options
 	sim  simdriver.Config
 }
 
 // WithCUDA says how to find the library of the CUDA driver.
 func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt } }
+
+// WithHIP says how to find the library of the HIP runtime.
+func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
 // WithSim says what to simulate, the kernels before all: without it the simulated GPU has none.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
@@ -43,7 +50,8 @@ func collect(opts []Option) (o options) {
 	return o
 }
 
-// Open opens a driver by name. That it finds no devices is no error.
+// Open opens a driver by name. That it finds no devices is no error, but for HIP, which does not start without one:
+// [hip.ErrorNoDevice].
 func Open(name string, opts ...Option) (driver.Driver, error) {
 	o := collect(opts)
 	switch name {
@@ -55,14 +63,18 @@ func Open(name string, opts ...Option) (driver.Driver, error) {
 		return d, nil
 	case Sim:
 		return simdriver.New(o.sim), nil
-	case "hip":
-		return nil, fmt.Errorf("drivers: there is no HIP driver yet; use %q for NVIDIA's GPUs or %q for a simulated one: %w", CUDA, Sim, errors.ErrUnsupported)
+	case HIP:
+		d, err := hipdriver.Open(o.hip)
+		if err != nil {
+			return nil, err // likewise
+		}
+		return d, nil
 	}
-	return nil, fmt.Errorf("drivers: %q: %w; use %q or %q", name, ErrUnknown, CUDA, Sim)
+	return nil, fmt.Errorf("drivers: %q: %w; use %q, %q or %q", name, ErrUnknown, CUDA, HIP, Sim)
 }
 
-// Best returns the CUDA driver if it has a device, and otherwise the simulated GPU, which every machine has. The reason is
-// for people: which of them it is, and why. A line of it is enough for a log; the lines after the first say more.
+// Best returns the CUDA driver if it has a device, and otherwise the simulated GPU, which every machine has. The HIP driver
+// is there for those who ask for it by name. The reason is for people: which driver it is, and why. A line of it is enough for a log; the lines after the first say more.
 func Best(opts ...Option) (d driver.Driver, reason string) {
 	d, err := Open(CUDA, opts...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
@@ -23,10 +24,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("found device %d, %v; want 2", i, err)
 	}
 
-	if d, err := drivers.Open("hip"); d != nil || !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "no HIP driver yet") {
-		t.Errorf("hip: %v, %v", d, err)
-	}
-	if d, err := drivers.Open("CUDA"); d != nil || !errors.Is(err, drivers.ErrUnknown) || !strings.Contains(err.Error(), `"cuda" or "sim"`) {
+	if d, err := drivers.Open("CUDA"); d != nil || !errors.Is(err, drivers.ErrUnknown) || !strings.Contains(err.Error(), `"cuda", "hip" or "sim"`) {
 		t.Errorf("an unknown name: %v, %v", d, err)
 	}
 }
@@ -40,6 +38,34 @@ func TestOpenCUDA(t *testing.T) {
 	d, err := drivers.Open(drivers.CUDA, missing(t))
 	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
 		t.Errorf("a library that is not there: %v, %v", d, err)
+	}
+}
+
+func TestOpenHIP(t *testing.T) {
+	d, err := drivers.Open(drivers.HIP, drivers.WithHIP(hip.Options{Path: t.TempDir() + "/absent.so"}))
+	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
+		t.Errorf("a library that is not there: %v, %v", d, err)
+	} else if errors.Is(err, dl.ErrNotFound) && (!strings.Contains(err.Error(), "/absent.so") || !strings.Contains(err.Error(), "install ROCm's HIP runtime")) {
+		t.Errorf("the error does not say what is missing: %v", err)
+	}
+	// Whatever this machine has, it is told.
+	d, err = drivers.Open("hip")
+	switch {
+	case err == nil:
+		if infos, err := d.Devices(); d.Name() != "hip" || len(infos) == 0 || err != nil {
+			t.Errorf("driver %s has %d devices, %v", d.Name(), len(infos), err)
+		}
+	case d != nil:
+		t.Errorf("a driver with the error %v", err)
+	case errors.Is(err, hip.ErrorNoDevice):
+		t.Log(err)
+		if !strings.HasPrefix(err.Error(), "hip: init: the HIP runtime in /") || !strings.Contains(err.Error(), ", finds no AMD GPU: ") {
+			t.Errorf("the error does not say which library finds no device: %v", err)
+		}
+	case errors.Is(err, dl.ErrNotFound), errors.Is(err, dl.ErrNotLoadable), errors.Is(err, dl.ErrTooOld), errors.Is(err, dl.ErrUnsupported):
+		t.Log(err)
+	default:
+		t.Error(err)
 	}
 }
 

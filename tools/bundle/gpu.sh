@@ -27,8 +27,8 @@ fi
 # A package's tests run in its folder, with its testdata; go.mod marks the root, where the sources of fakes are.
 cp go.mod "$out/src/"
 mkdir -p "$out/src/testdata"
-cp -R testdata/fakes "$out/src/testdata/"
-for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver; do
+cp -R testdata/fakes testdata/hipovercuda "$out/src/testdata/"
+for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then
@@ -38,6 +38,11 @@ for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver; do
 		fi
 	fi
 done
+
+# HIP on top of CUDA, for the HIP driver to be tested on an NVIDIA GPU: the other machine compiles it if it can.
+if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
+	gcc -O2 -fPIC -shared -o "$out/bin/libhipovercuda.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
+fi
 
 # The C libraries that tests compile: made here by a compiler that leaves copies, for a machine without one.
 if [ "$GOARCH" = "$($go env GOHOSTARCH)" ] && command -v gcc >/dev/null; then

@@ -16,7 +16,8 @@ limit=300 # seconds each
 
 table=$(mktemp)
 log=$(mktemp)
-trap 'rm -f "$table" "$log"' EXIT
+tmp=$(mktemp -d)
+trap 'rm -rf "$table" "$log" "$tmp"' EXIT
 failed=0
 
 # Without a compiler the tests take the libraries that were compiled beforehand.
@@ -57,15 +58,27 @@ fi
 if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so"
 fi
-for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver; do
+for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	test="$here/bin/$(basename $p).test"
 	[ -x "$test" ] || continue
 	case $p in
 	gen) item $p "$here/src/$p" "$test" -test.v -test.run Echo ;;
 	runtime/dl) item $p "$here/src/$p" "$test" -test.v -test.skip NoGPUStatic ;; # which builds a program from source
+	runtime/driver/hipdriver) item hipdriver "$here/src/$p" "$test" -test.v -test.skip '^TestLibrary' ;; # see below
 	*) item $p "$here/src/$p" "$test" -test.v ;;
 	esac
 done
+
+# HIP on top of CUDA, compiled here where that is possible, and the HIP driver and the runtime on top of that.
+hip="$here/bin/libhipovercuda.so"
+if command -v gcc >/dev/null 2>&1; then
+	hip="$tmp/libhipovercuda.so"
+	item hipovercuda "$here/src/testdata/hipovercuda" sh -c 'gcc "$@" && gcc --version | head -n 1' \
+		sh -O2 -Wall -fPIC -shared -o "$hip" hip_over_cuda.c -ldl -lpthread
+fi
+if [ -x "$here/bin/hipdriver.test" ] && [ -e "$hip" ]; then
+	item hip-on-cuda "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$hip" "$here/bin/hipdriver.test" -test.v -test.run '^TestLibrary'
+fi
 
 echo "== table"
 cat "$table"

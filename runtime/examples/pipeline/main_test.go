@@ -61,7 +61,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{"-driver=sim", result, "", 0},
 		{"-driver=cuda", "", "pipeline: cuda: ", 1},
-		{"-driver=hip", "", "pipeline: drivers: there is no HIP driver yet", 1},
+		{"-driver=hip", "", "pipeline: hip: ", 1},
 		{"-nonsense", "", "flag provided but not defined", 2},
 		{"-h", "", "Usage of pipeline", 0},
 	} {

@@ -1,0 +1,138 @@
+package hipdriver
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// device is an open device.
+type device struct {
+	lib    *hip.Library
+	id     int32
+	info   driver.Info
+	target string
+	caps   driver.Caps
+
+	more     *more  // or nil
+	unit     uint64 // what more counts in a row for an element of 4 bytes, or 0 if it is not to be used
+	noGraphs error  // why there are none, or nil
+	reminds  bool   // HIP remembers for a thread that an event was not ready
+	closed   atomic.Bool
+
+	mu     sync.Mutex
+	images map[driver.Module][]byte      // what modules were loaded from
+	ran    map[driver.Exec]driver.Stream // where execs were launched last
+}
+
+// errorsOnly is the release since which HIP does not remember what is no error.
+const errorsOnly = 7_00_00000
+
+func newDevice(d *Driver, index int) *device {
+	v := &device{
+		lib: d.lib, id: int32(index), info: d.infos[index], target: d.targets[index], more: d.more,
+		reminds: d.lib.Version() < errorsOnly && d.lib.HasSymbol("hipGetLastError"),
+		images:  map[driver.Module][]byte{}, ran: map[driver.Exec]driver.Stream{},
+	}
+	v.noGraphs = noGraphs(d.lib)
+	return v
+}
+
+// open asks what the device can do, with the device current for as long as that takes.
+func (d *device) open() (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := d.lib.GetDevice()
+	if err != nil {
+		return d.fail("open", err, "the thread's current device")
+	}
+	if err := d.lib.SetDevice(d.id); err != nil {
+		return d.fail("open", err, "make the device current")
+	}
+	defer func() {
+		if restore := d.lib.SetDevice(before); restore != nil {
+			err = errors.Join(err, d.fail("open", restore, "restore the thread's current device"))
+		}
+	}()
+	if err := d.askCaps(); err != nil {
+		return err
+	}
+	return d.tryStrided()
+}
+
+// askCaps finds out what the device can do.
+func (d *device) askCaps() error {
+	has := func(attr hip.DeviceAttribute, unknown bool) (bool, error) {
+		v, err := d.lib.DeviceGetAttribute(attr, d.id)
+		switch {
+		case errors.Is(err, hip.ErrorInvalidValue): // the library is older than the attribute
+			d.lib.GetLastError()
+			return unknown, nil
+		case err != nil:
+			return false, d.fail("open", err, "%v", attr)
+		}
+		return v != 0, nil
+	}
+	managed, err := has(hip.DeviceAttributeManagedMemory, false)
+	if err != nil {
+		return err
+	}
+	// Without this the host must not touch the memory while the device is at work.
+	concurrent, err := has(hip.DeviceAttributeConcurrentManagedAccess, false)
+	if err != nil {
+		return err
+	}
+	register, err := has(hip.DeviceAttributeHostRegisterSupported, true) // which came with 6.0, long after what it is about
+	if err != nil {
+		return err
+	}
+	symbols := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
+	}
+	d.caps = driver.Caps{
+		// The current device decides where things are made. And HIP's documentation does not define what becomes of a wait
+		// for an event that is recorded anew.
+		SubmitAnywhere: false,
+		RerecordEvents: false,
+		Managed:        managed && concurrent && symbols("hipMallocManaged"),
+		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
+		Graphs:         d.noGraphs == nil,
+		Timers:         true, // all that they need is required
+	}
+	return nil
+}
+
+func (d *device) Info() driver.Info { return d.info }
+
+func (d *device) Caps() driver.Caps { return d.caps }
+
+func (d *device) Bind() error {
+	if err := d.lib.SetDevice(d.id); err != nil {
+		return d.fail("bind", err, "make the device current")
+	}
+	return nil
+}
+
+// Close has nothing to give back but the thread, which it leaves with the device that every thread begins with.
+func (d *device) Close() error {
+	if d.closed.Swap(true) {
+		return wrap("close", fmt.Errorf("device %d (%s) was closed before", d.info.Index, d.info.Name))
+	}
+	current, err := d.lib.GetDevice()
+	if err == nil && current == d.id && current != 0 {
+		err = d.lib.SetDevice(0)
+	}
+	if err == nil || ending(err) {
+		return nil
+	}
+	if e := d.fail("close", err, "make device 0 current"); !e.Lost {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,628 @@
+package hipdriver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// TestLibrary tests the driver alone against the library that PUREGPU_TEST_HIP_LIBRARY names.
+func TestLibrary(t *testing.T) {
+	lib := namedLibrary(t)
+	testLibrary(t, lib, nil)
+}
+
+// takesPTX reports whether the devices are none of AMD's.
+func takesPTX(d *Driver) bool {
+	return !slices.ContainsFunc(d.infos, func(i driver.Info) bool { return i.Arch == "" || strings.HasPrefix(i.Arch, "gfx") })
+}
+
+// testLibrary tests the driver on the devices of a library. stall, if it is not nil, has a device's events look pending.
+func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume func())) {
+	for _, test := range []struct {
+		name string
+		run  func(b *bench)
+	}{
+		{"info", testInfo},
+		{"transfers", testTransfers},
+		{"strided fills", testStrided},
+		{"managed memory", testManaged},
+		{"registered memory", testRegister},
+		{"events", testEvents},
+		{"kernels", testKernels},
+		{"modules", testModules},
+		{"timers", testTimers},
+		{"graphs", testGraphs},
+		{"threads", testThreads},
+		{"devices", testTwoDevices},
+		{"allocations", testAllocations},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			drv, err := New(lib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runtime.LockOSThread() // and the thread ends with the test
+			d, err := drv.Open(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &bench{T: t, drv: drv, d: d.(*device), stall: stall}
+			b.ok(d.Bind())
+			t.Cleanup(func() {
+				if err := lib.PeekAtLastError(); err != nil && !errors.Is(err, dl.ErrSymbol) {
+					t.Errorf("the thread remembers %v", err)
+				}
+				b.ok(d.Close())
+			})
+			test.run(b)
+		})
+	}
+}
+
+// A bench has an open device on a bound thread.
+type bench struct {
+	*testing.T
+	drv   *Driver
+	d     *device
+	stall func(device int) (resume func())
+}
+
+func (b *bench) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) stream() driver.Stream {
+	b.Helper()
+	s, err := b.d.NewStream()
+	b.ok(err)
+	b.Cleanup(func() { b.ok(b.d.DestroyStream(s)) })
+	return s
+}
+
+func (b *bench) event() driver.Event {
+	b.Helper()
+	e, err := b.d.NewEvent()
+	b.ok(err)
+	b.Cleanup(func() { b.ok(b.d.DestroyEvent(e)) })
+	return e
+}
+
+func (b *bench) alloc(kind driver.MemKind, size uint64) driver.Mem {
+	b.Helper()
+	m, err := b.d.Alloc(kind, size)
+	b.ok(err)
+	b.Cleanup(func() { b.ok(b.d.Free(m)) })
+	return m
+}
+
+func (b *bench) kernel(image []byte, name string) driver.Function {
+	b.Helper()
+	if !takesPTX(b.drv) {
+		b.Skip("there are no kernels for this device")
+	}
+	m, err := b.d.Load(image)
+	b.ok(err)
+	b.Cleanup(func() { b.ok(b.d.Unload(m)) })
+	f, info, err := b.d.Function(m, name)
+	b.ok(err)
+	if info.MaxThreads < 64 {
+		b.Errorf("%+v", info)
+	}
+	return f
+}
+
+// finish waits until a stream has nothing left.
+func (b *bench) finish(s driver.Stream) {
+	b.Helper()
+	e, err := b.d.NewEvent()
+	b.ok(err)
+	b.ok(b.d.Record(e, s))
+	for end := time.Now().Add(20 * time.Second); ; {
+		done, err := b.d.Query(e)
+		b.ok(err)
+		if done {
+			break
+		}
+		if time.Now().After(end) {
+			b.Fatal("the stream does not get done")
+		}
+	}
+	b.ok(b.d.DestroyEvent(e))
+}
+
+// busy keeps a stream at work for some time that is long against a call.
+func (b *bench) busy(s driver.Stream) (over func()) {
+	b.Helper()
+	if b.stall != nil {
+		return b.stall(0)
+	}
+	const size = 256 << 20
+	m := b.alloc(driver.DeviceMem, size)
+	for range 100 {
+		b.ok(b.d.Fill(s, m.Ptr, 1, 1, size))
+	}
+	return func() {}
+}
+
+func testInfo(b *bench) {
+	info, caps := b.d.Info(), b.d.Caps()
+	b.Logf("%s, version %s\n%+v\n%+v", b.d.lib.Path(), version(b.d.lib), info, caps)
+	if info.WarpSize < 16 || info.Memory < 1<<28 || info.Name == "" || info.Arch == "" || info.MaxThreads < 256 || info.MaxGrid[0] < 1<<16 ||
+		info.SharedOptIn < info.SharedMem || info.PCI != strings.ToLower(info.PCI) || len(info.PCI) != len("0000:3b:00.0") {
+		b.Error("this is no GPU")
+	}
+	if caps.SubmitAnywhere || caps.RerecordEvents || caps.KernelParams || caps.Pools || !caps.Timers {
+		b.Error("this is not HIP")
+	}
+}
+
+func testTransfers(b *bench) {
+	d, s := b.d, b.stream()
+	const n = 1 << 16
+	dev, host := b.alloc(driver.DeviceMem, n), b.alloc(driver.HostMem, n)
+	out := unsafe.Slice((*byte)(host.Host), n)
+	for i := range out {
+		out[i] = byte(i * 7 >> 3)
+	}
+	b.ok(errors.Join(
+		d.Upload(s, dev.Ptr, host.Host, n),
+		d.Fill(s, dev.Ptr+4096, 0x11a1, 1, 1000),
+		d.Fill(s, dev.Ptr+8192, 0x11b2c3, 2, 1000),
+		d.Fill(s, dev.Ptr+12288, 0xd4e5f607, 4, 1000),
+		d.Copy(s, dev.Ptr+n/2, dev.Ptr, n/2),
+		d.Download(s, host.Host, dev.Ptr, n),
+	))
+	b.finish(s)
+	for i, got := range out {
+		j := i % (n / 2)
+		want := byte(j * 7 >> 3)
+		switch {
+		case j >= 4096 && j < 5096:
+			want = 0xa1
+		case j >= 8192 && j < 10192:
+			want = []byte{0xc3, 0xb2}[j%2]
+		case j >= 12288 && j < 16288:
+			want = []byte{0x07, 0xf6, 0xe5, 0xd4}[j%4]
+		}
+		if got != want {
+			b.Fatalf("byte %d is %#x, want %#x", i, got, want)
+		}
+	}
+	// The device reaches pinned memory itself.
+	b.ok(d.Fill(s, host.Ptr, 0x5a, 1, 10))
+	b.ok(d.Copy(s, dev.Ptr, host.Ptr, 10))
+	b.ok(d.Copy(s, host.Ptr+20, dev.Ptr, 10))
+	b.finish(s)
+	if out[0] != 0x5a || out[29] != 0x5a {
+		b.Errorf("pinned memory has %#x", out[:30])
+	}
+	b.ok(errors.Join(d.Fill(s, dev.Ptr, 0, 4, 0), d.FillStrided(s, dev.Ptr, 0, 8, 0), d.Copy(s, dev.Ptr, host.Ptr, 0), d.Upload(s, dev.Ptr, nil, 0), d.Download(s, nil, dev.Ptr, 0)))
+	if m, err := d.Alloc(driver.DeviceMem, 1<<50); !errors.Is(err, driver.ErrOutOfMemory) || m != (driver.Mem{}) {
+		b.Errorf("2^50 bytes: %+v, %v", m, err)
+	}
+}
+
+func testStrided(b *bench) {
+	d, s := b.d, b.stream()
+	const n = 4096
+	dev, host := b.alloc(driver.DeviceMem, n), b.alloc(driver.HostMem, n)
+	words := unsafe.Slice((*uint32)(host.Host), n/4)
+	for _, pattern := range []uint32{0x01020304, 0x11111111, 0xffff0000, 0} {
+		for _, stride := range []uint64{4, 8, 12, 64, 1000} {
+			for _, count := range []uint64{1, 2, (n-16-4)/stride + 1} {
+				b.ok(d.Fill(s, dev.Ptr, 0xee, 1, n))
+				b.ok(d.FillStrided(s, dev.Ptr+16, pattern, stride, count))
+				b.ok(d.Download(s, host.Host, dev.Ptr, n))
+				b.finish(s)
+				for i, w := range words {
+					want := uint32(0xeeeeeeee)
+					if at := uint64(4*i) - 16; i >= 4 && at%stride == 0 && at/stride < count {
+						want = pattern
+					}
+					if w != want {
+						b.Fatalf("%d words of %#x, one every %d bytes: word %d is %#x, want %#x", count, pattern, stride, i, w, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func testManaged(b *bench) {
+	if !b.d.caps.Managed {
+		b.Skip("no managed memory that both sides use")
+	}
+	s := b.stream()
+	m := b.alloc(driver.ManagedMem, 64<<10)
+	words := unsafe.Slice((*uint32)(m.Host), 16<<10)
+	words[1] = 7
+	b.ok(b.d.Fill(s, m.Ptr+8, 9, 4, 100))
+	b.finish(s)
+	if words[1] != 7 || words[2] != 9 || words[101] != 9 {
+		b.Errorf("managed memory has %v", words[:3])
+	}
+}
+
+func testRegister(b *bench) {
+	if !b.d.caps.HostRegister {
+		b.Skip("no memory can be registered")
+	}
+	s := b.stream()
+	const n = 1 << 20
+	mine := make([]byte, n) // on the heap, where it stays
+	p, err := b.d.Register(unsafe.Pointer(&mine[0]), n)
+	b.ok(err)
+	b.ok(b.d.Fill(s, p+n/2, 0x77, 1, n/2))
+	b.finish(s)
+	if mine[n/2-1] != 0 || mine[n/2] != 0x77 || mine[n-1] != 0x77 {
+		b.Error("the device does not reach the memory")
+	}
+	b.ok(b.d.Unregister(unsafe.Pointer(&mine[0])))
+	runtime.KeepAlive(mine)
+}
+
+// testEvents has one stream wait for another, which is busy.
+func testEvents(b *bench) {
+	d := b.d
+	from, to := b.stream(), b.stream()
+	e, after := b.event(), b.event()
+	m, host := b.alloc(driver.DeviceMem, 4), b.alloc(driver.HostMem, 4)
+	if done, err := d.Query(e); !done || err != nil {
+		b.Errorf("an event never recorded: %t, %v", done, err)
+	}
+	b.ok(d.StreamWait(to, e)) // for nothing
+	b.ok(d.Fill(from, m.Ptr, 1, 4, 1))
+	over := b.busy(from)
+	b.ok(d.Fill(from, m.Ptr, 2, 4, 1))
+	b.ok(d.Record(e, from))
+	b.ok(d.StreamWait(to, e))
+	b.ok(d.Download(to, host.Host, m.Ptr, 4))
+	b.ok(d.Record(after, to))
+	if done, err := d.Query(after); done || err != nil {
+		b.Errorf("work behind a wait is done at once: %t, %v", done, err)
+	}
+	if takesPTX(b.drv) { // it is the library of testdata/hipovercuda, which keeps HIP's rules
+		err := d.Record(e, from)
+		if !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
+			b.Errorf("an event that a stream still waits for is recorded anew: %v", err)
+		}
+	}
+	over()
+	b.finish(to)
+	if got := *(*uint32)(host.Host); got != 2 {
+		b.Errorf("the second stream read %d, want 2", got)
+	}
+	b.ok(d.Record(e, from)) // the wait is over
+	b.finish(from)
+	// A stream need not wait for itself.
+	over = b.busy(to)
+	b.ok(d.Record(e, to))
+	b.ok(d.StreamWait(to, e))
+	b.ok(d.Record(e, to))
+	over()
+	b.finish(to)
+}
+
+func testKernels(b *bench) {
+	d, s := b.d, b.stream()
+	saxpy := b.kernel(kernels.Saxpy, "saxpy")
+	const n = 10_001
+	count, factor := new(uint64), new(float32)
+	*count, *factor = n, 2
+	host := b.alloc(driver.HostMem, 8*n)
+	x, y := b.alloc(driver.DeviceMem, 4*n), b.alloc(driver.DeviceMem, 4*n)
+	both := unsafe.Slice((*float32)(host.Host), 2*n)
+	for i := range n {
+		both[i], both[n+i] = float32(i%1000), float32(i%77)
+	}
+	b.ok(d.Upload(s, x.Ptr, host.Host, x.Size))
+	b.ok(d.Upload(s, y.Ptr, unsafe.Add(host.Host, x.Size), y.Size))
+	launch := &driver.Launch{
+		Function: saxpy, Grid: [3]uint32{(n + 255) / 256, 1, 1}, Block: [3]uint32{256, 1, 1},
+		Args: []unsafe.Pointer{unsafe.Pointer(count), unsafe.Pointer(factor), unsafe.Pointer(&x.Ptr), unsafe.Pointer(&y.Ptr)},
+	}
+	b.ok(d.Launch(s, launch))
+	b.ok(d.Download(s, unsafe.Add(host.Host, x.Size), y.Ptr, y.Size))
+	b.finish(s)
+	for i := range n {
+		if want := float32(i%77) + 2*float32(i%1000); both[n+i] != want {
+			b.Fatalf("y[%d] = %v, want %v", i, both[n+i], want)
+		}
+	}
+	for what, change := range map[string]func(l *driver.Launch){
+		"a block of 4096 threads":   func(l *driver.Launch) { l.Block[0] = 4096 },
+		"a grid of no blocks":       func(l *driver.Launch) { l.Grid[1] = 0 },
+		"2^32 threads along x":      func(l *driver.Launch) { l.Grid[0], l.Block[0] = 1<<24, 256 },
+		"too much of shared memory": func(l *driver.Launch) { l.SharedMem = uint32(d.info.SharedOptIn) + 1 },
+	} {
+		bad := *launch
+		change(&bad)
+		if err := d.Launch(s, &bad); err == nil || errors.Is(err, driver.ErrLost) {
+			b.Errorf("%s: %v", what, err)
+		}
+	}
+	b.finish(s)
+}
+
+func testModules(b *bench) {
+	d := b.d
+	for what, image := range map[string][]byte{"nothing": nil, "no code": []byte("this is no code")} {
+		if m, err := d.Load(image); m != 0 || err == nil || errors.Is(err, driver.ErrLost) {
+			b.Errorf("%s: module %#x, %v", what, m, err)
+		}
+	}
+	if !takesPTX(b.drv) {
+		if _, err := d.Load(kernels.Saxpy); !errors.Is(err, hip.ErrorInvalidImage) || !strings.Contains(err.Error(), "PTX") {
+			b.Errorf("PTX: %v", err)
+		}
+		return
+	}
+	_, err := d.Load(bytes.Replace(kernels.Saxpy, []byte(".version "), []byte(".version 99.9 // "), 1))
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		b.Errorf("PTX of the future: %v", err)
+	}
+	m, err := d.Load(bytes.TrimRight(kernels.Basic, "\x00"))
+	b.ok(err)
+	if _, _, err := d.Function(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
+		b.Errorf("a kernel that is not there: %v", err)
+	}
+	if _, _, err := d.Global(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
+		b.Errorf("a variable that is not there: %v", err)
+	}
+	b.ok(d.Unload(m))
+}
+
+func testTimers(b *bench) {
+	d, s := b.d, b.stream()
+	from, err := d.NewTimer()
+	b.ok(err)
+	to, err := d.NewTimer()
+	b.ok(err)
+	m := b.alloc(driver.DeviceMem, 4<<20)
+	b.ok(d.Record(from, s))
+	for range 20 {
+		b.ok(d.Fill(s, m.Ptr, 1, 4, m.Size/4))
+	}
+	b.ok(d.Record(to, s))
+	b.finish(s)
+	took, err := d.Elapsed(from, to)
+	b.Logf("20 fills of 4 MiB took %v", took)
+	if err != nil || took <= 0 || took > 20*time.Second {
+		b.Errorf("%v, %v", took, err)
+	}
+	e := b.event()
+	b.ok(d.Record(e, s))
+	b.finish(s)
+	if _, err := d.Elapsed(from, e); !errors.Is(err, hip.ErrorInvalidHandle) {
+		b.Errorf("an event without times: %v", err)
+	}
+	b.ok(errors.Join(d.DestroyEvent(from), d.DestroyEvent(to)))
+}
+
+func testGraphs(b *bench) {
+	d := b.d
+	if !d.caps.Graphs {
+		b.Skip(d.noGraphs)
+	}
+	s, other := b.stream(), b.stream()
+	const n = 1024
+	dev, host := b.alloc(driver.DeviceMem, 4*n), b.alloc(driver.HostMem, 4*n)
+	words := unsafe.Slice((*uint32)(host.Host), n)
+	add := func(g driver.Graph, op driver.NodeOp, after ...driver.Node) driver.Node {
+		b.Helper()
+		node, err := d.AddNode(g, after, &op)
+		b.ok(err)
+		return node
+	}
+	at := func(i uint64) driver.Ptr { return dev.Ptr + driver.Ptr(4*i) }
+	// A child fills the second quarter; the parent fills the first and the stripes in the third, copies a part, and notes when.
+	child, err := d.NewGraph()
+	b.ok(err)
+	add(child, driver.NodeOp{Kind: driver.FillNode, Dst: at(n / 4), Pattern: 0x0202, Width: 2, Count: n / 2})
+	g, err := d.NewGraph()
+	b.ok(err)
+	timer, err := d.NewTimer()
+	b.ok(err)
+	clean := add(g, driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 0, Width: 1, Count: 4 * n})
+	first := driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 0x01010101, Width: 4, Count: n / 4}
+	one := add(g, first, clean)
+	two := add(g, driver.NodeOp{Kind: driver.ChildNode, Child: child}, clean)
+	stripes := driver.NodeOp{Kind: driver.FillNode, Dst: at(n / 2), Pattern: 0x03030303, Width: 4, Count: n / 16, Stride: 16}
+	three := add(g, stripes, clean)
+	join := add(g, driver.NodeOp{Kind: driver.EmptyNode}, one, two, three)
+	part := driver.NodeOp{Kind: driver.CopyNode, Dst: at(3 * n / 4), Src: at(n / 8), Count: n} // the end of the first and the beginning of the second
+	copied := add(g, part, join)
+	add(g, driver.NodeOp{Kind: driver.CopyNode, Dst: host.Ptr, Src: dev.Ptr, Count: 4 * n}, copied)
+	add(g, driver.NodeOp{Kind: driver.RecordNode, Event: timer}, copied)
+	b.ok(d.DestroyGraph(child)) // the parent has a copy
+	x, err := d.Instantiate(g)
+	b.ok(err)
+	check := func(first, stripes uint32, shift int) {
+		b.Helper()
+		for i := range n {
+			source := i
+			if i >= 3*n/4 {
+				source = i - 3*n/4 + n/8 + shift
+			}
+			want := uint32(0)
+			switch {
+			case source < n/4:
+				want = first
+			case source < n/2:
+				want = 0x02020202
+			case source < 3*n/4 && source%4 == 0:
+				want = stripes
+			}
+			if words[i] != want {
+				b.Fatalf("word %d is %#x, want %#x", i, words[i], want)
+			}
+		}
+	}
+	b.ok(d.LaunchGraph(s, x))
+	b.finish(s)
+	check(0x01010101, 0x03030303, 0)
+	// Later launches do something else, in another stream, and wait for those before.
+	over := b.busy(s)
+	clear(words)
+	b.ok(d.LaunchGraph(s, x))
+	first.Pattern, stripes.Pattern, part.Src = 5, 6, at(n/8+n/16)
+	b.ok(d.SetNode(x, one, &first))
+	if err := d.SetNode(x, three, &stripes); takesPTX(b.drv) && (errors.Is(err, hip.ErrorInvalidValue) || errors.Is(err, hip.ErrorNotSupported)) {
+		b.Logf("CUDA keeps fills of several rows as they are: %v", err)
+		stripes.Pattern = 0x03030303
+	} else {
+		b.ok(err)
+	}
+	wider := stripes
+	wider.Count++
+	if err := d.SetNode(x, three, &wider); !errors.Is(err, hip.ErrorInvalidValue) {
+		b.Errorf("HIP has changed the shape of a strided fill: %v", err)
+	}
+	b.ok(d.SetNode(x, copied, &part))
+	b.ok(d.LaunchGraph(other, x))
+	over()
+	b.finish(other)
+	check(5, stripes.Pattern, n/16)
+	b.ok(d.DestroyExec(x))
+	b.ok(d.DestroyGraph(g))
+	b.ok(d.DestroyEvent(timer))
+
+	// A kernel, whose arguments are read by the calls.
+	index := b.kernel(kernels.Basic, "index")
+	count, base, step, out := uint64(n), uint32(100), uint32(3), dev.Ptr
+	op := driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: index, Grid: [3]uint32{n / 128, 1, 1}, Block: [3]uint32{128, 1, 1},
+		Args: []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&base), unsafe.Pointer(&step), unsafe.Pointer(&out)}}}
+	g, err = d.NewGraph()
+	b.ok(err)
+	k := add(g, op)
+	count, base = 0, 0
+	add(g, driver.NodeOp{Kind: driver.CopyNode, Dst: host.Ptr, Src: dev.Ptr, Count: 4 * n}, k)
+	x, err = d.Instantiate(g)
+	b.ok(err)
+	for _, want := range []uint32{100, 200} {
+		b.ok(d.LaunchGraph(s, x))
+		b.finish(s)
+		for i, w := range words {
+			if w != want+3*uint32(i) {
+				b.Fatalf("word %d is %d, want %d", i, w, want+3*uint32(i))
+			}
+		}
+		count, base = n, 200
+		b.ok(d.SetNode(x, k, &op))
+		count, base = 0, 0
+	}
+	b.ok(d.DestroyExec(x))
+	b.ok(d.DestroyGraph(g))
+}
+
+// testThreads uses a device on a thread that has chosen none.
+func testThreads(b *bench) {
+	if !takesPTX(b.drv) {
+		b.Skip("only the library of testdata/hipovercuda tells such threads apart")
+	}
+	d, s, e := b.d, b.stream(), b.event()
+	m := b.alloc(driver.DeviceMem, 64)
+	for range 1000 { // threads, of which those that have been used for something else go first
+		type result struct {
+			fresh bool
+			err   error
+		}
+		done := make(chan result)
+		go func() {
+			runtime.LockOSThread() // and the thread ends with the goroutine
+			other, err := d.NewStream()
+			if err == nil {
+				done <- result{false, d.DestroyStream(other)}
+				return
+			}
+			errs := map[string]error{"new stream": err, "record": d.Record(e, s), "wait": d.StreamWait(s, e), "fill": d.Fill(s, m.Ptr, 0, 1, 1)}
+			_, errs["query"] = d.Query(e)
+			_, errs["alloc"] = d.Alloc(driver.DeviceMem, 64)
+			for what, err := range errs {
+				if !errors.Is(err, hip.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
+					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					return
+				}
+			}
+			done <- result{true, nil}
+		}()
+		r := <-done
+		b.ok(r.err)
+		if r.fresh {
+			return
+		}
+	}
+	b.Error("every thread is bound")
+}
+
+// testTwoDevices has a device wait for another one's event.
+func testTwoDevices(b *bench) {
+	if len(b.drv.infos) < 2 {
+		b.Skip("there is one device")
+	}
+	open, err := b.drv.Open(1)
+	b.ok(err)
+	two := open.(*device)
+	b.ok(two.Bind())
+	s2, err := two.NewStream()
+	b.ok(err)
+	m2, err := two.Alloc(driver.DeviceMem, 64)
+	b.ok(err)
+	b.ok(b.d.Bind())
+	s, e := b.stream(), b.event()
+	if takesPTX(b.drv) {
+		if err := b.d.Record(e, s2); err == nil {
+			b.Error("an event is recorded on another device")
+		}
+	}
+	m := b.alloc(driver.DeviceMem, 64)
+	host := b.alloc(driver.HostMem, 64)
+	b.ok(b.d.Fill(s, m.Ptr, 0x42, 1, 64))
+	b.ok(b.d.Record(e, s))
+	b.ok(two.Bind())
+	b.ok(two.StreamWait(s2, e))
+	b.ok(two.Copy(s2, m2.Ptr, m.Ptr, 64))
+	b.ok(two.Download(s2, host.Host, m2.Ptr, 64))
+	b.ok(two.lib.StreamSynchronize(hip.Stream(s2)))
+	if got := *(*byte)(host.Host); got != 0x42 {
+		b.Errorf("the second device read %#x", got)
+	}
+	b.ok(errors.Join(two.Free(m2), two.DestroyStream(s2), two.Close(), b.d.Bind()))
+}
+
+func testAllocations(b *bench) {
+	if !dl.Fast {
+		b.Skip("no fast path in this build")
+	}
+	d, s, e := b.d, b.stream(), b.event()
+	m := b.alloc(driver.DeviceMem, 64)
+	for what, call := range map[string]func() error{
+		"Record":      func() error { return d.Record(e, s) },
+		"Query":       func() error { _, err := d.Query(e); return err },
+		"StreamWait":  func() error { return d.StreamWait(s, e) },
+		"Fill":        func() error { return d.Fill(s, m.Ptr, 0, 4, 4) },
+		"FillStrided": func() error { return d.FillStrided(s, m.Ptr, 0x1020304, 8, 4) },
+		"Copy":        func() error { return d.Copy(s, m.Ptr+32, m.Ptr, 32) },
+	} {
+		var sink error
+		if n := testing.AllocsPerRun(50, func() { sink = call() }); n != 0 || sink != nil {
+			b.Errorf("%s allocates %v times, %v", what, n, sink)
+		}
+		b.finish(s)
+	}
+}

@@ -1,0 +1,86 @@
+package hipdriver
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
+	m := driver.Mem{Kind: kind, Size: size}
+	switch kind {
+	case driver.DeviceMem:
+		p, err := d.lib.Malloc(size)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of device memory", size)
+		}
+		m.Ptr = driver.Ptr(p)
+	case driver.HostMem:
+		// This is memory that host and device see alike without any flush, which is what HIP calls coherent.
+		host, err := d.lib.HostMalloc(size, hip.HostMallocPortable|hip.HostMallocMapped)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of pinned host memory", size)
+		}
+		p, err := d.lib.HostGetDevicePointer(host, 0)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", errors.Join(err, d.lib.HostFree(host)), "device address of %d bytes of pinned host memory", size)
+		}
+		m.Host, m.Ptr = host, driver.Ptr(p)
+	case driver.ManagedMem:
+		if !d.caps.Managed {
+			return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of managed memory", size)
+		}
+		p, err := d.lib.MallocManaged(size, hip.MemAttachGlobal)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of managed memory", size)
+		}
+		m.Host, m.Ptr = p, driver.Ptr(uintptr(p))
+	default:
+		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "no kind of memory %d", int(kind))
+	}
+	return m, nil
+}
+
+func (d *device) Free(m driver.Mem) error {
+	var err error
+	switch m.Kind {
+	case driver.DeviceMem, driver.ManagedMem:
+		err = d.lib.Free(hip.DevicePtr(m.Ptr))
+	case driver.HostMem:
+		err = d.lib.HostFree(m.Host)
+	default:
+		return d.refuse("free", hip.ErrorInvalidValue, "no kind of memory %d", int(m.Kind))
+	}
+	if err != nil {
+		return d.fail("free", err, "%d bytes at %#x", m.Size, uint64(m.Ptr))
+	}
+	return nil
+}
+
+func (d *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	if !d.caps.HostRegister {
+		return 0, d.refuse("register", driver.ErrUnsupported, "%d bytes at %p", size, p)
+	}
+	if err := d.lib.HostRegister(p, size, hip.HostRegisterPortable|hip.HostRegisterMapped); err != nil {
+		return 0, d.fail("register", err, "%d bytes at %p", size, p)
+	}
+	dev, err := d.lib.HostGetDevicePointer(p, 0)
+	if err != nil {
+		return 0, d.fail("register", errors.Join(err, d.lib.HostUnregister(p)), "device address of %d bytes at %p", size, p)
+	}
+	return driver.Ptr(dev), nil
+}
+
+func (d *device) Unregister(p unsafe.Pointer) error {
+	if err := d.lib.HostUnregister(p); err != nil {
+		return d.fail("unregister", err, "host memory at %p", p)
+	}
+	return nil
+}
+
+// pointer makes a pointer of an address that is not the collector's, for functions that want one.
+func pointer(addr uintptr) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
+}

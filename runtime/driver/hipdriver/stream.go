@@ -1,0 +1,91 @@
+package hipdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// defaultStreams is the highest of HIP's handles for streams that are always there: none, legacy and per thread. What they
+// mean hangs on the calling thread and its device, so they are no streams here.
+const defaultStreams = 2
+
+func (d *device) noStream(op string, s driver.Stream) error {
+	return d.refuse(op, fmt.Errorf("no stream of NewStream's: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
+}
+
+func (d *device) NewStream() (driver.Stream, error) {
+	s, err := d.lib.StreamCreateWithFlags(hip.StreamNonBlocking)
+	if err != nil {
+		return 0, d.fail("new stream", err, "create a stream")
+	}
+	return driver.Stream(s), nil
+}
+
+func (d *device) DestroyStream(s driver.Stream) error {
+	if s <= defaultStreams {
+		return d.noStream("destroy stream", s)
+	}
+	d.mu.Lock()
+	for x, last := range d.ran {
+		if last == s {
+			delete(d.ran, x) // its launch is done
+		}
+	}
+	d.mu.Unlock()
+	if err := d.lib.StreamDestroy(hip.Stream(s)); err != nil {
+		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
+	}
+	return nil
+}
+
+// NewEvent makes an event with the fences that it has by itself: without them the host could find old data behind it.
+func (d *device) NewEvent() (driver.Event, error) {
+	e, err := d.lib.EventCreateWithFlags(hip.EventDisableTiming)
+	if err != nil {
+		return 0, d.fail("new event", err, "create an event")
+	}
+	return driver.Event(e), nil
+}
+
+func (d *device) DestroyEvent(e driver.Event) error {
+	if err := d.lib.EventDestroy(hip.Event(e)); err != nil {
+		return d.fail("destroy event", err, "event %#x", uintptr(e))
+	}
+	return nil
+}
+
+func (d *device) Record(e driver.Event, s driver.Stream) error {
+	if s <= defaultStreams {
+		return d.noStream("record", s)
+	}
+	if err := d.lib.EventRecord(hip.Event(e), hip.Stream(s)); err != nil {
+		return d.fail("record", err, "event %#x in stream %#x", uintptr(e), uintptr(s))
+	}
+	return nil
+}
+
+func (d *device) Query(e driver.Event) (bool, error) {
+	err := d.lib.EventQuery(hip.Event(e))
+	if err == nil {
+		return true, nil
+	}
+	if err == hip.ErrorNotReady { // the usual answer, which the library returns bare
+		if d.reminds {
+			d.lib.GetLastError()
+		}
+		return false, nil
+	}
+	return false, d.fail("query", err, "event %#x", uintptr(e))
+}
+
+func (d *device) StreamWait(s driver.Stream, e driver.Event) error {
+	if s <= defaultStreams {
+		return d.noStream("wait", s)
+	}
+	if err := d.lib.StreamWaitEvent(hip.Stream(s), hip.Event(e), 0); err != nil {
+		return d.fail("wait", err, "stream %#x for event %#x", uintptr(s), uintptr(e))
+	}
+	return nil
+}

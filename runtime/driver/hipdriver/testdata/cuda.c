@@ -1,0 +1,408 @@
+// A CUDA driver for testdata/hipovercuda to be on top of, where there is no GPU: two devices that live in the host's memory
+// and do their work at once. It has the kernels of testdata/kernels, by their names. Every call checks that its device's
+// context is current on the thread.
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500,
+	NOT_READY = 600, NO_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED };
+enum { DEVICES = 2, CONTEXT = 0xc0 };
+
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static int held[DEVICES], live, lost;
+
+// fake_hold has events of a device that are recorded from now on look as if they were pending, until it is called with 0.
+void fake_hold(int device, int on) { __atomic_store_n(&held[device], on, __ATOMIC_SEQ_CST); }
+
+// fake_lose has everything that asks the device return a code.
+void fake_lose(int code) { __atomic_store_n(&lost, code, __ATOMIC_SEQ_CST); }
+
+// fake_live tells how many objects and allocations there are.
+int fake_live(void) { return __atomic_load_n(&live, __ATOMIC_SEQ_CST); }
+#define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
+
+static __thread uintptr_t context;
+
+#define CREATE() do { if (!context) return INVALID_CONTEXT; if (lost) return lost; } while (0)
+#define ON(o) do { CREATE(); if (!(o)) return INVALID_HANDLE; if ((o)->device != (int)context - CONTEXT) return INVALID_CONTEXT; } while (0)
+
+int cuInit(unsigned flags) { return OK; }
+int cuDeviceGetCount(int *n) { *n = DEVICES; return OK; }
+int cuDeviceGet(int *id, int i) { if (i >= DEVICES) return INVALID_DEVICE; *id = i + 40; return OK; }
+int cuDeviceGetName(char *name, int len, int id) { snprintf(name, len, "Fake %d", id - 40); return OK; }
+int cuDeviceTotalMem_v2(size_t *bytes, int id) { *bytes = (size_t)8 << 30; return OK; }
+int cuDeviceGetPCIBusId(char *out, int len, int id) { snprintf(out, len, "0000:3B:0%d.0", id - 40); return OK; }
+int cuDeviceGetUuid(unsigned char *uuid, int id) { for (int i = 0; i < 16; i++) uuid[i] = i + id; return OK; }
+int cuDeviceGetAttribute(int *value, int attribute, int id)
+{
+	switch (attribute) {
+	case 1: case 2: case 3: *value = 1024; break;
+	case 4: *value = 64; break;
+	case 5: *value = 0x7fffffff; break;
+	case 6: case 7: *value = 65535; break;
+	case 8: *value = 48 << 10; break;
+	case 10: *value = 32; break;
+	case 16: *value = 4; break;
+	case 18: *value = 0; break;
+	case 75: *value = 9; break;
+	case 76: *value = 0; break;
+	case 83: case 89: case 99: *value = 1; break;
+	default: return INVALID_VALUE;
+	}
+	return OK;
+}
+int cuDevicePrimaryCtxRetain(uintptr_t *ctx, int id) { *ctx = CONTEXT + id - 40; return OK; }
+int cuCtxSetCurrent(uintptr_t ctx) { context = ctx; return OK; }
+int cuCtxSynchronize(void) { CREATE(); return OK; }
+
+// ---- Memory
+
+typedef struct block { char *p; size_t n; int registered; struct block *next; } block;
+static block *blocks;
+
+static int note(char *p, size_t n, int registered)
+{
+	block *b = malloc(sizeof *b);
+	pthread_mutex_lock(&mu);
+	*b = (block){p, n, registered, blocks};
+	blocks = b;
+	pthread_mutex_unlock(&mu);
+	LIVE(1);
+	return OK;
+}
+
+static block *find(char *p)
+{
+	for (block *b = blocks; b; b = b->next)
+		if (p >= b->p && p < b->p + b->n) return b;
+	return NULL;
+}
+
+static int forget(char *p, int registered)
+{
+	pthread_mutex_lock(&mu);
+	block **b = &blocks;
+	while (*b && ((*b)->p != p || (*b)->registered != registered)) b = &(*b)->next;
+	block *gone = *b;
+	if (gone) *b = gone->next;
+	pthread_mutex_unlock(&mu);
+	if (!gone) return 0;
+	free(gone);
+	LIVE(-1);
+	return 1;
+}
+
+// inside reports whether bytes are all of one allocation.
+static int inside(uint64_t p, size_t n)
+{
+	pthread_mutex_lock(&mu);
+	block *b = find((char *)p);
+	int ok = b && n <= (size_t)(b->p + b->n - (char *)p);
+	pthread_mutex_unlock(&mu);
+	return ok;
+}
+
+static int make(uint64_t *p, size_t n)
+{
+	CREATE();
+	if (!n) return INVALID_VALUE;
+	if (n > (size_t)1 << 40 || !(*p = (uintptr_t)malloc(n))) return OUT_OF_MEMORY;
+	memset((void *)*p, 0xdb, n);
+	return note((char *)*p, n, 0);
+}
+
+static int drop(uint64_t p)
+{
+	CREATE();
+	if (!forget((char *)p, 0)) return INVALID_VALUE;
+	free((void *)p);
+	return OK;
+}
+
+int cuMemAlloc_v2(uint64_t *p, size_t n) { return make(p, n); }
+int cuMemFree_v2(uint64_t p) { return drop(p); }
+int cuMemHostAlloc(uint64_t *p, size_t n, unsigned flags) { return flags == 3 ? make(p, n) : INVALID_VALUE; }
+int cuMemFreeHost(uint64_t p) { return drop(p); }
+int cuMemAllocManaged(uint64_t *p, size_t n, unsigned flags) { return flags == 1 ? make(p, n) : INVALID_VALUE; }
+int cuMemHostGetDevicePointer_v2(uint64_t *d, uint64_t p, unsigned flags) { CREATE(); *d = p; return OK; }
+int cuMemHostRegister_v2(uint64_t p, size_t n, unsigned flags) { CREATE(); return inside(p, 1) ? ALREADY_REGISTERED : note((char *)p, n, 1); }
+int cuMemHostUnregister(uint64_t p) { CREATE(); return forget((char *)p, 1) ? OK : NOT_REGISTERED; }
+int cuMemGetInfo_v2(size_t *available, size_t *total) { CREATE(); *available = *total = (size_t)8 << 30; return OK; }
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *n, uint64_t p)
+{
+	pthread_mutex_lock(&mu);
+	block *b = find((char *)p);
+	if (b) *base = (uintptr_t)b->p, *n = b->n;
+	pthread_mutex_unlock(&mu);
+	return b ? OK : NOT_FOUND;
+}
+
+// ---- Streams and events
+
+typedef struct { int device; } stream;
+typedef struct { int device, timing, pending; struct timespec at; } event;
+
+int cuStreamCreate(stream **s, unsigned flags) { CREATE(); *s = malloc(sizeof **s); (*s)->device = context - CONTEXT; LIVE(1); return OK; }
+int cuStreamDestroy_v2(stream *s) { ON(s); free(s); LIVE(-1); return OK; }
+int cuStreamQuery(stream *s) { ON(s); return OK; }
+int cuStreamSynchronize(stream *s) { ON(s); return OK; }
+
+int cuEventCreate(event **e, unsigned flags)
+{
+	CREATE();
+	*e = calloc(1, sizeof **e);
+	(*e)->device = context - CONTEXT;
+	(*e)->timing = !(flags & 2);
+	LIVE(1);
+	return OK;
+}
+int cuEventDestroy_v2(event *e) { if (lost) return lost; free(e); LIVE(-1); return OK; }
+
+static void record(event *e)
+{
+	clock_gettime(CLOCK_MONOTONIC, &e->at);
+	__atomic_store_n(&e->pending, __atomic_load_n(&held[e->device], __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+}
+
+int cuEventRecord(event *e, stream *s) { ON(s); if (e->device != s->device) return INVALID_HANDLE; record(e); return OK; }
+int cuEventQuery(event *e)
+{
+	if (lost) return lost;
+	return __atomic_load_n(&e->pending, __ATOMIC_SEQ_CST) && __atomic_load_n(&held[e->device], __ATOMIC_SEQ_CST) ? NOT_READY : OK;
+}
+int cuEventSynchronize(event *e) { return OK; }
+int cuStreamWaitEvent(stream *s, event *e, unsigned flags) { ON(s); return OK; }
+int cuEventElapsedTime(float *ms, event *a, event *b)
+{
+	if (!a->timing || !b->timing) return INVALID_HANDLE;
+	*ms = (b->at.tv_sec - a->at.tv_sec) * 1e3f + (b->at.tv_nsec - a->at.tv_nsec) * 1e-6f;
+	return OK;
+}
+
+// ---- Transfers
+
+static int fill(uint64_t p, size_t pitch, unsigned v, size_t size, size_t width, size_t height)
+{
+	if (p % size || pitch % size) return INVALID_VALUE;
+	for (size_t y = 0; y < height; y++) {
+		if (!inside(p + y * pitch, width * size)) return INVALID_VALUE;
+		for (size_t x = 0; x < width; x++) memcpy((char *)p + y * pitch + x * size, &v, size);
+	}
+	return OK;
+}
+
+#define FILL(bits) \
+	int cuMemsetD##bits##Async(uint64_t p, unsigned v, size_t n, stream *s) { ON(s); return fill(p, 0, v, bits / 8, n, 1); }
+FILL(8)
+FILL(16)
+FILL(32)
+int cuMemsetD2D8Async(uint64_t p, size_t pitch, unsigned v, size_t w, size_t h, stream *s) { ON(s); return pitch < w ? INVALID_VALUE : fill(p, pitch, v, 1, w, h); }
+int cuMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t w, size_t h, stream *s) { ON(s); return pitch < 4 * w ? INVALID_VALUE : fill(p, pitch, v, 4, w, h); }
+int cuMemsetD8_v2(uint64_t p, unsigned v, size_t n) { CREATE(); return fill(p, 0, v, 1, n, 1); }
+
+static int copy(uint64_t d, uint64_t s, size_t n) { memmove((void *)d, (void *)s, n); return OK; }
+int cuMemcpy(uint64_t d, uint64_t p, size_t n) { CREATE(); return copy(d, p, n); }
+int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) && inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }
+int cuMemcpyHtoDAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) ? copy(d, p, n) : INVALID_VALUE; }
+int cuMemcpyDtoHAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }
+
+// ---- Kernels
+
+typedef struct { int device; } module;
+typedef struct { const char *name; size_t sizes[5]; void (*run)(const unsigned *grid, const unsigned *block, void **args); } function;
+
+#define THREADS ((uint64_t)grid[0] * block[0])
+#define ARG(type, i) (*(type *)args[i])
+
+static void saxpy(const unsigned *grid, const unsigned *block, void **args)
+{
+	for (uint64_t i = 0; i < THREADS && i < ARG(uint64_t, 0); i++) ARG(float *, 3)[i] += ARG(float, 1) * ARG(float *, 2)[i];
+}
+static void indices(const unsigned *grid, const unsigned *block, void **args)
+{
+	for (uint64_t i = 0; i < THREADS && i < ARG(uint64_t, 0); i++) ARG(uint32_t *, 3)[i] = i * ARG(uint32_t, 2) + ARG(uint32_t, 1);
+}
+static void words(const unsigned *grid, const unsigned *block, void **args)
+{
+	for (uint64_t i = 0; i < THREADS && i < ARG(uint64_t, 0); i++) ARG(uint32_t *, 1)[i] = ARG(uint32_t *, 2)[i];
+}
+static void ids(const unsigned *grid, const unsigned *block, void **args)
+{
+	uint32_t *out = ARG(uint32_t *, 0);
+	for (unsigned z = 0; z < grid[2]; z++)
+		for (unsigned y = 0; y < grid[1]; y++)
+			for (unsigned x = 0; x < grid[0]; x++) *out++ = x, *out++ = y, *out++ = z, *out++ = block[0] * block[1] * block[2];
+}
+
+static function functions[] = {
+	{"saxpy", {8, 4, 8, 8}, saxpy},
+	{"index", {8, 4, 4, 8}, indices},
+	{"words", {8, 8, 8}, words},
+	{"ids", {8}, ids},
+};
+
+int cuModuleLoadDataEx(module **m, const char *image, unsigned n, void *options, void *values)
+{
+	CREATE();
+	if (!strstr(image, ".version")) return 200;
+	if (strstr(image, "99.9")) return 222;
+	*m = malloc(sizeof **m);
+	(*m)->device = context - CONTEXT;
+	LIVE(1);
+	return OK;
+}
+int cuModuleUnload(module *m) { ON(m); free(m); LIVE(-1); return OK; }
+int cuModuleGetFunction(function **f, module *m, const char *name)
+{
+	ON(m);
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		if (!strcmp(functions[i].name, name)) {
+			*f = &functions[i];
+			return OK;
+		}
+	return NOT_FOUND;
+}
+int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, module *m, const char *name) { ON(m); return NOT_FOUND; }
+int cuFuncGetAttribute(int *value, int attribute, function *f) { CREATE(); *value = attribute ? 0 : 512; return OK; }
+
+// run checks a launch; without the arguments it does no more.
+static int run(function *f, const unsigned *grid, const unsigned *block, unsigned shared, void **args, int really)
+{
+	uint64_t threads = 1;
+	for (int i = 0; i < 3; i++) {
+		if (!grid[i] || !block[i]) return INVALID_VALUE;
+		threads *= block[i];
+	}
+	if (threads > 1024 || shared > 48 << 10) return INVALID_VALUE;
+	if (threads > 512) return NO_RESOURCES;
+	if (really) f->run(grid, block, args);
+	return OK;
+}
+
+int cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, stream *s, void **args, void **extra)
+{
+	ON(s);
+	return extra ? INVALID_VALUE : run(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, args, 1);
+}
+
+// ---- Graphs. The nodes run in the order in which they were added.
+
+typedef struct { function *func; unsigned grid[3], block[3], shared; void **args, **extra; } kernelParams;
+typedef struct { uint64_t dst; size_t pitch; unsigned value, size; size_t width, height; } fillParams;
+typedef struct { size_t x, y, z, lod; int type; void *host; uint64_t device; void *array, *reserved; size_t pitch, height; } end;
+typedef struct { end src, dst; size_t width, height, depth; } copyParams;
+typedef struct node {
+	enum { EMPTY, KERNEL, FILLING, COPY, CHILD, RECORD } kind;
+	kernelParams k;
+	uint64_t values[5];
+	fillParams f;
+	copyParams c;
+	event *e;
+	struct graph *child;
+	const struct node *of; // of an exec's node: the graph's
+	struct node *next;
+} node;
+typedef struct graph { node *first; int device; } graph;
+
+static void setKernel(node *n, const kernelParams *p)
+{
+	n->k = *p;
+	for (int i = 0; i < 5 && p->func->sizes[i]; i++) memcpy(&n->values[i], p->args[i], p->func->sizes[i]);
+	n->k.args = NULL;
+}
+
+static node *add(graph *g, int kind, node **out)
+{
+	node *n = calloc(1, sizeof *n), **p = &g->first;
+	n->kind = kind;
+	while (*p) p = &(*p)->next;
+	*p = n;
+	return *out = n;
+}
+
+static graph *clone(const graph *g)
+{
+	graph *c = calloc(1, sizeof *c);
+	node **p = &c->first;
+	c->device = g->device;
+	for (const node *n = g->first; n; n = n->next) {
+		*p = malloc(sizeof **p);
+		**p = *n;
+		(*p)->of = n;
+		if (n->child) (*p)->child = clone(n->child);
+		p = &(*p)->next;
+	}
+	return c;
+}
+
+static void destroy(graph *g)
+{
+	while (g->first) {
+		node *n = g->first;
+		g->first = n->next;
+		if (n->child) destroy(n->child);
+		free(n);
+	}
+	free(g);
+}
+
+static int play(const graph *g)
+{
+	for (node *n = g->first; n; n = n->next) {
+		int r = OK;
+		void *args[5];
+		for (int i = 0; i < 5; i++) args[i] = &n->values[i];
+		switch (n->kind) {
+		case KERNEL: r = run(n->k.func, n->k.grid, n->k.block, n->k.shared, args, 1); break;
+		case FILLING: r = fill(n->f.dst, n->f.pitch, n->f.value, n->f.size, n->f.width, n->f.height); break;
+		case COPY: r = copy(n->c.dst.device, n->c.src.device, n->c.width); break;
+		case CHILD: r = play(n->child); break;
+		case RECORD: record(n->e); break;
+		case EMPTY: break;
+		}
+		if (r) return r;
+	}
+	return OK;
+}
+
+#define ADD(kind) node *n_; CREATE(); node *n = add(g, kind, out ? out : &n_)
+int cuGraphCreate(graph **g, unsigned flags) { CREATE(); *g = calloc(1, sizeof **g); (*g)->device = context - CONTEXT; LIVE(1); return OK; }
+int cuGraphDestroy(graph *g) { CREATE(); destroy(g); LIVE(-1); return OK; }
+int cuGraphAddEmptyNode(node **out, graph *g, node **after, size_t count) { ADD(EMPTY); n->of = n; return OK; }
+int cuGraphAddKernelNode(node **out, graph *g, node **after, size_t count, const kernelParams *p)
+{
+	int r = run(p->func, p->grid, p->block, p->shared, NULL, 0);
+	if (r) return r;
+	ADD(KERNEL);
+	setKernel(n, p);
+	return OK;
+}
+int cuGraphAddMemsetNode(node **out, graph *g, node **after, size_t count, const fillParams *p, void *ctx) { ADD(FILLING); n->f = *p; return ctx ? OK : INVALID_CONTEXT; }
+int cuGraphAddMemcpyNode(node **out, graph *g, node **after, size_t count, const copyParams *p, void *ctx)
+{
+	if (p->src.type != 4 || p->dst.type != 4 || p->height != 1 || p->depth != 1) return INVALID_VALUE;
+	ADD(COPY);
+	n->c = *p;
+	return ctx ? OK : INVALID_CONTEXT;
+}
+int cuGraphAddChildGraphNode(node **out, graph *g, node **after, size_t count, graph *child) { ADD(CHILD); n->child = clone(child); return OK; }
+int cuGraphAddEventRecordNode(node **out, graph *g, node **after, size_t count, event *e) { ADD(RECORD); n->e = e; return OK; }
+int cuGraphMemsetNodeGetParams(node *n, fillParams *p) { if (n->kind != FILLING) return INVALID_VALUE; *p = n->f; return OK; }
+int cuGraphInstantiateWithFlags(graph **x, graph *g, unsigned long long flags) { CREATE(); *x = clone(g); LIVE(1); return OK; }
+int cuGraphExecDestroy(graph *x) { CREATE(); destroy(x); LIVE(-1); return OK; }
+
+static node *of(graph *x, const node *n, int kind)
+{
+	for (node *m = x->first; m; m = m->next)
+		if (m->of == n && (int)m->kind == kind) return m;
+	return NULL;
+}
+#define SET(kind) CREATE(); node *m = of(x, n, kind); if (!m) return INVALID_VALUE
+int cuGraphExecKernelNodeSetParams(graph *x, node *n, const kernelParams *p) { SET(KERNEL); setKernel(m, p); return OK; }
+int cuGraphExecMemsetNodeSetParams(graph *x, node *n, const fillParams *p, void *ctx) { SET(FILLING); m->f = *p; return OK; }
+int cuGraphExecMemcpyNodeSetParams(graph *x, node *n, const copyParams *p, void *ctx) { SET(COPY); m->c = *p; return OK; }
+int cuGraphLaunch(graph *x, stream *s) { ON(s); return x->device == s->device ? play(x) : INVALID_CONTEXT; }

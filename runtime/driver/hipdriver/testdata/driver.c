@@ -1,0 +1,316 @@
+// A HIP runtime with two devices that live in the host's memory and do their work at once. It keeps the current device per
+// thread, as the real one does, writes down each call with the device that was current, remembers the last error, and gives
+// out the results that a test asks for.
+//
+//	VERSION       the release; functions that came later are left out
+//	DEVICES       how many devices there are
+//	WITHOUT_name  leaves a function out
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef VERSION
+#define VERSION 60443484
+#endif
+#ifndef DEVICES
+#define DEVICES 2
+#endif
+
+enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600 };
+enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, GRAPH = 0x6000, NODE = 0x9000, EXEC = 0x7000 };
+
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+
+// What a test sets and reads, by name.
+static struct { char name[64]; int value; } settings[64];
+static int numSettings;
+static char trace[1 << 16];
+static size_t traced;
+
+int fake_set(const char *name, int value)
+{
+	pthread_mutex_lock(&mu);
+	int i = 0;
+	while (i < numSettings && strcmp(settings[i].name, name)) i++;
+	if (i == numSettings && i < 64) numSettings++;
+	if (i < 64) {
+		snprintf(settings[i].name, sizeof settings[i].name, "%s", name);
+		settings[i].value = value;
+	}
+	pthread_mutex_unlock(&mu);
+	return i == 64;
+}
+
+static int get(const char *name)
+{
+	for (int i = 0; i < numSettings; i++)
+		if (!strcmp(settings[i].name, name)) return settings[i].value;
+	return 0;
+}
+
+// fake_trace copies the calls since it was last called, one a line, and returns their length.
+int fake_trace(char *out, size_t room)
+{
+	pthread_mutex_lock(&mu);
+	size_t n = traced < room ? traced : room;
+	memcpy(out, trace, n);
+	traced = 0;
+	pthread_mutex_unlock(&mu);
+	return (int)n;
+}
+
+// fake_live tells how many objects have not been given back.
+static int live;
+int fake_live(void) { return live; }
+
+static __thread int device, last;
+
+// fake_device tells what is current on the calling thread, and fake_last what it remembers.
+int fake_device(void) { return device; }
+int fake_last(void) { return last; }
+
+// remember keeps what a call returned. From HIP 7 on that is errors only.
+static int remember(int r)
+{
+	if (VERSION < 70000000 || (r && r != NOT_READY)) last = r;
+	return r;
+}
+
+static int enter(const char *call, int named, const char *format, ...)
+{
+	pthread_mutex_lock(&mu);
+	if (sizeof trace - traced > 512) {
+		traced += snprintf(trace + traced, 64, "%s(", call);
+		va_list args;
+		va_start(args, format);
+		traced += vsnprintf(trace + traced, 256, format, args);
+		va_end(args);
+		traced += named ? sprintf(trace + traced, ") on %d\n", device) : sprintf(trace + traced, ")\n");
+	}
+	int result = get(call);
+	pthread_mutex_unlock(&mu);
+	return remember(result);
+}
+
+#define PLAIN(...) do { int r = enter(__func__, 0, __VA_ARGS__); if (r) return r; } while (0)
+#define CREATE(...) do { int r = enter(__func__, 1, __VA_ARGS__); if (r) return r; } while (0)
+#define WANT(what, code) do { if (!(what)) return remember(code); } while (0)
+#define SUBMIT(...) do { CREATE(__VA_ARGS__); WANT(s == STREAM || s == STREAM + 1, INVALID_HANDLE); } while (0)
+#define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
+
+int hipRuntimeGetVersion(int *version) { *version = VERSION; return OK; }
+int hipInit(unsigned flags) { PLAIN("%u", flags); return OK; }
+int hipGetDeviceCount(int *n) { *n = DEVICES; PLAIN(""); return OK; }
+int hipGetDevice(int *d) { PLAIN(""); *d = device; return OK; }
+int hipSetDevice(int d) { PLAIN("%d", d); WANT(d >= 0 && d < DEVICES, INVALID_DEVICE); device = d; return OK; }
+
+#ifndef WITHOUT_hipGetLastError
+int hipGetLastError(void) { int r = last; last = OK; return r; }
+#endif
+
+int hipDeviceGet(int *d, int ordinal) { PLAIN("%d", ordinal); *d = ordinal; return OK; }
+int hipDeviceGetName(char *name, int len, int d) { PLAIN("%d", d); if (get("nameless")) *name = 0; else snprintf(name, len, "Fake %d", d); return OK; }
+int hipDeviceTotalMem(size_t *bytes, int d) { PLAIN("%d", d); *bytes = (size_t)64 << 30; return OK; }
+int hipDeviceGetPCIBusId(char *out, int len, int d) { PLAIN("%d", d); snprintf(out, len, "0000:C1:0%d.0", d); return OK; }
+int hipDeviceGetUuid(char *uuid, int d) { PLAIN("%d", d); memcpy(uuid, "0123456789abcdef", 16); uuid[15] = '0' + d; return OK; }
+
+// Attributes that have not come yet are not known.
+int hipDeviceGetAttribute(int *value, int attribute, int d)
+{
+	char name[16];
+	sprintf(name, "attr %d", attribute);
+	int r = get("hipDeviceGetAttribute");
+	if (r) return remember(r);
+	WANT(attribute != 90 || VERSION >= 60000000, INVALID_VALUE);
+	WANT(attribute != 75 || VERSION >= 60000000, INVALID_VALUE);
+	switch (attribute) {
+	case 74: case 75: *value = 64 << 10; break;
+	case 9: case 24: case 90: *value = 1; break;
+	case 16: *value = 0; break;
+	default: *value = attribute * 10;
+	}
+	if ((r = get(name))) *value = r - 1;
+	return remember(OK);
+}
+
+// The two layouts of properties, of which nothing but the architecture is filled in.
+int hipGetDeviceProperties(char *prop, int d) { PLAIN("%d", d); memset(prop, 0, 792); strcpy(prop + 396, "gfx906:sramecc-:xnack-"); return OK; }
+#if VERSION >= 60000000 && !defined WITHOUT_hipGetDevicePropertiesR0600
+int hipGetDevicePropertiesR0600(char *prop, int d)
+{
+	PLAIN("%d", d);
+	memset(prop, 0, 1472);
+	strcpy(prop + 1160, get("nvidia") ? "sm_90" : "gfx90a:sramecc+:xnack-");
+	return OK;
+}
+#endif
+
+int hipStreamCreateWithFlags(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
+int hipStreamDestroy(uintptr_t s) { SUBMIT("%#lx", (long)s); LIVE(-1); return OK; }
+int hipStreamSynchronize(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
+int hipStreamQuery(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
+int hipEventCreateWithFlags(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }
+int hipEventDestroy(uintptr_t e) { CREATE("%#lx", (long)e); WANT(e == EVENT, INVALID_HANDLE); LIVE(-1); return OK; }
+int hipEventRecord(uintptr_t e, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)e, (long)s); return OK; }
+int hipStreamWaitEvent(uintptr_t s, uintptr_t e, unsigned flags) { SUBMIT("%#lx, %#lx, %u", (long)s, (long)e, flags); return OK; }
+int hipEventQuery(uintptr_t e) { CREATE("%#lx", (long)e); return OK; }
+int hipEventElapsedTime(float *ms, uintptr_t a, uintptr_t b) { CREATE("%#lx, %#lx", (long)a, (long)b); *ms = 1.5f; return OK; }
+
+// The pinned memory's addresses for the device differ from those for the host in one bit, to tell them apart.
+#define HOSTBIT ((uint64_t)1 << 62)
+static void *mem(uint64_t p) { return (void *)(uintptr_t)(p & ~HOSTBIT); }
+
+int hipMalloc(uint64_t *p, size_t n) { CREATE("%zu", n); LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
+int hipFree(uint64_t p) { CREATE(""); LIVE(-1); free(mem(p)); return OK; }
+int hipHostMalloc(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
+int hipHostFree(void *p) { CREATE(""); LIVE(-1); free(p); return OK; }
+int hipHostGetDevicePointer(uint64_t *d, void *p, unsigned flags) { CREATE("%u", flags); *d = (uintptr_t)p | HOSTBIT; return OK; }
+#ifndef WITHOUT_hipMallocManaged
+int hipMallocManaged(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
+#endif
+#ifndef WITHOUT_hipHostRegister
+int hipHostRegister(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); return OK; }
+#endif
+int hipHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
+
+static void fill(uint64_t p, size_t pitch, unsigned v, size_t size, size_t width, size_t height)
+{
+	for (size_t y = 0; y < height; y++)
+		for (size_t x = 0; x < width; x++) memcpy((char *)mem(p) + y * pitch + x * size, &v, size);
+}
+
+#define FILL(bits, type) \
+	int hipMemsetD##bits##Async(uint64_t p, type v, size_t n, uintptr_t s) { SUBMIT("%#x, %zu, %#lx", v, n, (long)s); fill(p, 0, v, bits / 8, n, 1); return OK; }
+FILL(8, unsigned char)
+#ifndef WITHOUT_hipMemsetD16Async
+FILL(16, unsigned short)
+#endif
+FILL(32, int)
+
+int hipMemset2DAsync(uint64_t p, size_t pitch, int v, size_t w, size_t h, uintptr_t s)
+{
+	SUBMIT("%zu, %#x, %zu, %zu, %#lx", pitch, v, w, h, (long)s);
+	fill(p, pitch, v, 1, w, h);
+	return OK;
+}
+
+// A row is of elements, of bytes with the setting "unit" at 4, and with 3 of something that nobody knows.
+#if VERSION >= 70100000
+int hipMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t w, size_t h, uintptr_t s)
+{
+	SUBMIT("%zu, %#x, %zu, %zu, %#lx", pitch, v, w, h, (long)s);
+	int unit = get("unit");
+	fill(p, pitch, v, 4, unit == 4 ? w / 4 : unit == 3 ? 2 : w, h);
+	return OK;
+}
+#endif
+
+int hipMemcpyDtoDAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), mem(p), n); return OK; }
+int hipMemcpyHtoDAsync(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), p, n); return OK; }
+int hipMemcpyDtoHAsync(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(d, mem(p), n); return OK; }
+
+// The module reads its image again when it is asked for a kernel, as HIP may. fake_image tells what is there now.
+static const char *loaded;
+int fake_image(void) { return loaded ? (unsigned char)loaded[0] | (uintptr_t)loaded % 4096 << 8 : -1; }
+int hipModuleLoadData(uintptr_t *m, const char *image)
+{
+	CREATE("%.4s", image + 1);
+	loaded = image;
+	LIVE(1);
+	*m = MODULE;
+	return OK;
+}
+int hipModuleUnload(uintptr_t m) { CREATE("%#lx", (long)m); WANT(m == MODULE, INVALID_HANDLE); LIVE(-1); return OK; }
+int hipModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
+{
+	CREATE("%s", name);
+	WANT(!strcmp(name, "empty") || !strcmp(name, "count"), NOT_FOUND);
+	*f = FUNCTION + (*name == 'c');
+	return OK;
+}
+int hipModuleGetGlobal(uint64_t *p, size_t *n, uintptr_t m, const char *name)
+{
+	CREATE("%s", name);
+	static long variable;
+	WANT(!strcmp(name, "variable"), NOT_FOUND);
+	*p = (uintptr_t)&variable, *n = sizeof variable;
+	return OK;
+}
+int hipFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); *value = attribute == 1 ? 1024 : 100 + attribute; return OK; }
+
+static void run(uintptr_t f, void **params) { if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1]; }
+
+// The kernel "count" adds its second parameter to the counter that its first one points to.
+int hipModuleLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                          uintptr_t s, void **params, void **extra)
+{
+	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
+	WANT(!extra, INVALID_VALUE);
+	run(f, params);
+	return OK;
+}
+
+// Graphs are handles only, but that adding a kernel runs it.
+static const char *deps(const uintptr_t *after, size_t n)
+{
+	static __thread char text[64];
+	text[0] = 0;
+	for (size_t i = 0; i < n; i++) sprintf(text + strlen(text), " %#lx", (long)after[i]);
+	return text;
+}
+
+typedef struct { unsigned block[3]; void **extra; uintptr_t f; unsigned grid[3]; void **params; unsigned shared; } kernelParams;
+typedef struct { uint64_t dst; size_t pitch; unsigned value, size; size_t width, height; } fillParams;
+
+#define KERNEL(k) "%#lx, %u %u %u, %u %u %u, %u", (long)k->f, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared
+#define NODE_ARGS uintptr_t *n, uintptr_t g, const uintptr_t *after, size_t count
+
+int hipGraphCreate(uintptr_t *g, unsigned flags) { CREATE("%u", flags); LIVE(1); *g = GRAPH; return OK; }
+int hipGraphDestroy(uintptr_t g) { CREATE("%#lx", (long)g); LIVE(-1); return OK; }
+int hipGraphAddEmptyNode(NODE_ARGS) { CREATE("%#lx:%s", (long)g, deps(after, count)); *n = NODE; return OK; }
+int hipGraphAddKernelNode(NODE_ARGS, const kernelParams *k)
+{
+	CREATE(KERNEL(k));
+	WANT(!k->extra, INVALID_VALUE);
+	run(k->f, k->params);
+	*n = NODE + 1;
+	return OK;
+}
+#if VERSION >= 60100000
+int hipDrvGraphAddMemsetNode(NODE_ARGS, const fillParams *p, uintptr_t ctx)
+{
+	CREATE("%#lx, %zu, %#x, %u, %zu, %zu, %#lx:%s", (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx, deps(after, count));
+	*n = NODE + 2;
+	return OK;
+}
+#ifndef WITHOUT_hipDrvGraphAddMemcpyNode
+int hipDrvGraphAddMemcpyNode(void) { return INVALID_VALUE; }
+#endif
+#endif
+int hipGraphAddMemcpyNode1D(NODE_ARGS, uint64_t d, uint64_t p, size_t bytes, int kind)
+{
+	CREATE("%#lx, %#lx, %zu, %d:%s", (long)d, (long)p, bytes, kind, deps(after, count));
+	*n = NODE + 3;
+	return OK;
+}
+int hipGraphAddChildGraphNode(NODE_ARGS, uintptr_t child) { CREATE("%#lx", (long)child); *n = NODE + 4; return OK; }
+int hipGraphAddEventRecordNode(NODE_ARGS, uintptr_t e) { CREATE("%#lx", (long)e); *n = NODE + 5; return OK; }
+int hipGraphInstantiateWithFlags(uintptr_t *x, uintptr_t g, unsigned long long flags) { CREATE("%#lx, %llu", (long)g, flags); LIVE(1); *x = EXEC; return OK; }
+int hipGraphExecDestroy(uintptr_t x) { CREATE("%#lx", (long)x); LIVE(-1); return OK; }
+int hipGraphExecKernelNodeSetParams(uintptr_t x, uintptr_t n, const kernelParams *k) { CREATE(KERNEL(k)); return OK; }
+#if VERSION >= 60200000
+int hipDrvGraphExecMemsetNodeSetParams(uintptr_t x, uintptr_t n, const fillParams *p, uintptr_t ctx)
+{
+	CREATE("%#lx, %#lx, %#lx, %zu, %#x, %u, %zu, %zu, %#lx", (long)x, (long)n, (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx);
+	return OK;
+}
+#endif
+int hipGraphExecMemcpyNodeSetParams1D(uintptr_t x, uintptr_t n, uint64_t d, uint64_t p, size_t bytes, int kind)
+{
+	CREATE("%#lx, %#lx, %#lx, %#lx, %zu, %d", (long)x, (long)n, (long)d, (long)p, bytes, kind);
+	return OK;
+}
+int hipGraphLaunch(uintptr_t x, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)x, (long)s); return OK; }
