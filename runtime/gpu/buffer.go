@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
+// A MemKind is a kind of memory.
+type MemKind = driver.MemKind
+
 // Kinds of memory.
 const (
 	DeviceMem  = driver.DeviceMem  // the device's own
@@ -17,19 +19,28 @@ const (
 	ManagedMem = driver.ManagedMem // one address for host and devices
 )
 
-// A Buffer is memory. It is freed when it has been closed and no submission uses it any more.
+// A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
+// a queue has deallocated it.
 type Buffer struct {
 	dev    *Device
 	mem    driver.Mem
-	size   uint64
 	refs   atomic.Int64 // one of the caller's, and one a submission
+	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
 	closed atomic.Bool
 	from   origin
-	host   []byte      // that was imported, so that it stays
-	exe    *Executable // that it is a variable of
-	freed  func()      // to be called when it is not used any more
+	pool   *Pool     // that it is from
+	home   *Queue    // that allocated it from there
+	loan   *loan     // what else there is to memory that is somebody else's
+	slot   *slotInfo // of a command buffer that it stands for
 
 	before, after *Buffer // in the device's list
+}
+
+// A loan is what there is to imported memory.
+type loan struct {
+	host  []byte      // so that it stays
+	exe   *Executable // that it is a variable of
+	freed func()      // to be called when it is not used any more
 }
 
 // An origin is where memory comes from, which says what becomes of it.
@@ -39,10 +50,11 @@ const (
 	borrowed   origin = iota // somebody else's
 	allocated                // to be freed
 	registered               // to be unregistered
+	pooled                   // to go back to the pool
 )
 
 // Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
-func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
+func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
@@ -52,9 +64,10 @@ func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, nil
 	}
-	err := d.do(func() (err error) {
-		if b.mem, err = d.drv.Alloc(kind, size); err == nil {
-			b.from = allocated
+	err := d.do(func() error {
+		m, err := d.drv.Alloc(kind, size)
+		if err == nil {
+			b.mem, b.from = m, allocated
 			d.buffers.add(b)
 		}
 		return err
@@ -67,7 +80,8 @@ func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 }
 
 func newBuffer(d *Device, size uint64) *Buffer {
-	b := &Buffer{dev: d, size: size}
+	b := &Buffer{dev: d}
+	b.mem.Size = size
 	b.refs.Store(1)
 	return b
 }
@@ -79,7 +93,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 		return nil, err
 	}
 	b := newBuffer(d, size)
-	b.mem, b.freed = driver.Mem{Kind: driver.DeviceMem, Ptr: ptr, Size: size}, freed
+	b.mem.Ptr, b.loan = ptr, &loan{freed: freed}
 	d.buffers.add(b)
 	return b, nil
 }
@@ -93,8 +107,7 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 		return nil, err
 	}
 	b := newBuffer(d, uint64(len(mem)))
-	b.host, b.freed = mem, freed
-	b.mem = driver.Mem{Kind: driver.HostMem, Size: b.size}
+	b.mem.Kind, b.loan = driver.HostMem, &loan{host: mem, freed: freed}
 	if len(mem) == 0 {
 		d.buffers.add(b)
 		return b, nil
@@ -104,7 +117,7 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
 	err := d.do(func() (err error) {
-		if b.mem.Ptr, err = d.drv.Register(b.mem.Host, b.size); err == nil {
+		if b.mem.Ptr, err = d.drv.Register(b.mem.Host, b.mem.Size); err == nil {
 			b.from = registered
 			d.buffers.add(b)
 		}
@@ -121,25 +134,34 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 func (b *Buffer) Device() *Device { return b.dev }
 
 // Kind returns the kind of memory.
-func (b *Buffer) Kind() driver.MemKind { return b.mem.Kind }
+func (b *Buffer) Kind() MemKind { return b.mem.Kind }
 
 // Size returns the size in bytes.
-func (b *Buffer) Size() uint64 { return b.size }
+func (b *Buffer) Size() uint64 { return b.mem.Size }
 
-// Ptr returns the address on the device, valid until the buffer is freed.
-func (b *Buffer) Ptr() driver.Ptr { return b.mem.Ptr }
+// Ptr returns the address on the device, valid until the buffer is freed. It is 0 for memory from a pool that has not been
+// allocated yet, or not any more, and for what stands for a binding.
+func (b *Buffer) Ptr() driver.Ptr {
+	if b.late() && b.state.Load() != isLive {
+		return 0
+	}
+	return b.mem.Ptr
+}
 
 // Bytes returns the memory as the host sees it, or nil if it does not. It is valid until the buffer is freed, and what is
 // in it at a time is for semaphores to say.
 func (b *Buffer) Bytes() []byte {
-	if b.mem.Host == nil {
+	if b.late() && b.state.Load() != isLive || b.mem.Host == nil {
 		return nil
 	}
-	return unsafe.Slice((*byte)(b.mem.Host), b.size)
+	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
 }
 
+// late reports whether the address is known only when what uses it is issued.
+func (b *Buffer) late() bool { return b.from == pooled || b.slot != nil }
+
 // All is the whole buffer.
-func (b *Buffer) All() Range { return Range{b, 0, b.size} }
+func (b *Buffer) All() Range { return Range{b, 0, b.mem.Size} }
 
 // Range is a part of the buffer.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
@@ -177,7 +199,11 @@ func (b *Buffer) release() {
 	if b.refs.Add(-1) > 0 {
 		return
 	}
-	if b.from == borrowed {
+	switch {
+	case b.from == pooled && b.state.Load() != isLive: // it has gone, or has never come
+		b.dev.buffers.remove(b)
+		return
+	case b.from == borrowed:
 		if b.dev.buffers.remove(b) {
 			b.over()
 		}
@@ -197,6 +223,8 @@ func (b *Buffer) free() (err error) {
 		err = b.dev.drv.Free(b.mem)
 	case registered:
 		err = b.dev.drv.Unregister(b.mem.Host)
+	case pooled:
+		err = b.pool.giveBack(b)
 	}
 	b.over()
 	return err
@@ -204,11 +232,14 @@ func (b *Buffer) free() (err error) {
 
 // over tells those who lent the memory that it is used no more.
 func (b *Buffer) over() {
-	if b.exe != nil {
-		b.exe.release()
+	if b.loan == nil {
+		return
 	}
-	if b.freed != nil {
-		go b.freed()
+	if b.loan.exe != nil {
+		b.loan.exe.release()
+	}
+	if b.loan.freed != nil {
+		go b.loan.freed()
 	}
 }
 
@@ -218,17 +249,51 @@ type Range struct {
 	Offset, Size uint64
 }
 
-// check returns the address of a range that a queue can use.
-func (r Range) check(op string, q *Queue) (driver.Ptr, error) {
-	switch {
-	case r.Buffer == nil:
-		return 0, argument(op, "no buffer")
-	case r.Buffer.dev != q.dev && r.Buffer.dev.of != q.dev.of:
-		return 0, argument(op, "the buffer is of driver %s, the queue of %s", r.Buffer.dev.of.Name(), q.dev.of.Name())
-	case r.Offset > r.Buffer.size || r.Size > r.Buffer.size-r.Offset:
-		return 0, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, r.Buffer.size, ErrRange)
+// An address is where a range is, as far as that is known before what uses it is issued.
+type address struct {
+	ptr  driver.Ptr // or an offset in
+	late *Buffer    // whose own address comes to it
+}
+
+// resolve returns the address.
+func (a address) resolve() (driver.Ptr, error) {
+	if a.late == nil {
+		return a.ptr, nil
 	}
-	return r.Buffer.mem.Ptr + driver.Ptr(r.Offset), nil
+	switch a.late.state.Load() {
+	case isLive:
+		return a.late.mem.Ptr + a.ptr, nil
+	case isGone:
+		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
+	}
+	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
+}
+
+// check returns the address of a range that a queue can use.
+func (r Range) check(op string, q *Queue) (address, error) {
+	if r.Buffer != nil && r.Buffer.slot != nil {
+		return address{}, argument(op, "a binding of a command buffer, outside of it")
+	}
+	return r.checkOn(op, q.dev)
+}
+
+// checkOn is check for what is on a device, command buffers included.
+func (r Range) checkOn(op string, d *Device) (address, error) {
+	b := r.Buffer
+	switch {
+	case b == nil:
+		return address{}, argument(op, "no buffer")
+	case b.dev != d && b.dev.of != d.of:
+		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), d.of.Name())
+	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
+		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
+	case b.late():
+		if b.state.Load() == isGone {
+			return address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
+		}
+		return address{driver.Ptr(r.Offset), b}, nil
+	}
+	return address{b.mem.Ptr + driver.Ptr(r.Offset), nil}, nil
 }
 
 // bufferStats lists a device's buffers.
@@ -249,7 +314,7 @@ func (s *bufferStats) add(b *Buffer) {
 	}
 	s.list = b
 	s.n++
-	s.bytes += b.size
+	s.bytes += b.mem.Size
 	s.peak = max(s.peak, s.bytes)
 }
 
@@ -260,6 +325,12 @@ func (s *bufferStats) remove(b *Buffer) bool {
 	if b.before == nil && s.list != b {
 		return false
 	}
+	s.unlink(b)
+	return true
+}
+
+// unlink takes a buffer off the list. The caller holds mu.
+func (s *bufferStats) unlink(b *Buffer) {
 	if b.before != nil {
 		b.before.after = b.after
 	} else {
@@ -270,8 +341,7 @@ func (s *bufferStats) remove(b *Buffer) bool {
 	}
 	b.before, b.after = nil, nil
 	s.n--
-	s.bytes -= b.size
-	return true
+	s.bytes -= b.mem.Size
 }
 
 func (s *bufferStats) snapshot() (n int, bytes, peak uint64) {
@@ -280,21 +350,26 @@ func (s *bufferStats) snapshot() (n int, bytes, peak uint64) {
 	return s.n, s.bytes, s.peak
 }
 
-// close frees what is left. It runs on the device's thread.
-func (s *bufferStats) close() error {
-	var errs []error
-	for {
-		s.mu.Lock()
-		b := s.list
-		s.mu.Unlock()
-		if b == nil {
-			return errors.Join(errs...)
+// close frees what is left, or only what is from pools. It runs on the device's thread.
+func (s *bufferStats) close(pools bool) (errs []error) {
+	var left *Buffer
+	s.mu.Lock()
+	for b, after := s.list, (*Buffer)(nil); b != nil; b = after {
+		after = b.after
+		if pools && b.from != pooled {
+			continue
 		}
+		s.unlink(b)
+		b.before, b.after, left = nil, left, b
+	}
+	s.mu.Unlock()
+	for left != nil {
+		b := left
+		left, b.after = b.after, nil
 		b.closed.Store(true)
-		if s.remove(b) {
-			if err := b.free(); err != nil {
-				errs = append(errs, err)
-			}
+		if err := b.free(); err != nil {
+			errs = append(errs, err)
 		}
 	}
+	return errs
 }

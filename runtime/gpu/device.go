@@ -71,6 +71,9 @@ type Device struct {
 	timepoints timepointPool
 	stage      stage
 	buffers    bufferStats
+	pools      pools
+	pooling    driver.Pools // nil if the driver has none
+	current    atomic.Pointer[Pool]
 
 	lentMu sync.Mutex
 	lent   []mark // for each timeline of another device the last work that uses something of this one
@@ -80,6 +83,7 @@ type Device struct {
 	lost    atomic.Pointer[failure]
 	closing atomic.Bool   // takes nothing new
 	stopped atomic.Bool   // issues nothing any more
+	gone    atomic.Bool   // gives everything back
 	closed  chan struct{} // the thread has ended
 	closeMu sync.Mutex    // one Close at a time
 	once    bool
@@ -100,6 +104,10 @@ type Device struct {
 	running  bool // what was ready is being issued
 	ended    bool
 	code     map[*Executable]struct{} // loaded; the thread's
+
+	graphs     driver.Graphs               // nil if the driver has none, as is:
+	timers     driver.Timers               //
+	recordings map[*CommandBuffer]struct{} // under mu
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -113,9 +121,19 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{}}
+		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{},
+		recordings: map[*CommandBuffer]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.runend = &dev.runnow
+	if dev.caps.Pools {
+		dev.pooling, _ = drv.(driver.Pools)
+	}
+	if dev.caps.Graphs {
+		dev.graphs, _ = drv.(driver.Graphs)
+	}
+	if dev.caps.Timers {
+		dev.timers, _ = drv.(driver.Timers)
+	}
 	if dev.caps.SubmitAnywhere {
 		dev.asker = &asker{wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	}
@@ -339,11 +357,11 @@ func (d *Device) park(s *submission) error {
 	defer d.mu.Unlock()
 	s.before, s.after = d.parked.before, &d.parked
 	s.before.after, s.after.before = s, s
-	if s.passing {
+	if s.passing { // it will be done by itself, and Close waits for it
 		d.npassing++
-	} else {
-		d.nparked++
+		return d.halted()
 	}
+	d.nparked++
 	return d.failed()
 }
 
@@ -534,10 +552,24 @@ func (d *Device) letGo(s *submission) {
 		e.drop()
 	}
 	if s.keep[0] != nil {
+		if s.op == opDealloca {
+			s.keep[0].pool.maintain()
+		}
 		s.keep[0].release()
 	}
 	if s.keep[1] != nil {
 		s.keep[1].release()
+	}
+	for i := range s.bound {
+		if b := s.bound[i].held; b != nil {
+			b.release()
+		}
+	}
+	for i := range s.binds {
+		s.binds[i].Buffer.release()
+	}
+	if s.recording != nil {
+		s.recording.release()
 	}
 	if s.kernel != nil {
 		s.kernel.exe.release()
@@ -587,6 +619,10 @@ func (d *Device) Close() error {
 		time.Sleep(20 * time.Microsecond)
 	}
 	d.takeBack(deadline)
+	d.gone.Store(true)
+	for d.calls.Load() > 0 && time.Now().Before(deadline) { // who has come before that
+		time.Sleep(20 * time.Microsecond)
+	}
 	if d.asker != nil {
 		d.asker.stop()
 	}
@@ -676,6 +712,12 @@ func (d *Device) destroy() error {
 			errs = append(errs, err)
 		}
 	}
+	for _, err := range d.buffers.close(true) {
+		add(err)
+	}
+	for _, q := range d.queues {
+		add(q.tl.settle())
+	}
 	for _, q := range d.queues {
 		add(d.drv.DestroyStream(q.tl.h))
 		for _, h := range q.tl.old {
@@ -686,6 +728,14 @@ func (d *Device) destroy() error {
 		}
 		q.tl.limbo = nil
 	}
+	d.mu.Lock()
+	recordings := d.recordings
+	d.recordings = nil
+	d.mu.Unlock()
+	for c := range recordings {
+		c.closed.Store(true)
+		add(c.destroy())
+	}
 	for x := range d.code {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
@@ -695,8 +745,35 @@ func (d *Device) destroy() error {
 	} else { // which may use the memory
 		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
 	}
-	add(d.buffers.close())
+	for _, err := range append(d.buffers.close(false), d.pools.close()...) {
+		add(err)
+	}
 	add(d.events.close())
 	add(d.drv.Close())
 	return errors.Join(errs...)
+}
+
+// settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.
+func (tl *timeline) settle() error {
+	if !tl.loose || tl.dev.lost.Load() != nil {
+		return nil
+	}
+	e, err := tl.dev.events.get(true)
+	if err != nil {
+		return err
+	}
+	defer e.drop()
+	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Second); ; {
+		done, err := tl.dev.drv.Query(e.h)
+		if done || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a stream still has work: %w", ErrClosed)
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
 }

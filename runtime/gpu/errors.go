@@ -15,6 +15,9 @@ var (
 	// ErrRange is an access outside a buffer.
 	ErrRange = errors.New("out of the buffer's range")
 
+	// ErrUnallocated is a use of memory from a pool that comes before its allocation or after its deallocation.
+	ErrUnallocated = errors.New("memory not allocated")
+
 	// ErrArgument is an argument that can never be right.
 	ErrArgument = errors.New("invalid argument")
 )

@@ -84,14 +84,14 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	}
 	b := newBuffer(x.dev, 0)
 	err := x.dev.do(func() (err error) {
-		b.mem.Ptr, b.size, err = x.dev.drv.Global(x.mod, name)
+		b.mem.Ptr, b.mem.Size, err = x.dev.drv.Global(x.mod, name)
 		return err
 	})
 	if err != nil {
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
-	b.mem.Size, b.exe = b.size, x
+	b.loan = &loan{exe: x}
 	x.dev.buffers.add(b)
 	return b, nil
 }
@@ -129,7 +129,7 @@ func (k *Kernel) Info() driver.FuncInfo { return k.info }
 
 // argSizes checks arguments against what is known of the kernel's parameters and returns their sizes: a wrong argument is
 // an error here and a fault on the device.
-func (k *Kernel) argSizes(args []unsafe.Pointer, sizes []int) ([]int, error) {
+func (k *Kernel) argSizes(args []unsafe.Pointer, sizes []int, buffers []BufferArg) ([]int, error) {
 	known := k.info.Params
 	switch {
 	case known == nil && sizes == nil && len(args) > 0:
@@ -142,15 +142,37 @@ func (k *Kernel) argSizes(args []unsafe.Pointer, sizes []int) ([]int, error) {
 	if known == nil {
 		known = sizes
 	}
+	missing := 0
 	for i := range args {
 		switch {
-		case args[i] == nil:
+		case args[i] == nil && len(buffers) == 0:
 			return nil, argument("dispatch", "argument %d of %s is nil", i, k.name)
+		case args[i] == nil:
+			missing++
 		case known[i] <= 0:
 			return nil, argument("dispatch", "argument %d of %s has %d bytes", i, k.name, known[i])
-		case sizes != nil && sizes[i] != known[i]:
+		}
+		if sizes != nil && sizes[i] != known[i] {
 			return nil, argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
 		}
+	}
+	for i, b := range buffers {
+		switch {
+		case b.Index < 0 || b.Index >= len(args):
+			return nil, argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
+		case args[b.Index] != nil:
+			return nil, argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
+		case known[b.Index] != 8:
+			return nil, argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
+		}
+		for _, c := range buffers[:i] {
+			if c.Index == b.Index {
+				return nil, argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
+			}
+		}
+	}
+	if missing != len(buffers) {
+		return nil, argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
 	}
 	return known, nil
 }

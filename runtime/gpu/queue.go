@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"unsafe"
-
-	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
@@ -250,35 +247,59 @@ func (q *Queue) Flush() error {
 
 // Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
-	var v uint64
-	switch len(pattern) {
-	case 1, 2, 4, 8:
-	default:
-		return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
-	}
-	for i, b := range pattern {
-		v |= uint64(b) << (8 * i)
-	}
-	width := uint64(len(pattern))
-	if width == 8 {
-		width = 4
+	f, err := parseFill(pattern)
+	if err != nil {
+		return err
 	}
 	ptr, err := dst.check("fill", q)
 	if err != nil {
 		return err
 	}
-	if dst.Size%uint64(len(pattern)) != 0 || uint64(ptr)%uint64(len(pattern)) != 0 {
+	if dst.Size%f.size != 0 || uint64(ptr.ptr)%f.size != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
-	s := q.get(opFill)
-	s.dst, s.pattern, s.width, s.n = ptr, uint32(v), int(width), dst.Size/width
-	switch {
-	case dst.Size == 0:
+	s := q.get(f.op)
+	s.dst, s.pattern, s.pattern2, s.width, s.n = ptr, f.pattern, f.pattern2, f.width, f.count(dst.Size)
+	if dst.Size == 0 {
 		s.op = opBarrier
-	case len(pattern) == 8 && uint32(v) != uint32(v>>32):
-		s.op, s.pattern2, s.n = opFill8, uint32(v>>32), dst.Size/8
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
+}
+
+// A filling is a pattern as drivers take it.
+type filling struct {
+	op                opcode
+	size              uint64 // bytes
+	width             int    // of the driver's elements
+	pattern, pattern2 uint32
+}
+
+func parseFill(pattern []byte) (f filling, err error) {
+	var v uint64
+	switch len(pattern) {
+	case 1, 2, 4, 8:
+	default:
+		return f, argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
+	}
+	for i, b := range pattern {
+		v |= uint64(b) << (8 * i)
+	}
+	f = filling{op: opFill, size: uint64(len(pattern)), width: len(pattern), pattern: uint32(v), pattern2: uint32(v >> 32)}
+	if f.size == 8 {
+		f.width = 4
+		if f.pattern != f.pattern2 {
+			f.op = opFill8
+		}
+	}
+	return f, nil
+}
+
+// count returns how many of the driver's elements, or pairs of them, some bytes have.
+func (f *filling) count(bytes uint64) uint64 {
+	if f.op == opFill8 {
+		return bytes / 8
+	}
+	return bytes / uint64(f.width)
 }
 
 // Copy copies between ranges of the same size, on this device or another one of the same driver.
@@ -376,57 +397,6 @@ func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
 			return fmt.Errorf("gpu: %s: %w", op, err)
 		}
 		s.keep[i] = buf
-	}
-	return q.submit(s, o)
-}
-
-// A Dispatch is a launch of a kernel.
-type Dispatch struct {
-	Kernel    *Kernel
-	Grid      [3]uint32        // blocks; zero anywhere launches nothing, and signals
-	Block     [3]uint32        // threads; zero counts as one
-	SharedMem uint32           // dynamic, bytes
-	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
-	Sizes     []int            // of the values in bytes; nil where the driver tells them
-}
-
-// Dispatch launches a kernel.
-func (q *Queue) Dispatch(o Order, d Dispatch) error {
-	if d.Kernel == nil || d.Kernel.exe.dev != q.dev {
-		return argument("dispatch", "no kernel, or one of another device")
-	}
-	sizes, err := d.Kernel.argSizes(d.Args, d.Sizes)
-	if err != nil {
-		return err
-	}
-	info := &q.dev.info
-	for i, b := range d.Block {
-		d.Block[i] = max(b, 1)
-		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
-			return argument("dispatch", "a block of %v threads; the device takes %v", d.Block, info.MaxBlock)
-		}
-		if n := info.MaxGrid[i]; n > 0 && uint64(d.Grid[i]) > uint64(n) {
-			return argument("dispatch", "a grid of %v blocks; the device takes %v", d.Grid, info.MaxGrid)
-		}
-	}
-	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(d.SharedMem) > uint64(n) {
-		return argument("dispatch", "%d bytes of shared memory; the device has %d for a block", d.SharedMem, n)
-	}
-	if n := uint64(d.Block[0]) * uint64(d.Block[1]) * uint64(d.Block[2]); n > uint64(d.Kernel.info.MaxThreads) && d.Kernel.info.MaxThreads > 0 {
-		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, d.Kernel.name, d.Kernel.info.MaxThreads)
-	}
-	if err := d.Kernel.exe.hold(); err != nil {
-		if q.dev.failed() != nil { // then the submission fails
-			return q.submit(q.get(opBarrier), o)
-		}
-		return fmt.Errorf("gpu: dispatch: %w", err)
-	}
-	s := q.get(opDispatch)
-	s.kernel = d.Kernel
-	s.setArgs(sizes, d.Args)
-	s.launch = driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem, Args: s.launch.Args}
-	if d.Grid[0] == 0 || d.Grid[1] == 0 || d.Grid[2] == 0 {
-		s.op = opBarrier
 	}
 	return q.submit(s, o)
 }

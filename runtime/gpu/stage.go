@@ -22,7 +22,8 @@ type stage struct {
 type stageBlock struct {
 	of    *stage
 	host  unsafe.Pointer
-	n     int // bytes in use
+	ptr   driver.Ptr // on the device
+	n     int        // bytes in use
 	class int
 	next  *stageBlock
 }
@@ -75,7 +76,7 @@ func (s *stage) grow(class int) (*stageBlock, error) {
 	}
 	blocks := make([]stageBlock, size>>class)
 	for i := range blocks {
-		blocks[i] = stageBlock{of: s, host: unsafe.Add(mem.Host, i<<class), class: class}
+		blocks[i] = stageBlock{of: s, host: unsafe.Add(mem.Host, i<<class), ptr: mem.Ptr + driver.Ptr(i<<class), class: class}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,12 +31,17 @@ const (
 	opUpload
 	opDownload
 	opDispatch
+	opAlloca
+	opDealloca
+	opExecute
+	opNothing // in command buffers only, as is:
+	opTime
 	opHost
 	opNotify
 	opStream
 )
 
-var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "host call", "notify", "transfer"}
+var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "alloca", "dealloca", "execute", "nothing", "timestamp", "host call", "notify", "transfer"}
 
 // onHost reports whether an operation is a call of a function.
 func (op opcode) onHost() bool { return op >= opHost }
@@ -64,7 +69,7 @@ type submission struct {
 	tp            timepoint   // the first of the timepoints given to semaphores
 
 	// What to do; which fields count depends on op.
-	dst, src driver.Ptr
+	dst, src address
 	n        uint64
 	pattern  uint32
 	pattern2 uint32 // the other half of a pattern of 8 bytes
@@ -81,8 +86,13 @@ type submission struct {
 	piece  *stageBlock   // instead of stage, if it is somebody else's
 	launch driver.Launch // Args point into args
 	args   []uint64
+	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
 	fn     func() error
+
+	recording *CommandBuffer // of which a part is executed, with
+	part      int
+	binds     []Range
 }
 
 func newSubmission(q *Queue) *submission {
@@ -226,15 +236,21 @@ func (s *submission) reset() {
 	if s.op == opDispatch || s.kernel != nil {
 		ptrs := s.launch.Args
 		clear(ptrs)
-		s.launch, s.args, s.kernel = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil
+		clear(s.bound)
+		s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	}
 	if s.host != nil || s.stage != nil || s.piece != nil || s.fn != nil {
 		s.host, s.stage, s.piece, s.fn = nil, nil, nil, nil
+	}
+	if s.recording != nil || len(s.binds) > 0 {
+		clear(s.binds)
+		s.recording, s.part, s.binds = nil, 0, s.binds[:0]
 	}
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
 	s.op, s.hostly, s.passing, s.keep, s.seq = opBarrier, false, false, [2]*Buffer{}, 0
+	s.dst, s.src = address{}, address{}
 }
 
 // timepoint takes a timepoint for the submission.
@@ -255,7 +271,14 @@ func (s *submission) putTimepoint(t *timepoint) {
 	}
 }
 
-// setArgs copies kernel arguments: each is laid on a word of its own and pointed to.
+// A boundArg is an argument of a kernel that is the address of a buffer's range.
+type boundArg struct {
+	word int // in args
+	at   address
+	held *Buffer
+}
+
+// setArgs copies kernel arguments: each is laid on a word of its own and pointed to. Those that are nil are left for later.
 func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
 	words := 0
 	for _, n := range sizes {
@@ -272,7 +295,9 @@ func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
 	at := 0
 	for i, n := range sizes {
 		p := unsafe.Pointer(&s.args[at])
-		copy(unsafe.Slice((*byte)(p), n), unsafe.Slice((*byte)(data[i]), n))
+		if data[i] != nil {
+			copy(unsafe.Slice((*byte)(p), n), unsafe.Slice((*byte)(data[i]), n))
+		}
 		s.launch.Args[i] = p
 		at += (n + 7) / 8
 	}

@@ -18,6 +18,7 @@ type timeline struct {
 
 	mu     sync.Mutex // held while work is issued
 	tidyAt uint64     // the number at which the submitter looks what is done
+	loose  bool       // the stream has been given work that no event is behind
 	issued atomic.Uint64
 	done   atomic.Uint64
 	wanted atomic.Uint64 // somebody is parked until this is done
@@ -223,6 +224,13 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		}
 		s.event = e
 	}
+	if s.op == opAlloca {
+		if err := s.prepare(); err != nil {
+			tl.dev.check(err)
+			tl.dev.failSubmission(s, err)
+			return
+		}
+	}
 	tl.mu.Lock()
 	how, err := tl.submit(s)
 	var released *timepoint
@@ -236,6 +244,9 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		}
 		seq, done := s.seq, tl.done.Load()
 		tl.ring.put(s, done)
+		if s.op == opDealloca && how == issuedWork {
+			s.afterDealloca(tl)
+		}
 		tl.issued.Store(seq) // only now may it be retired, and recycled
 		if wanted {
 			tl.want(seq)
@@ -255,12 +266,18 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		on = tl.dev
 	}
 	switch how {
-	case notIssued:
-		tl.dev.failSubmission(s, err)
-	case refused:
-		tl.dev.check(err)
+	case notIssued, refused:
+		if how == refused {
+			tl.dev.check(err)
+		}
+		if s.op == opAlloca {
+			s.unprepare(isFailed)
+		}
 		tl.dev.failSubmission(s, err)
 	case foreign:
+		if s.op == opAlloca {
+			s.unprepare(isPending)
+		}
 		s.letGoAll()
 		s.hostly = true
 		s.q.enlist(s, onThread)
@@ -343,6 +360,14 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
+	dst, err := s.dst.resolve()
+	if err != nil {
+		return false, err
+	}
+	src, err := s.src.resolve()
+	if err != nil {
+		return false, err
+	}
 	for _, b := range s.keep {
 		if b != nil && b.dev != tl.dev && !b.dev.lend(mark{tl, seq}) {
 			return false, fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
@@ -364,7 +389,7 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 			s.held = append(s.held, p.event)
 		}
 	}
-	some, err := s.start(tl)
+	some, err := s.start(tl, dst, src)
 	return started || some, err
 }
 
@@ -384,24 +409,37 @@ func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 }
 
 // start makes the native calls of the operation itself. It reports whether the stream has got any of them.
-func (s *submission) start(tl *timeline) (started bool, err error) {
+func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
 	d := tl.dev.drv
 	switch s.op {
 	case opFill:
-		err = d.Fill(tl.h, s.dst, s.pattern, s.width, s.n)
+		err = d.Fill(tl.h, dst, s.pattern, s.width, s.n)
 	case opFill8:
-		if err = d.FillStrided(tl.h, s.dst, s.pattern, 8, s.n); err == nil {
+		if err = d.FillStrided(tl.h, dst, s.pattern, 8, s.n); err == nil {
 			started = true
-			err = d.FillStrided(tl.h, s.dst+4, s.pattern2, 8, s.n)
+			err = d.FillStrided(tl.h, dst+4, s.pattern2, 8, s.n)
 		}
 	case opCopy:
-		err = d.Copy(tl.h, s.dst, s.src, s.n)
+		err = d.Copy(tl.h, dst, src, s.n)
 	case opUpload:
-		err = d.Upload(tl.h, s.dst, s.pinned(), s.n)
+		err = d.Upload(tl.h, dst, s.pinned(), s.n)
 	case opDownload:
-		err = d.Download(tl.h, s.pinned(), s.src, s.n)
+		err = d.Download(tl.h, s.pinned(), src, s.n)
 	case opDispatch:
+		for i := range s.bound {
+			ptr, err := s.bound[i].at.resolve()
+			if err != nil {
+				return false, err
+			}
+			s.args[s.bound[i].word] = uint64(ptr)
+		}
 		err = d.Launch(tl.h, &s.launch)
+	case opAlloca:
+		return s.alloca(tl)
+	case opDealloca:
+		err = s.dealloca(tl)
+	case opExecute:
+		return s.execute(tl)
 	}
 	return started || err == nil, err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // Upload writes host data to a range. Unlike [Queue.Update] it may read the data later, which must be left alone until a
@@ -111,13 +109,17 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 		s := q.get(op)
 		s.n, s.piece, s.keep[0] = part.Size, blocks[i%len(blocks)], part.Buffer
 		part.Buffer.refs.Add(1)
-		ptr := part.Buffer.mem.Ptr + driver.Ptr(part.Offset)
+		ptr, err := part.check(opNames[op], q)
+		if err != nil {
+			q.dev.recycle(s)
+			return err
+		}
 		if up {
 			s.dst = ptr
 		} else {
 			s.src = ptr
 		}
-		err := q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}}) // in the order of the pieces: one stream does them
+		err = q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}}) // in the order of the pieces: one stream does them
 		if err == nil {
 			issued++
 		}

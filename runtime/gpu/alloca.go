@@ -1,0 +1,287 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+)
+
+// How memory from a pool stands.
+const (
+	isPending int32 = iota // its allocation has not been issued
+	isLive
+	isGone   // its deallocation has been issued
+	isFailed // it was never allocated
+)
+
+// Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
+// The buffer is returned at once; its memory is there for whatever is ordered after a signal, or on this queue after the
+// call. What uses it without such an order fails, with [ErrUnallocated].
+//
+// Without lists a driver's pool takes the call alone: there is no event. If the memory cannot be allocated the signals fail;
+// if there are no lists, and so nothing that could be told later, the call may fail itself. It blocks only while a
+// pool grows.
+func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
+	d := q.dev
+	if p == nil {
+		if p = d.current.Load(); p == nil || p.closed.Load() {
+			var err error
+			if p, err = d.CurrentPool(); err != nil {
+				if d.failed() != nil {
+					return nil, q.submit(q.get(opBarrier), o)
+				}
+				return nil, err
+			}
+		}
+	}
+	switch {
+	case p.dev != d:
+		return nil, argument("alloca", "the pool is of another device")
+	case p.closed.Load() && d.failed() == nil:
+		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
+	}
+	b := newBuffer(d, size)
+	b.mem.Kind, b.from, b.pool, b.home = p.opt.Kind, pooled, p, q
+	if size == 0 {
+		b.state.Store(isLive)
+		d.buffers.add(b)
+		return b, q.submit(q.get(opBarrier), o)
+	}
+	if p.native != 0 && !p.opt.Zero && len(o.Wait)+len(o.Signal) == 0 && d.caps.SubmitAnywhere {
+		if err := q.allocaNow(b); err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	s := q.get(opAlloca)
+	b.refs.Add(1)
+	s.keep[0] = b
+	d.buffers.add(b)
+	if err := q.submit(s, o); err != nil {
+		d.buffers.remove(b)
+		return nil, err
+	}
+	return b, nil
+}
+
+// allocaNow allocates without an event.
+func (q *Queue) allocaNow(b *Buffer) error {
+	if err := q.dev.failed(); err != nil {
+		return err
+	}
+	q.tl.mu.Lock()
+	err := q.dev.halted()
+	if err == nil {
+		q.tl.loose = true
+		err = b.allocate(q.tl)
+	}
+	q.tl.mu.Unlock()
+	if err != nil {
+		q.dev.check(err)
+		return q.dev.submitError(&submission{op: opAlloca}, err)
+	}
+	q.dev.buffers.add(b)
+	return nil
+}
+
+// allocate has a native pool allocate. The caller holds the timeline's mu.
+func (b *Buffer) allocate(tl *timeline) error {
+	m, err := tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
+	if err != nil {
+		b.state.Store(isFailed)
+		return err
+	}
+	b.mem = m
+	b.state.Store(isLive)
+	return nil
+}
+
+// prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
+// may have to grow.
+func (s *submission) prepare() error {
+	b := s.keep[0]
+	p := b.pool
+	if p.blocks == nil {
+		return nil
+	}
+	tl := s.q.tl
+	block, err := p.blocks.Alloc(b.mem.Size, p.number(tl), p.order())
+	if err != nil {
+		b.state.Store(isFailed)
+		return err
+	}
+	b.mem.Ptr = driver.Ptr(block.Addr)
+	if block.Wait.Seq > 0 {
+		on := p.timeline(block.Wait.Timeline)
+		if e := on.eventAt(block.Wait.Seq); e != nil {
+			s.addDep(point{tl: on, seq: block.Wait.Seq, event: e})
+		} else if err := (mark{on, block.Wait.Seq}).gone(); err != nil {
+			s.unprepare(isFailed)
+			return err
+		}
+	}
+	return nil
+}
+
+// unprepare gives back what prepare took, as the alloca was not issued.
+func (s *submission) unprepare(state int32) {
+	b := s.keep[0]
+	if b.state.Load() == isLive || b.pool.blocks == nil {
+		return
+	}
+	if b.mem.Ptr != 0 {
+		b.pool.blocks.Cancel(uint64(b.mem.Ptr))
+		b.mem.Ptr = 0
+	}
+	b.state.Store(state)
+}
+
+// eventAt returns the event of the submission with a number, held, or nil if that has been retired.
+func (tl *timeline) eventAt(seq uint64) *event {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if seq < tl.ring.head || seq > tl.issued.Load() {
+		return nil
+	}
+	e := tl.ring.at(seq).event
+	e.hold()
+	return e
+}
+
+// alloca makes the native calls of an allocation.
+func (s *submission) alloca(tl *timeline) (started bool, err error) {
+	b := s.keep[0]
+	native := b.pool.blocks == nil
+	if native {
+		if err := b.allocate(tl); err != nil {
+			return false, err
+		}
+	} else if b.mem.Kind != DeviceMem {
+		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	}
+	if b.pool.opt.Zero {
+		if err := tl.dev.drv.Fill(tl.h, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
+			return native, err
+		}
+	}
+	b.state.Store(isLive)
+	return true, nil
+}
+
+// hostOf returns the host's address of memory of a portable pool, if there is one.
+func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
+	if p.over != nil {
+		if p.over.mem.Host == nil {
+			return nil
+		}
+		return unsafe.Add(p.over.mem.Host, ptr-p.over.mem.Ptr)
+	}
+	p.slabs.mu.Lock()
+	defer p.slabs.mu.Unlock()
+	for _, m := range p.slabs.mem {
+		if ptr >= m.Ptr && uint64(ptr-m.Ptr) < m.Size && m.Host != nil {
+			return unsafe.Add(m.Host, ptr-m.Ptr)
+		}
+	}
+	return nil
+}
+
+// Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order of the queue's work: what
+// uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
+// then this is a barrier. The buffer need not be closed besides.
+func (q *Queue) Dealloca(o Order, b *Buffer) error {
+	switch {
+	case b == nil:
+		return argument("dealloca", "no buffer")
+	case b.dev.of != q.dev.of:
+		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
+	case b.from != pooled || b.mem.Size == 0:
+		return q.submit(q.get(opBarrier), o)
+	case b.state.Load() == isGone:
+		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
+	}
+	if b.pool.native != 0 && len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev {
+		return q.deallocaNow(b)
+	}
+	s := q.get(opDealloca)
+	return q.submitWith(s, o, b, nil)
+}
+
+// Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
+func (b *Buffer) Dealloca(o Order) error {
+	q := b.home
+	if q == nil {
+		q = b.dev.Queue(0)
+	}
+	return q.Dealloca(o, b)
+}
+
+// deallocaNow deallocates without an event.
+func (q *Queue) deallocaNow(b *Buffer) error {
+	if err := q.dev.failed(); err != nil {
+		return err
+	}
+	q.tl.mu.Lock()
+	err := q.dev.halted()
+	if err == nil {
+		q.tl.loose = true
+		err = b.deallocate(q.tl)
+	}
+	q.tl.mu.Unlock()
+	if err != nil {
+		q.dev.check(err)
+		return q.dev.submitError(&submission{op: opDealloca}, err)
+	}
+	b.dev.buffers.remove(b)
+	return nil
+}
+
+// deallocate takes the memory away and has a native pool free it. The caller holds the timeline's mu.
+func (b *Buffer) deallocate(tl *timeline) error {
+	if !b.state.CompareAndSwap(isLive, isGone) {
+		_, err := (address{late: b}).resolve()
+		if err == nil {
+			err = ErrUnallocated
+		}
+		return err
+	}
+	if b.pool.native == 0 {
+		return nil
+	}
+	if err := tl.dev.pooling.FreeAsync(tl.h, b.mem); err != nil {
+		b.state.Store(isLive)
+		return err
+	}
+	return nil
+}
+
+// dealloca makes the native call of a deallocation.
+func (s *submission) dealloca(tl *timeline) error { return s.keep[0].deallocate(tl) }
+
+// afterDealloca gives the memory back to a portable pool when the work is about to count as issued.
+func (s *submission) afterDealloca(tl *timeline) {
+	b := s.keep[0]
+	if b.pool.blocks != nil {
+		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
+	}
+	b.dev.buffers.remove(b)
+}
+
+// giveBack frees memory that no queue has deallocated and nothing uses. It runs on the device's thread.
+func (p *Pool) giveBack(b *Buffer) error {
+	if b.mem.Size == 0 || !b.state.CompareAndSwap(isLive, isGone) {
+		return nil
+	}
+	if p.blocks != nil {
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{})
+		return errors.Join(err, p.blocks.Maintain(p.order()))
+	}
+	tl := b.home.tl
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	tl.loose = true
+	return p.dev.pooling.FreeAsync(tl.h, b.mem)
+}

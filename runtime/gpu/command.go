@@ -1,0 +1,659 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Mode is a way to run a command buffer.
+type Mode int
+
+// The ways.
+const (
+	AutoMode   Mode = iota // a graph where the device has them and the recording is worth it
+	StreamMode             // the commands one after the other, each time
+	GraphMode              // one launch of a graph, in which what is not ordered may run at once
+)
+
+// A Command names a command of a command buffer.
+type Command int
+
+// A CommandBuffer is a recording of work that is submitted as a whole, as often as one likes: see [Queue.Execute]. Make one,
+// record, call End, execute.
+//
+// Commands between two barriers may run at once; a barrier is behind all that was recorded before it. A command may also name
+// others that it comes after, besides the last barrier. Leading, trailing and repeated barriers change nothing.
+//
+// What is recorded stays: data of updates and arguments of kernels are copied by the call, and buffers and kernels are
+// held until the command buffer is closed and no execution is under way. A range of a [CommandBuffer.Binding] stands for
+// memory that is named only when the recording is executed.
+//
+// A method's error names the command by number and operation, and changes nothing. All methods may be called concurrently,
+// though then the order is anybody's guess.
+type CommandBuffer struct {
+	dev    *Device
+	mode   Mode
+	refs   atomic.Int64 // one of the caller's, and one an execution
+	closed atomic.Bool
+
+	mu      sync.Mutex
+	ended   bool
+	cmds    []command
+	slots   []slot
+	refers  []reference
+	args    []uint64
+	held    map[*Buffer]struct{}
+	code    map[*Executable]struct{}
+	nested  []*CommandBuffer
+	stages  []*stageBlock
+	timers  []driver.Event
+	parts   []part
+	ptrs    []unsafe.Pointer // into args, one an argument
+	present []driver.Ptr     // of refers, in the execution that is being issued
+	op      driver.NodeOp    // what a node is being set to
+}
+
+// CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
+type CommandOptions struct {
+	Mode Mode
+}
+
+// A command is one of a recording.
+type command struct {
+	op       opcode
+	dst, src int // in refers, or -1
+	n        uint64
+	pattern  uint32
+	pattern2 uint32
+	width    int
+	launch   driver.Launch // without Args
+	arg      int           // where its arguments begin in args, a word or more each
+	sizes    []int         // of them; the kernel's own
+	bound    []argRef
+	after    []Command
+	stage    *stageBlock
+	fn       func() error
+	timer    driver.Event
+	depends  bool // on a reference that is only known when it is executed
+}
+
+// An argRef is an argument that is an address.
+type argRef struct {
+	word int // in args
+	ref  int // in refers
+}
+
+// A reference is a range that commands use.
+type reference struct {
+	buffer       *Buffer
+	offset, size uint64
+	late         bool // where it is, is only known when it is executed
+}
+
+// A slot is a binding: what stands for it, and what is asked of it.
+type slot struct {
+	buffer *Buffer
+	size   uint64 // bytes that the commands use
+	align  uint64
+}
+
+// A slotInfo says for what binding a buffer stands.
+type slotInfo struct {
+	of    *CommandBuffer
+	index int
+}
+
+// NewCommandBuffer makes an empty command buffer. A graph where the device has none is [driver.ErrUnsupported].
+func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.Mode < AutoMode || o.Mode > GraphMode:
+		return nil, argument("command buffer", "no mode %d", int(o.Mode))
+	case o.Mode == GraphMode && d.graphs == nil:
+		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.info.Name, driver.ErrUnsupported)
+	}
+	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
+	c.refs.Store(1)
+	d.mu.Lock()
+	d.recordings[c] = struct{}{}
+	d.mu.Unlock()
+	return c, nil
+}
+
+// Binding adds a binding and returns a buffer that stands for it in this command buffer. The first is number 0.
+func (c *CommandBuffer) Binding() (*Buffer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.recording(); err != nil {
+		return nil, err
+	}
+	b := newBuffer(c.dev, 1<<63)
+	b.slot = &slotInfo{c, len(c.slots)}
+	c.slots = append(c.slots, slot{buffer: b, align: 1})
+	return b, nil
+}
+
+// recording returns why nothing can be recorded. The caller holds mu.
+func (c *CommandBuffer) recording() error {
+	switch {
+	case c.closed.Load():
+		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
+	case c.ended:
+		return argument("command buffer", "it has ended")
+	}
+	return nil
+}
+
+// fail says which command went wrong.
+func (c *CommandBuffer) fail(op opcode, err error) error {
+	return fmt.Errorf("command %d, %s: %w", len(c.cmds), opNames[op], err)
+}
+
+// record adds a command, after others if there are some.
+func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
+	for _, a := range after {
+		if a < 0 || int(a) >= len(c.cmds) {
+			return -1, c.fail(cmd.op, argument("record", "it is to come after command %d, which there is not", a))
+		}
+	}
+	if len(after) > 0 {
+		cmd.after = append([]Command(nil), after...)
+	}
+	c.cmds = append(c.cmds, cmd)
+	return Command(len(c.cmds) - 1), nil
+}
+
+// begin starts to record a command; the caller then holds mu.
+func (c *CommandBuffer) begin(op opcode) error {
+	c.mu.Lock()
+	if err := c.recording(); err != nil {
+		err = c.fail(op, err)
+		c.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// refer checks a range and returns its number. Addresses are multiples of align as far as is known.
+func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
+	at, err := r.checkOn(opNames[op], c.dev)
+	switch {
+	case err != nil:
+		return -1, c.fail(op, err)
+	case r.Buffer.slot != nil && r.Buffer.slot.of != c:
+		return -1, c.fail(op, argument(opNames[op], "a binding of another command buffer"))
+	case uint64(at.ptr)%align != 0:
+		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
+	}
+	if s := r.Buffer.slot; s != nil {
+		c.slots[s.index].size = max(c.slots[s.index].size, r.Offset+r.Size)
+		c.slots[s.index].align = max(c.slots[s.index].align, align)
+	} else if err := c.hold(r.Buffer); err != nil {
+		return -1, c.fail(op, err)
+	}
+	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
+	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, late})
+	return len(c.refers) - 1, nil
+}
+
+// hold keeps a buffer.
+func (c *CommandBuffer) hold(b *Buffer) error {
+	if b.closed.Load() {
+		return fmt.Errorf("buffer: %w", ErrClosed)
+	}
+	if _, ok := c.held[b]; ok {
+		return nil
+	}
+	if err := b.hold(); err != nil {
+		return err
+	}
+	c.held[b] = struct{}{}
+	return nil
+}
+
+// holdCode keeps an executable.
+func (c *CommandBuffer) holdCode(x *Executable) error {
+	if x.closed.Load() {
+		return fmt.Errorf("executable: %w", ErrClosed)
+	}
+	if _, ok := c.code[x]; ok {
+		return nil
+	}
+	if err := x.hold(); err != nil {
+		return err
+	}
+	c.code[x] = struct{}{}
+	return nil
+}
+
+// Barrier orders all that follows behind all that came before.
+func (c *CommandBuffer) Barrier() (Command, error) {
+	if err := c.begin(opBarrier); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	return c.record(command{op: opBarrier, dst: -1, src: -1}, nil)
+}
+
+// Fill records what [Queue.Fill] does.
+func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
+	f, err := parseFill(pattern)
+	if err != nil {
+		return -1, err
+	}
+	if err := c.begin(opFill); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	if dst.Size%f.size != 0 {
+		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
+	}
+	ref, err := c.refer(opFill, dst, f.size)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: f.op, dst: ref, src: -1, n: f.count(dst.Size), pattern: f.pattern, pattern2: f.pattern2, width: f.width}
+	if dst.Size == 0 {
+		cmd.op = opNothing
+	}
+	return c.record(cmd, after)
+}
+
+// Copy records what [Queue.Copy] does.
+func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) {
+	if err := c.begin(opCopy); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	if dst.Size != src.Size {
+		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
+	}
+	d, err := c.refer(opCopy, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	s, err := c.refer(opCopy, src, 1)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: opCopy, dst: d, src: s, n: dst.Size}
+	if dst.Size == 0 {
+		cmd.op = opNothing
+	}
+	return c.record(cmd, after)
+}
+
+// Update records what [Queue.Update] does. The data is copied by the call, to pinned memory that the command buffer keeps.
+func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Command, error) {
+	if err := c.begin(opUpload); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	if dst.Size != uint64(len(data)) {
+		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
+	}
+	ref, err := c.refer(opUpload, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: opUpload, dst: ref, src: -1, n: dst.Size}
+	if len(data) == 0 {
+		cmd.op = opNothing
+		return c.record(cmd, after)
+	}
+	b, err := c.dev.stage.get(len(data))
+	if err != nil {
+		return -1, c.fail(opUpload, err)
+	}
+	copy(b.bytes(), data)
+	cmd.stage = b
+	at, err := c.record(cmd, after)
+	if err != nil {
+		b.free()
+		return -1, err
+	}
+	c.stages = append(c.stages, b)
+	return at, nil
+}
+
+// Dispatch records what [Queue.Dispatch] does.
+func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) {
+	if err := c.begin(opDispatch); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	sizes, err := d.check(c.dev)
+	if err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
+	if err := c.holdCode(d.Kernel.exe); err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
+	cmd := command{op: opDispatch, dst: -1, src: -1, arg: len(c.args), sizes: sizes,
+		launch: driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem}}
+	if d.Kernel.info.Params == nil { // then they are the caller's
+		cmd.sizes = append([]int(nil), sizes...)
+	}
+	for _, b := range d.Buffers {
+		ref, err := c.refer(opDispatch, b.Range, 1)
+		if err != nil {
+			return -1, err
+		}
+		cmd.bound = append(cmd.bound, argRef{cmd.arg + wordOf(sizes, b.Index), ref})
+	}
+	if d.nothing() {
+		cmd.op = opNothing
+	}
+	words := wordOf(sizes, len(sizes))
+	at, err := c.record(cmd, after)
+	if err != nil {
+		return -1, err
+	}
+	for range words {
+		c.args = append(c.args, 0)
+	}
+	word := cmd.arg
+	for i, n := range sizes {
+		if d.Args[i] != nil {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(d.Args[i]), n))
+		}
+		word += (n + 7) / 8
+	}
+	return at, nil
+}
+
+// HostCall records a function that is called, on a goroutine, behind all that was recorded before it, and before all that
+// follows. An error, or a panic, fails the execution.
+func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
+	if err := c.begin(opHost); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	if fn == nil {
+		return -1, c.fail(opHost, argument("host call", "no function"))
+	}
+	return c.record(command{op: opHost, dst: -1, src: -1, fn: fn}, nil)
+}
+
+// Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
+// named. [CommandBuffer.Elapsed] tells it.
+func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
+	if err := c.begin(opTime); err != nil {
+		return -1, err
+	}
+	defer c.mu.Unlock()
+	if c.dev.timers == nil {
+		return -1, c.fail(opTime, driver.ErrUnsupported)
+	}
+	var e driver.Event
+	err := c.dev.do(func() (err error) {
+		e, err = c.dev.timers.NewTimer()
+		return err
+	})
+	if err != nil {
+		return -1, c.fail(opTime, err)
+	}
+	c.timers = append(c.timers, e)
+	return c.record(command{op: opTime, dst: -1, src: -1, timer: e}, after)
+}
+
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over.
+func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, at := range []Command{from, to} {
+		if at < 0 || int(at) >= len(c.cmds) || c.cmds[at].op != opTime {
+			return 0, argument("elapsed", "command %d is no timestamp", at)
+		}
+	}
+	if c.closed.Load() {
+		return 0, fmt.Errorf("gpu: elapsed: %w", ErrClosed)
+	}
+	err = c.dev.do(func() (err error) {
+		t, err = c.dev.timers.Elapsed(c.cmds[from].timer, c.cmds[to].timer)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("gpu: elapsed: %w", err)
+	}
+	return t, err
+}
+
+// Execute records all commands of another command buffer, which has ended, with ranges for its bindings. These may be of
+// bindings of this one. The barriers in it count here too.
+func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
+	if child == nil || child == c || child.dev != c.dev {
+		return argument("execute", "no command buffer, the same one, or one of another device")
+	}
+	child.mu.Lock() // it has ended, and nothing that has locks another one
+	if !child.ended || child.closed.Load() {
+		child.mu.Unlock()
+		return argument("execute", "the command buffer has not ended, or is closed")
+	}
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots
+	child.mu.Unlock()
+	if err := c.begin(opExecute); err != nil {
+		return err
+	}
+	defer c.mu.Unlock()
+	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
+		return c.fail(opExecute, err)
+	}
+	if !holdLive(&child.refs) {
+		return c.fail(opExecute, ErrClosed)
+	}
+	c.nested = append(c.nested, child)
+	for _, b := range bindings {
+		if s := b.Buffer.slot; s == nil {
+			if err := c.hold(b.Buffer); err != nil {
+				return c.fail(opExecute, err)
+			}
+		}
+	}
+	base, baseArg := len(c.cmds), len(c.args)
+	baseRef := len(c.refers)
+	for _, r := range refers {
+		if s := r.buffer.slot; s != nil {
+			b := bindings[s.index]
+			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
+			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
+			if mine := b.Buffer.slot; mine != nil {
+				c.slots[mine.index].size = max(c.slots[mine.index].size, r.offset+r.size)
+				c.slots[mine.index].align = max(c.slots[mine.index].align, slots[s.index].align)
+			}
+		}
+		c.refers = append(c.refers, r)
+	}
+	c.args = append(c.args, args...)
+	for _, cmd := range cmds {
+		if cmd.dst >= 0 {
+			cmd.dst += baseRef
+		}
+		if cmd.src >= 0 {
+			cmd.src += baseRef
+		}
+		cmd.arg += baseArg
+		bound := make([]argRef, len(cmd.bound))
+		for i, b := range cmd.bound {
+			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
+		}
+		cmd.bound = bound
+		after := make([]Command, len(cmd.after))
+		for i, a := range cmd.after {
+			after[i] = a + Command(base)
+		}
+		cmd.after = after
+		c.cmds = append(c.cmds, cmd)
+	}
+	return nil
+}
+
+// checkBindings checks what is to be bound. Ranges may be of bindings of c, if that is not nil.
+func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
+	if len(bindings) != len(slots) {
+		return argument(opNames[op], "%d bindings for a command buffer that has %d", len(bindings), len(slots))
+	}
+	for i, r := range bindings {
+		at, err := r.checkOn(opNames[op], d)
+		switch {
+		case err != nil:
+			return fmt.Errorf("binding %d: %w", i, err)
+		case r.Buffer.slot != nil && r.Buffer.slot.of != c:
+			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
+		case r.Size < slots[i].size:
+			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
+		case uint64(at.ptr)%slots[i].align != 0:
+			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)
+		}
+	}
+	return nil
+}
+
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs; what is wrong with them is in
+// the error. Graphs with fills and copies of what is bound, or allocated, only when they are executed are made then, the
+// first time.
+func (c *CommandBuffer) End() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.recording(); err != nil {
+		return err
+	}
+	c.ended = true
+	c.present = make([]driver.Ptr, len(c.refers))
+	c.layOut()
+	c.split()
+	for i := range c.parts {
+		p := &c.parts[i]
+		if !p.graph || p.late {
+			continue
+		}
+		if err := c.findFixed(); err != nil {
+			return err
+		}
+		if err := c.dev.onBound(func() error { return c.build(p) }); err != nil {
+			c.dev.check(err)
+			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
+		}
+	}
+	return nil
+}
+
+// layOut points to the arguments, which stay where they are from now on.
+func (c *CommandBuffer) layOut() {
+	n := 0
+	for i := range c.cmds {
+		n += len(c.cmds[i].sizes)
+	}
+	c.ptrs = make([]unsafe.Pointer, 0, n)
+	for i := range c.cmds {
+		cmd := &c.cmds[i]
+		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
+		from, word := len(c.ptrs), cmd.arg
+		for _, size := range cmd.sizes {
+			c.ptrs = append(c.ptrs, unsafe.Pointer(&c.args[word]))
+			word += (size + 7) / 8
+		}
+		cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
+	}
+}
+
+// depends reports whether a reference may be somewhere else at the next execution.
+func (r *reference) depends() bool { return r.buffer.slot != nil || r.late }
+
+// A part is what of a recording is between two host calls.
+type part struct {
+	from, to int
+	host     func() error // in front of it; nil in front of the first
+	graph    bool
+	late     bool // its graph is made at the first execution
+	graphOf
+}
+
+// split finds the parts, and how they are to run.
+func (c *CommandBuffer) split() {
+	p := part{}
+	end := func(to int) {
+		p.to = to
+		work := 0
+		for i := p.from; i < to; i++ {
+			switch cmd := &c.cmds[i]; cmd.op {
+			case opBarrier, opNothing:
+			default:
+				work++
+				p.late = p.late || cmd.depends
+			}
+		}
+		p.graph = work > 0 && (c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph)
+		c.parts = append(c.parts, p)
+	}
+	for i := range c.cmds {
+		if c.cmds[i].op == opHost {
+			end(i)
+			p = part{from: i + 1, host: c.cmds[i].fn}
+		}
+	}
+	end(len(c.cmds))
+}
+
+// worthGraph is from how many commands on one launch of a graph costs less than they do.
+const worthGraph = 3
+
+// Close lets go of the command buffer. Executions that are under way still use it. Closing again does nothing.
+func (c *CommandBuffer) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.release()
+	}
+	return nil
+}
+
+func (c *CommandBuffer) release() {
+	if c.refs.Add(-1) > 0 {
+		return
+	}
+	c.dev.post(func() {
+		c.dev.mu.Lock()
+		_, ok := c.dev.recordings[c]
+		delete(c.dev.recordings, c)
+		c.dev.mu.Unlock()
+		if ok {
+			c.destroy() // nobody is left to hear of an error
+		}
+	})
+}
+
+// destroy gives back what the command buffer holds. It runs on the device's thread.
+func (c *CommandBuffer) destroy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for i := range c.parts {
+		errs = append(errs, c.parts[i].destroy(c.dev.graphs)...)
+	}
+	for _, e := range c.timers {
+		errs = append(errs, c.dev.drv.DestroyEvent(e))
+	}
+	for _, b := range c.stages {
+		b.free()
+	}
+	for b := range c.held {
+		b.release()
+	}
+	for x := range c.code {
+		x.release()
+	}
+	for _, n := range c.nested {
+		n.release()
+	}
+	c.parts, c.timers, c.stages, c.nested = nil, nil, nil, nil
+	clear(c.held)
+	clear(c.code)
+	return errors.Join(errs...)
+}

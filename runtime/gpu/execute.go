@@ -1,0 +1,189 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
+// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
+	if c == nil || c.dev != q.dev {
+		return argument("execute", "no command buffer, or one of another device")
+	}
+	c.mu.Lock()
+	ended, parts := c.ended, c.parts
+	c.mu.Unlock()
+	switch {
+	case c.closed.Load() && q.dev.failed() == nil:
+		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+	case !ended:
+		return argument("execute", "the command buffer has not ended")
+	}
+	if err := checkBindings(opExecute, c.slots, bindings, q.dev, nil); err != nil {
+		return err
+	}
+	if len(parts) == 1 {
+		return q.executePart(o, c, 0, bindings)
+	}
+	// A chain: part, host call, part, and so on.
+	link, err := NewSemaphore(0)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		at := uint64(2 * i)
+		step := Order{Wait: []Point{{link, at}}, Signal: []Point{{link, at + 1}}}
+		if i == 0 {
+			step.Wait = o.Wait
+		} else {
+			call := Order{Wait: []Point{{link, at - 1}}, Signal: []Point{{link, at}}}
+			if err := q.HostCall(call, parts[i].host); err != nil {
+				FailAll(err, signalled(o)...)
+				return nil
+			}
+		}
+		if i == len(parts)-1 {
+			step.Signal = o.Signal
+		}
+		if err := q.executePart(step, c, i, bindings); err != nil {
+			if i == 0 {
+				return err
+			}
+			FailAll(err, signalled(o)...) // what has been submitted goes on
+			return nil
+		}
+	}
+	return nil
+}
+
+// signalled returns the semaphores of an order's signals.
+func signalled(o Order) (all []*Semaphore) {
+	for _, p := range o.Signal {
+		all = append(all, p.Semaphore)
+	}
+	return all
+}
+
+// executePart submits a part.
+func (q *Queue) executePart(o Order, c *CommandBuffer, i int, bindings []Range) error {
+	s := q.get(opExecute)
+	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+		return q.submit(s, o)
+	}
+	for _, r := range bindings {
+		if err := r.Buffer.hold(); err != nil {
+			q.dev.recycle(s)
+			return fmt.Errorf("gpu: execute: %w", err)
+		}
+		s.binds = append(s.binds, r)
+	}
+	if !holdLive(&c.refs) {
+		q.dev.recycle(s)
+		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+	}
+	s.recording, s.part = c, i
+	return q.submit(s, o)
+}
+
+// execute makes the native calls of a part of a command buffer.
+func (s *submission) execute(tl *timeline) (started bool, err error) {
+	c := s.recording
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.parts[s.part]
+	if err := c.find(s.binds); err != nil {
+		return false, err
+	}
+	if p.graph {
+		return c.launch(tl, p)
+	}
+	return c.replay(tl, p)
+}
+
+// find finds where the references are in an execution.
+func (c *CommandBuffer) find(binds []Range) error {
+	for i := range c.refers {
+		r := &c.refers[i]
+		at := address{r.buffer.mem.Ptr + driver.Ptr(r.offset), nil}
+		switch {
+		case r.buffer.slot != nil:
+			b := binds[r.buffer.slot.index]
+			at = address{b.Buffer.mem.Ptr + driver.Ptr(b.Offset+r.offset), nil}
+			if b.Buffer.late() {
+				at = address{driver.Ptr(b.Offset + r.offset), b.Buffer}
+			}
+		case r.buffer.late():
+			at = address{driver.Ptr(r.offset), r.buffer}
+		}
+		ptr, err := at.resolve()
+		if err != nil {
+			return err
+		}
+		c.present[i] = ptr
+	}
+	return nil
+}
+
+// findFixed is find for what does not depend on the execution; the rest is nowhere.
+func (c *CommandBuffer) findFixed() error {
+	for i := range c.refers {
+		if r := &c.refers[i]; !r.depends() {
+			ptr, err := (address{driver.Ptr(r.offset), r.buffer}).fixed()
+			if err != nil {
+				return err
+			}
+			c.present[i] = ptr
+		}
+	}
+	return nil
+}
+
+// fixed is resolve for a buffer of whatever kind.
+func (a address) fixed() (driver.Ptr, error) {
+	if a.late.late() {
+		return a.resolve()
+	}
+	return a.late.mem.Ptr + a.ptr, nil
+}
+
+// setArgs puts the addresses into a kernel's arguments.
+func (c *CommandBuffer) setArgs(cmd *command) {
+	for _, b := range cmd.bound {
+		c.args[b.word] = uint64(c.present[b.ref])
+	}
+}
+
+// replay makes the calls of a part one after the other.
+func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) {
+	d := tl.dev.drv
+	for i := p.from; i < p.to && err == nil; i++ {
+		cmd := &c.cmds[i]
+		switch cmd.op {
+		case opFill:
+			err = d.Fill(tl.h, c.present[cmd.dst], cmd.pattern, cmd.width, cmd.n)
+		case opFill8:
+			if err = d.FillStrided(tl.h, c.present[cmd.dst], cmd.pattern, 8, cmd.n); err == nil {
+				started = true
+				err = d.FillStrided(tl.h, c.present[cmd.dst]+4, cmd.pattern2, 8, cmd.n)
+			}
+		case opCopy:
+			err = d.Copy(tl.h, c.present[cmd.dst], c.present[cmd.src], cmd.n)
+		case opUpload:
+			err = d.Upload(tl.h, c.present[cmd.dst], cmd.stage.host, cmd.n)
+		case opDispatch:
+			c.setArgs(cmd)
+			err = d.Launch(tl.h, &cmd.launch)
+		case opTime:
+			err = d.Record(cmd.timer, tl.h)
+		default:
+			continue
+		}
+		if err != nil {
+			return started, fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
+		}
+		started = true
+	}
+	return true, nil
+}

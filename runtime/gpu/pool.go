@@ -1,0 +1,415 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+)
+
+// KeepAll is the threshold of a pool that gives nothing back by itself.
+const KeepAll = math.MaxUint64
+
+// A Pool is memory that queues allocate and deallocate, in the order of their work: see [Queue.Alloca]. All methods may be
+// called concurrently.
+//
+// There are two kinds. The driver's own pools are used where it has them; elsewhere, or if it is asked for, the runtime
+// caches memory itself. Both grow when they must, which takes the driver as long as any allocation, and then reuse.
+type Pool struct {
+	dev    *Device
+	opt    PoolOptions
+	native driver.Pool     // or:
+	blocks *blockpool.Pool // the runtime's own
+	slabs  slabs           // what it hands out, or
+	over   *Buffer         // what it hands out parts of
+	keeps  bool            // it is not the program's to close
+	closed atomic.Bool
+
+	mu  sync.Mutex
+	tls []*timeline // by what blocks knows them by
+}
+
+// PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
+type PoolOptions struct {
+	Kind        MemKind // DeviceMem or HostMem
+	MaxSize     uint64  // bytes that it may reserve, which drivers round up; 0 is as much as there is
+	InitialSize uint64  // bytes to reserve at once
+	Threshold   uint64  // bytes that it keeps reserved when they are not in use; 0 is KeepAll, see Pool.SetThreshold
+	Zero        bool    // memory is zero when it is allocated
+	Portable    bool    // the runtime's own pool though the driver has some
+	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
+}
+
+// MemoryStats count a pool's bytes.
+type MemoryStats struct {
+	Reserved, ReservedHigh uint64 // from the system
+	Used, UsedHigh         uint64 // in allocations
+}
+
+// Reuse says when memory may go from one stream to another. On one stream it always may.
+type Reuse struct {
+	Events        bool // where an event orders the two
+	Opportunistic bool // where the first happens to be done
+	Internal      bool // by making the second wait for the first
+}
+
+// pools are a device's.
+type pools struct {
+	mu      sync.Mutex
+	all     []*Pool
+	def     *Pool
+	current *Pool
+}
+
+// DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time.
+func (d *Device) DefaultPool() (*Pool, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	return d.defaultPool()
+}
+
+// defaultPool makes the default pool if there is none. The caller holds pools.mu.
+func (d *Device) defaultPool() (*Pool, error) {
+	if d.pools.def != nil {
+		return d.pools.def, nil
+	}
+	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
+	var err error
+	if d.caps.Pools {
+		err = d.onBound(func() (err error) {
+			if p.native, err = d.native().DefaultPool(); err == nil {
+				err = d.native().SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
+			}
+			return err
+		})
+	} else {
+		err = p.makePortable()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.info.Name, err)
+	}
+	d.pools.def = p
+	d.pools.all = append(d.pools.all, p)
+	return p, nil
+}
+
+// CurrentPool returns the pool that is used where none is named: the default pool until [Device.SetCurrentPool].
+func (d *Device) CurrentPool() (*Pool, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	if p := d.current.Load(); p != nil && !p.closed.Load() {
+		return p, nil
+	}
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	p, err := d.defaultPool()
+	if err == nil {
+		d.current.Store(p)
+	}
+	return p, err
+}
+
+// SetCurrentPool makes a pool of the device the one that is used where none is named. The driver's own current pool, which
+// other users of the driver in the process share, stays what it is.
+func (d *Device) SetCurrentPool(p *Pool) error {
+	switch {
+	case p == nil || p.dev != d:
+		return argument("set current pool", "no pool, or one of another device")
+	case p.closed.Load():
+		return fmt.Errorf("gpu: set current pool: %w", ErrClosed)
+	}
+	d.current.Store(p)
+	return nil
+}
+
+// NewPool makes a pool. It blocks. What the driver cannot do, and Portable is not set for, is [driver.ErrUnsupported].
+func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.Kind != DeviceMem && o.Kind != HostMem:
+		return nil, argument("new pool", "no pool is of memory of kind %d", int(o.Kind))
+	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
+		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
+	case o.Over != nil && (o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind):
+		return nil, argument("new pool", "sizes and kind are those of the buffer that it is over")
+	}
+	if o.Threshold == 0 {
+		o.Threshold = KeepAll
+	}
+	p := &Pool{dev: d, opt: o}
+	var err error
+	switch {
+	case o.Over != nil:
+		err = p.makeOver(o.Over)
+	case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
+		err = p.makePortable()
+	default:
+		err = d.onBound(p.makeNative)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)
+	}
+	d.pools.mu.Lock()
+	d.pools.all = append(d.pools.all, p)
+	d.pools.mu.Unlock()
+	return p, nil
+}
+
+// native returns the driver's pools, if it has some.
+func (d *Device) native() driver.Pools {
+	n, _ := d.drv.(driver.Pools)
+	return n
+}
+
+// makeNative runs on a bound thread.
+func (p *Pool) makeNative() (err error) {
+	n := p.dev.native()
+	if p.native, err = n.NewPool(driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}); err != nil {
+		return err
+	}
+	err = n.SetPoolAttr(p.native, driver.PoolThreshold, p.opt.Threshold)
+	if err == nil && p.opt.InitialSize > 0 {
+		tl := p.dev.queues[0].tl
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		var m driver.Mem
+		if m, err = n.AllocAsync(tl.h, p.native, p.opt.InitialSize); err == nil {
+			tl.loose = true
+			err = n.FreeAsync(tl.h, m)
+		}
+	}
+	if err != nil {
+		n.DestroyPool(p.native)
+	}
+	return err
+}
+
+// Device returns the pool's device.
+func (p *Pool) Device() *Device { return p.dev }
+
+// Options returns what the pool was made with.
+func (p *Pool) Options() PoolOptions { return p.opt }
+
+// attr reads a property of a native pool. It blocks.
+func (p *Pool) attr(a driver.PoolAttr) (v uint64, err error) {
+	err = p.dev.onBound(func() (err error) {
+		v, err = p.dev.native().PoolAttr(p.native, a)
+		return err
+	})
+	return v, err
+}
+
+func (p *Pool) setAttr(a driver.PoolAttr, v uint64) error {
+	return p.dev.onBound(func() error { return p.dev.native().SetPoolAttr(p.native, a, v) })
+}
+
+// open returns why the pool's properties cannot be asked for.
+func (p *Pool) open(op string) error {
+	if p.closed.Load() {
+		return fmt.Errorf("gpu: %s: pool: %w", op, ErrClosed)
+	}
+	return p.dev.failed()
+}
+
+// Stats counts. It blocks while the driver does.
+func (p *Pool) Stats() (s MemoryStats, err error) {
+	if err := p.open("statistics"); err != nil {
+		return s, err
+	}
+	if p.blocks != nil {
+		b := p.blocks.Stats()
+		return MemoryStats{b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh}, nil
+	}
+	err = p.dev.onBound(func() error {
+		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
+			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
+			var err error
+			if *v, err = p.dev.native().PoolAttr(p.native, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// ResetHigh makes the highest figures of [Pool.Stats] those of now.
+func (p *Pool) ResetHigh() error {
+	if err := p.open("reset"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		p.blocks.ResetReservedHigh()
+		p.blocks.ResetUsedHigh()
+		return nil
+	}
+	if err := p.setAttr(driver.PoolReservedHigh, 0); err != nil {
+		return err
+	}
+	return p.setAttr(driver.PoolUsedHigh, 0)
+}
+
+// Threshold returns how many bytes the pool keeps reserved though they are not in use.
+func (p *Pool) Threshold() (uint64, error) {
+	if err := p.open("threshold"); err != nil {
+		return 0, err
+	}
+	if p.blocks == nil {
+		return p.attr(driver.PoolThreshold)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opt.Threshold, nil
+}
+
+// SetThreshold sets that. CUDA gives back what is above it only when a program waits for a whole stream or device, which
+// this package never does: use [Pool.Trim] there.
+func (p *Pool) SetThreshold(n uint64) error {
+	if err := p.open("set threshold"); err != nil {
+		return err
+	}
+	if p.blocks == nil {
+		return p.setAttr(driver.PoolThreshold, n)
+	}
+	p.mu.Lock()
+	p.opt.Threshold = n
+	p.mu.Unlock()
+	p.blocks.SetThreshold(n)
+	return p.blocks.Maintain(p.order())
+}
+
+// Reuse returns when memory goes from one stream to another.
+func (p *Pool) Reuse() (r Reuse, err error) {
+	if err := p.open("reuse"); err != nil {
+		return r, err
+	}
+	if p.blocks != nil {
+		return Reuse{true, true, true}, nil
+	}
+	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
+		driver.PoolReuseInternal: &r.Internal} {
+		n, err := p.attr(a)
+		if err != nil {
+			return r, err
+		}
+		*v = n != 0
+	}
+	return r, nil
+}
+
+// SetReuse sets that. The runtime's own pools always do all three.
+func (p *Pool) SetReuse(r Reuse) error {
+	if err := p.open("set reuse"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		if r != (Reuse{true, true, true}) {
+			return fmt.Errorf("gpu: set reuse: a portable pool does all three: %w", driver.ErrUnsupported)
+		}
+		return nil
+	}
+	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
+		driver.PoolReuseInternal: r.Internal} {
+		n := uint64(0)
+		if v {
+			n = 1
+		}
+		if err := p.setAttr(a, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Trim gives memory that is not in use back to the system, down to keep bytes. It blocks while the driver does. Memory whose
+// deallocation is not known to be done counts as used.
+func (p *Pool) Trim(keep uint64) error {
+	if err := p.open("trim"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		return p.blocks.Trim(keep, p.order())
+	}
+	return p.dev.onBound(func() error { return p.dev.native().TrimPool(p.native, keep) })
+}
+
+// Access lets another device of the driver use the pool's memory, or no longer. The runtime's own pools leave that to the
+// driver, and refuse what it cannot be asked for.
+func (p *Pool) Access(by *Device, allow bool) error {
+	if err := p.open("access"); err != nil {
+		return err
+	}
+	switch {
+	case by == nil || by.of != p.dev.of:
+		return argument("access", "no device, or one of another driver")
+	case by == p.dev && !allow:
+		return argument("access", "a device always has access to its own pools")
+	case by == p.dev:
+		return nil
+	case p.blocks != nil:
+		return fmt.Errorf("gpu: access: a portable pool: %w", driver.ErrUnsupported)
+	}
+	return p.dev.onBound(func() error { return p.dev.native().AccessPool(p.native, by.drv, allow) })
+}
+
+// Close ends the pool. It does not wait: memory that is still allocated stays until it is deallocated. The default pool
+// cannot be closed. Closing again does nothing.
+func (p *Pool) Close() error {
+	if p.keeps {
+		return argument("close", "the default pool of a device lives as long as the device")
+	}
+	if !p.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	p.dev.current.CompareAndSwap(p, nil)
+	if p.blocks != nil {
+		_, err := p.blocks.Close(p.order())
+		return err
+	}
+	return p.dev.onBound(func() error {
+		p.dev.pools.mu.Lock()
+		i := slices.Index(p.dev.pools.all, p)
+		if i >= 0 {
+			p.dev.pools.all = slices.Delete(p.dev.pools.all, i, i+1)
+		}
+		p.dev.pools.mu.Unlock()
+		if i < 0 {
+			return nil
+		}
+		return p.dev.native().DestroyPool(p.native)
+	})
+}
+
+// close destroys all pools. It runs on the device's thread when no memory is left in use.
+func (p *pools) close() (errs []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pool := range p.all {
+		switch {
+		case pool.blocks != nil:
+			if _, err := pool.blocks.Destroy(); err != nil {
+				errs = append(errs, err)
+			}
+			if pool.over != nil {
+				pool.over.release()
+			}
+		case !pool.keeps:
+			if err := pool.dev.native().DestroyPool(pool.native); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		pool.closed.Store(true)
+	}
+	p.all = nil
+	return errs
+}

@@ -1,0 +1,151 @@
+package gpu
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+)
+
+// makePortable makes the runtime's own pool.
+func (p *Pool) makePortable() (err error) {
+	p.slabs.p = p
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold, Initial: p.opt.InitialSize})
+	return err
+}
+
+// makeOver makes a pool of a buffer.
+func (p *Pool) makeOver(b *Buffer) error {
+	switch {
+	case b.dev != p.dev:
+		return argument("new pool", "the buffer is of another device")
+	case b.late():
+		return argument("new pool", "over memory from another pool, or a binding")
+	}
+	if err := b.hold(); err != nil {
+		return err
+	}
+	var err error
+	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{}); err != nil {
+		b.release()
+		return err
+	}
+	p.over, p.opt.Kind, p.opt.MaxSize, p.opt.Portable = b, b.mem.Kind, b.mem.Size, true
+	return nil
+}
+
+// slabs are the memory that a portable pool hands out. The pool makes one call at a time.
+type slabs struct {
+	p   *Pool
+	mu  sync.Mutex // of mem, for those who look
+	mem []driver.Mem
+}
+
+// Grow allocates a slab. It may be called while streams are locked, which the device's thread may be waiting for, and so
+// takes another thread.
+func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
+	d := s.p.dev
+	var m driver.Mem
+	err = d.onBound(func() (err error) {
+		m, err = d.drv.Alloc(s.p.opt.Kind, size)
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	s.mu.Lock()
+	s.mem = append(s.mem, m)
+	s.mu.Unlock()
+	return uint64(m.Ptr), m.Size, nil
+}
+
+func (s *slabs) Release(base, size uint64) error {
+	i := slices.IndexFunc(s.mem, func(m driver.Mem) bool { return uint64(m.Ptr) == base })
+	if i < 0 {
+		return fmt.Errorf("gpu: no slab at %#x", base)
+	}
+	d := s.p.dev
+	free := func() error { return d.drv.Free(s.mem[i]) }
+	run := d.onBound
+	if d.gone.Load() { // it is the device's thread that calls, and nobody else
+		run = func(fn func() error) error { return fn() }
+	}
+	if err := run(free); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.mem = slices.Delete(s.mem, i, i+1)
+	s.mu.Unlock()
+	return nil
+}
+
+// onBound runs a function on a thread of its own to which the device is bound, and waits for it. It is for what is rare, and
+// may be needed while the device's thread waits for something. It blocks no one else.
+func (d *Device) onBound(fn func() error) error {
+	d.calls.Add(1) // so that the device is not closed meanwhile
+	defer d.calls.Add(-1)
+	if d.gone.Load() {
+		return d.closedError()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
+		err := d.drv.Bind()
+		if err == nil {
+			err = fn()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// number returns what the blocks know a timeline by.
+func (p *Pool) number(tl *timeline) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.tls, tl)
+	if i < 0 {
+		i = len(p.tls)
+		p.tls = append(p.tls, tl)
+	}
+	return i
+}
+
+// timeline returns the timeline with a number.
+func (p *Pool) timeline(i int) *timeline {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tls[i]
+}
+
+// A poolOrder tells a portable pool how far timelines have come.
+type poolOrder Pool
+
+func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
+
+// Done reports whether all work of a timeline up to seq is done. Work that was given up never is: nobody knows what the
+// device does with its memory.
+func (o *poolOrder) Done(timeline int, seq uint64) bool {
+	tl := (*Pool)(o).timeline(timeline)
+	return tl.done.Load() >= seq && (mark{tl, seq}).gone() == nil
+}
+
+// After reports whether all later work of a timeline is ordered after seq of another.
+func (o *poolOrder) After(timeline, on int, seq uint64) bool {
+	p := (*Pool)(o)
+	of := p.timeline(on)
+	return p.timeline(timeline).covers(of, seq) && (mark{of, seq}).gone() == nil
+}
+
+// maintain gives back what the pool need not keep, some time.
+func (p *Pool) maintain() {
+	p.mu.Lock()
+	keeps := p.opt.Threshold == KeepAll && !p.closed.Load()
+	p.mu.Unlock()
+	if p.blocks != nil && !keeps {
+		p.dev.post(func() { p.blocks.Maintain(p.order()) }) // what cannot be given back stays, and counts as reserved
+	}
+}
