@@ -51,7 +51,7 @@ type Graphs interface {
 	DestroyExec(Exec) error
 	// SetNode changes what a node of the graph that an exec was made of does in later launches; those under way go on as they
 	// were. The kind stays, and of a kernel node the function; of fills and copies the API may refuse other sizes, strides
-	// and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes. Creating.
+	// and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other. Submitting.
 	LaunchGraph(s Stream, x Exec) error

@@ -2,6 +2,7 @@ package cudadriver
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -169,14 +170,24 @@ func (d *device) DestroyExec(x driver.Exec) error {
 	return nil
 }
 
-func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
+// SetNode makes the context current for the call: releases of the driver crash without one.
+func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err error) {
 	if d.noGraphs != nil {
 		return d.fail("set node", d.noGraphs, "graphs")
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
+		return d.fail("set node", err, "make the context current")
+	}
+	defer func() {
+		if _, pop := d.lib.CtxPopCurrent(); pop != nil && err == nil {
+			err = d.fail("set node", pop, "restore the thread's context")
+		}
+	}()
 	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
 	p := paramsOf(op)
 	defer p.drop()
-	var err error
 	switch op.Kind {
 	case driver.KernelNode:
 		if d.hasKernelNodes {

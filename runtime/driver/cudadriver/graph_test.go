@@ -99,10 +99,18 @@ func TestGraphs(t *testing.T) {
 			ok(t, d.SetNode(x, nodes[3], &driver.NodeOp{Kind: driver.CopyNode, Dst: m.Ptr + 48, Src: m.Ptr + 16, Count: 4}))
 			ok(t, d.SetNode(x, nodes[5], countOp(fn, &counter, by)))
 			f.want(
+				"cuCtxPushCurrent_v2(0xc0)",
 				"cuGraphExecMemsetNodeSetParams(0x20001, 0x30200; 0, 0xd4, 1, 4 1, 0xc0)",
+				"cuCtxPopCurrent_v2()",
+				"cuCtxPushCurrent_v2(0xc0)",
 				"cuGraphExecMemsetNodeSetParams(0x20001, 0x30202; 12, 0xe1e2e3e4, 4, 1 2, 0xc0)",
+				"cuCtxPopCurrent_v2()",
+				"cuCtxPushCurrent_v2(0xc0)",
 				"cuGraphExecMemcpyNodeSetParams(0x20001, 0x30203; 4 to 4, 4 1 1, 0xc0)",
+				"cuCtxPopCurrent_v2()",
+				"cuCtxPushCurrent_v2(0xc0)",
 				"cuGraphExecKernelNodeSetParams"+suffix+"(0x20001, 0x30205; 0xf001, 2 3 4, 5 6 7, 8)",
+				"cuCtxPopCurrent_v2()",
 			)
 			clear(out)
 			ok(t, d.LaunchGraph(stream0, x))
