@@ -42,7 +42,7 @@ type Graphs interface {
 	NewGraph() (Graph, error)
 	// DestroyGraph destroys a graph; execs made of it live on. Creating.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after others of the graph. Creating.
+	// AddNode adds a node that runs after others of the graph, none of which is named twice. Creating.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
 	// Instantiate makes a graph ready to run. Creating.

@@ -129,3 +129,51 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 	v.Close()
 }
+
+// BenchmarkAsync times allocating and freeing in stream order, and launching a graph of ten nodes, of which five can be
+// executed at a time. The work of a run of 1,000 calls is waited for outside of the time, but for that of graphs.
+func BenchmarkAsync(b *testing.B) {
+	d := simdriver.New(simdriver.Config{})
+	v, _ := d.Open(0)
+	s, _ := v.NewStream()
+	end, _ := v.NewEvent()
+	m, _ := v.Alloc(driver.DeviceMem, 4096)
+	p, _ := pools(v).DefaultPool()
+	drain := func() {
+		v.Record(end, s)
+		for done := false; !done; runtime.Gosched() {
+			done, _ = v.Query(end)
+		}
+	}
+	g, _ := graphs(v).NewGraph()
+	for i := range driver.Ptr(5) {
+		op := driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr + 64*i, Width: 4, Count: 16}
+		n, _ := graphs(v).AddNode(g, nil, &op)
+		graphs(v).AddNode(g, []driver.Node{n}, &op)
+	}
+	x, _ := graphs(v).Instantiate(g)
+	b.Run("alloc+free", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			if i%1000 == 999 {
+				b.StopTimer()
+				drain()
+				b.StartTimer()
+			}
+			m, err := pools(v).AllocAsync(s, p, 4096)
+			if err != nil {
+				b.Fatal(err)
+			}
+			pools(v).FreeAsync(s, m)
+		}
+		drain()
+	})
+	b.Run("graph", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			graphs(v).LaunchGraph(s, x)
+			drain()
+		}
+	})
+	v.Close()
+}

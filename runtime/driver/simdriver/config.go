@@ -48,8 +48,8 @@ type Config struct {
 	Faults []Fault
 
 	// OnExecute, if not nil, is called after each operation that a stream executed, before its events complete, on the
-	// goroutine that executed it. It must be safe to be called concurrently, may submit, and must not
-	// call Step or Run, nor destroy streams.
+	// goroutine that executed it, and likewise after each node of a graph that does something. It must be safe to be
+	// called concurrently, may submit, and must not call Step or Run, nor destroy streams.
 	OnExecute func(Executed)
 }
 
@@ -59,17 +59,22 @@ type Executed struct {
 	Stream driver.Stream
 	Seq    uint64 // how many operations of the stream have executed, with this one
 	Op     Op
-	Kernel string // the kernel's name, if Op is OpLaunch
-	Err    error  // what the device was lost with, if this operation lost it
+	Kernel string      // the kernel's name, if Op is OpLaunch
+	Node   driver.Node // the graph's node that it was, if it was one; Seq is then that of the graph's launch
+	Err    error       // what the device was lost with, if this operation lost it
 }
 
 // CUDACaps returns what NVIDIA's devices can do.
 func CUDACaps() driver.Caps {
-	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true}
+	return driver.Caps{
+		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true,
+	}
 }
 
 // HIPCaps returns what may be relied on with AMD's devices: every call needs a bound thread, and an event must not be
-// recorded anew while something waits for its last record.
+// recorded anew while something waits for its last record. They have no memory pools, for those of HIP are not to be relied
+// on.
 func HIPCaps() driver.Caps {
-	return driver.Caps{Managed: true, HostRegister: true}
+	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true}
 }

@@ -23,11 +23,19 @@ type DeviceCounters struct {
 	// Live objects.
 	Streams     int
 	Events      int
+	Timers      int
 	Modules     int
-	Allocations int    // of all kinds, without modules' variables
-	Bytes       uint64 // of device memory, with modules' variables
-	HostBytes   uint64 // of host and managed memory
+	Graphs      int
+	Execs       int
+	Allocations int    // of all kinds, without modules' variables and what pools have
+	Bytes       uint64 // of device memory, with modules' variables, without what pools have
+	HostBytes   uint64 // of host and managed memory, likewise
 	Registered  uint64 // bytes of the program's memory that are registered
+
+	Pools           int    // without the default one
+	PoolAllocations int    // that FreeAsync was not called for, of all pools
+	Reserved        uint64 // bytes that all pools have, also those that were destroyed and wait for their last frees
+	Used            uint64 // bytes of them that are allocated, until the frees have executed
 }
 
 // Counters returns the counters. It may be called at any time.
@@ -59,6 +67,14 @@ func (d *Driver) Counters() Counters {
 		}
 		v.space.each(v, add)
 		d.host.each(v, add)
+		v.eachPool(func(p *pool) {
+			if !p.dying.Load() && p != v.basic {
+				dc.Pools++
+			}
+			dc.PoolAllocations += p.count
+			dc.Reserved += p.reserved.now
+			dc.Used += p.used.now
+		})
 	}
 	d.streams.all(func(_ uintptr, s *stream) {
 		dc := &c.Devices[s.dev.index]
@@ -68,7 +84,15 @@ func (d *Driver) Counters() Counters {
 			dc.Pending += s.pending()
 		}
 	})
-	d.events.all(func(_ uintptr, e *event) { c.Devices[e.dev.index].Events++ })
+	d.events.all(func(_ uintptr, e *event) {
+		if e.timer != nil {
+			c.Devices[e.dev.index].Timers++
+		} else {
+			c.Devices[e.dev.index].Events++
+		}
+	})
+	d.graphs.all(func(_ uintptr, g *graph) { c.Devices[g.dev.index].Graphs++ })
+	d.execs.all(func(_ uintptr, x *exec) { c.Devices[x.dev.index].Execs++ })
 	d.modules.all(func(_ uintptr, m *module) {
 		dc := &c.Devices[m.dev.index]
 		dc.Modules++
@@ -128,8 +152,22 @@ func (v *device) objects() []string {
 		}
 	})
 	v.d.events.all(func(h uintptr, e *event) {
-		if e.dev == v {
+		switch {
+		case e.dev != v:
+		case e.timer != nil:
+			add("timer %#x", h)
+		default:
 			add("event %#x", h)
+		}
+	})
+	v.d.graphs.all(func(h uintptr, g *graph) {
+		if g.dev == v {
+			add("graph %#x", h)
+		}
+	})
+	v.d.execs.all(func(h uintptr, x *exec) {
+		if x.dev == v {
+			add("exec %#x", h)
 		}
 	})
 	v.d.modules.all(func(h uintptr, m *module) {
@@ -155,5 +193,17 @@ func (v *device) objects() []string {
 	}
 	v.space.each(v, memory)
 	v.d.host.each(v, memory)
+	v.eachPool(func(p *pool) {
+		if !p.dying.Load() && p != v.basic {
+			add("pool %#x", uint64(p.id))
+		}
+		for _, g := range p.segments {
+			for r := g.first; r != nil; r = r.next {
+				if r.block != nil {
+					add("%d bytes of pool memory at %#x", r.block.size, uint64(r.base))
+				}
+			}
+		}
+	})
 	return names
 }

@@ -104,6 +104,46 @@ func TestOnExecute(t *testing.T) {
 	}
 }
 
+// TestLeaks names all that pools, graphs and timers have.
+func TestLeaks(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	v := must(d.Open(0))(t)
+	s, p, g := stream(t, v), pool(t, v, 0), graph(t, v)
+	basic := must(pools(v).DefaultPool())(t)
+	x, e := instantiate(t, v, g), timer(t, v)
+	a, b := allocAsync(t, v, s, p, 100), allocAsync(t, v, s, basic, 200)
+	gone := allocAsync(t, v, s, basic, 300)
+	check(t, pools(v).FreeAsync(s, gone))
+	c := d.Counters().Devices[0]
+	if c.Pools != 1 || c.PoolAllocations != 2 || c.Graphs != 1 || c.Execs != 1 || c.Timers != 1 || c.Events != 0 || c.Reserved != 128*kib ||
+		c.Calls[simdriver.OpAllocAsync] != 3 || c.Calls[simdriver.OpInstantiate] != 1 {
+		t.Errorf("counters %+v", c)
+	}
+	say := []string{"pool 0x", "100 bytes of pool memory", "200 bytes of pool memory", "graph 0x", "exec 0x", "timer 0x", "stream 0x"}
+	leaks := strings.Join(d.Leaks(), ", ")
+	for _, s := range say {
+		if strings.Count(leaks, s) != 1 {
+			t.Errorf("leaks do not say %q once: %s", s, leaks)
+		}
+	}
+	refused(t, v.Close(), simdriver.ErrBusy, say...)
+	if leaks := d.Leaks(); len(leaks) != len(say) {
+		t.Errorf("leaks %q", leaks)
+	}
+	c = d.Counters().Devices[0]
+	if c.Pools+c.PoolAllocations+c.Graphs+c.Execs+c.Timers+c.Streams != 0 || c.Reserved+c.Used != 0 {
+		t.Errorf("counters %+v", c)
+	}
+	v = must(d.Open(0))(t)
+	for _, err := range []error{
+		pools(v).FreeAsync(s, a), graphs(v).DestroyExec(x), v.DestroyEvent(e), pools(v).DestroyPool(p), graphs(v).DestroyGraph(g),
+	} {
+		refused(t, err, simdriver.ErrInvalidHandle)
+	}
+	refused(t, pools(v).FreeAsync(stream(t, v), b), simdriver.ErrInvalidValue)
+	v.Close()
+}
+
 // TestNoGarbage has submitting, executing and waiting allocate nothing once it is under way.
 func TestNoGarbage(t *testing.T) {
 	if raceEnabled {
@@ -153,5 +193,84 @@ func TestNoGarbage(t *testing.T) {
 	burst()
 	if n := testing.AllocsPerRun(20, burst); n >= 1 {
 		t.Errorf("%v allocations for 2,700 calls", n)
+	}
+}
+
+// TestNoGarbageAsync likewise has allocating and freeing in stream order and launching graphs allocate nothing.
+func TestNoGarbageAsync(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
+		"add": func(g *simdriver.Grid, p driver.Ptr, n int32) {
+			if x, err := simdriver.View[int32](g, p, 4); err == nil {
+				x[0] += n
+			}
+		},
+	})})
+	v := vs[0]
+	a, b, p := stream(t, v), stream(t, v), pool(t, v, 0)
+	ea, eb := event(t, v), event(t, v)
+	m, m2 := alloc(t, v, driver.DeviceMem, 64), alloc(t, v, driver.DeviceMem, 64)
+	f, g := function(t, v, "add"), graph(t, v)
+	from, to := timer(t, v), timer(t, v)
+	first := node(t, v, g, driver.NodeOp{Kind: driver.RecordNode, Event: from})
+	var row []driver.Node
+	for _, m := range []driver.Mem{m, m2} {
+		row = append(row, node(t, v, g, kernelOp(f, unsafe.Pointer(&m.Ptr), ptr(1)), node(t, v, g, fillOp(m.Ptr, 1, 64), first)))
+	}
+	op := kernelOp(f, unsafe.Pointer(&m.Ptr), ptr(2))
+	last := node(t, v, g, copyOp(m.Ptr, m2.Ptr, 64), row...)
+	node(t, v, g, driver.NodeOp{Kind: driver.RecordNode, Event: to}, last)
+	x := instantiate(t, v, g)
+	bursts := map[string]func(){
+		"pool": func() {
+			for range 50 {
+				one, _ := pools(v).AllocAsync(a, p, 1000)
+				two, _ := pools(v).AllocAsync(a, p, 5000)
+				v.Fill(a, one.Ptr, 1, 4, 16)
+				pools(v).FreeAsync(a, two)
+				v.Record(ea, a)
+				v.StreamWait(b, ea)
+				v.Fill(b, one.Ptr, 1, 4, 16)
+				three, _ := pools(v).AllocAsync(b, p, 2000)
+				pools(v).FreeAsync(b, one)
+				pools(v).FreeAsync(b, three)
+				v.Record(eb, b)
+				v.StreamWait(a, eb)
+			}
+		},
+		"graph": func() {
+			for i := range 50 {
+				if graphs(v).SetNode(x, row[0], &op) != nil {
+					t.Error("the node was not set")
+				}
+				graphs(v).LaunchGraph([]driver.Stream{a, b}[i%2], x)
+			}
+			v.Record(ea, a)
+			v.StreamWait(b, ea)
+			v.Record(eb, b)
+		},
+	}
+	for name, burst := range bursts {
+		run := func() {
+			burst()
+			if wait(t, v, eb) != nil {
+				t.Error("lost")
+			}
+		}
+		check(t, d.StallDevice(0)) // so that everything grows to what it may need
+		for range 4 {
+			burst()
+		}
+		check(t, d.ResumeDevice(0))
+		check(t, wait(t, v, eb))
+		run()
+		if n := testing.AllocsPerRun(20, run); n >= 1 {
+			t.Errorf("%s: %v allocations for a burst", name, n)
+		}
+	}
+	if got := must(timers(v).Elapsed(from, to))(t); got <= 0 {
+		t.Errorf("elapsed %v", got)
 	}
 }

@@ -17,12 +17,18 @@ type device struct {
 	space deviceSpace
 
 	down    atomic.Pointer[down] // why nothing works any more; nil while it does
+	gone    chan struct{}        // closed when the device is lost
 	stalled atomic.Bool
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that streams executed which are no more
 
-	mu    sync.Mutex
-	opens int // calls of Open less calls of Close
+	tight atomic.Int32 // pools that may keep less than all they have
+
+	mu      sync.Mutex
+	opens   int     // calls of Open less calls of Close
+	pools   []*pool // also those that were destroyed and have memory left
+	basic   *pool   // the default one; nil until it is asked for
+	current *pool   // nil: the default one
 }
 
 // down says why a device does not work.
@@ -33,7 +39,7 @@ type down struct {
 
 // newDevice makes the device with an index.
 func newDevice(d *Driver, index int) *device {
-	v := &device{d: d, index: index}
+	v := &device{d: d, index: index, gone: make(chan struct{})}
 	v.space.init(index)
 	v.info = driver.Info{
 		Index:       index,
@@ -113,6 +119,17 @@ func (v *device) destroyAll() []string {
 			m.unload()
 		}
 	})
+	d.graphs.all(func(h uintptr, g *graph) {
+		if g.dev == v {
+			d.graphs.remove(h)
+		}
+	})
+	d.execs.all(func(h uintptr, x *exec) {
+		if x.dev == v {
+			d.execs.remove(h)
+		}
+	})
+	v.clearPools()
 	v.space.clear(v)
 	d.host.clear(v)
 	d.mu.Lock()
@@ -158,6 +175,29 @@ func (v *device) end(c code) (err error, ok bool) {
 		err = p.error(c)
 	}
 	return err, p == nil || p.lost
+}
+
+// release begins a call that gives something back in a stream: it is submit and end.
+func (v *device) release(c code) (later, err error, ok bool) {
+	v.calls[c].Add(1)
+	if v.d.strict && !v.d.caps.SubmitAnywhere {
+		if err := v.checkThread(c); err != nil {
+			return nil, err, false
+		}
+	}
+	if v.d.armed.Load() != 0 {
+		later, err = v.d.meet(v, c)
+	}
+	p := v.down.Load()
+	if err == nil && p != nil {
+		err = p.error(c)
+	}
+	return later, err, p == nil || p.lost
+}
+
+// cannot makes the error of a call that the device's Caps rule out.
+func (v *device) cannot(c code) error {
+	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
 
 // submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.
@@ -211,6 +251,7 @@ func (v *device) lose(err error) {
 			break
 		}
 	}
+	close(v.gone)
 	v.poke()
 }
 

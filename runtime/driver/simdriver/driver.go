@@ -25,6 +25,13 @@ type Driver struct {
 	events    table[event]
 	modules   table[module]
 	functions table[function]
+	pools     table[pool]
+	graphs    table[graph]
+	execs     table[exec]
+
+	nodes   atomic.Uintptr // the last graph node's handle
+	records atomic.Uint64  // the last number of a timer's record
+	pooled  atomic.Bool    // there has been a pool
 
 	host hostSpace
 

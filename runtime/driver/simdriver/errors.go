@@ -14,6 +14,7 @@ var (
 	ErrInvalidValue   = errors.New("invalid value")
 	ErrNotFound       = errors.New("not found")
 	ErrBusy           = errors.New("still in use")
+	ErrNotReady       = errors.New("not ready: the device has not come so far")
 	ErrClosed         = errors.New("the device is closed")
 	ErrInjected       = errors.New("injected fault")
 )
@@ -22,6 +23,7 @@ var (
 type AccessError struct {
 	Op     Op            // what touched it
 	Kernel string        // the kernel's name, if Op is OpLaunch
+	Node   driver.Node   // the node of a graph that did, if one did
 	Device int           // the device that executed it
 	Stream driver.Stream // the stream that executed it
 	Addr   driver.Ptr    // the first byte that it meant to touch
@@ -30,6 +32,8 @@ type AccessError struct {
 	Base   driver.Ptr    // the allocation that it missed, or that is nearest; 0 if there is none
 	Length uint64        // bytes at Base
 	Freed  bool          // that allocation was freed
+	Early  bool          // that allocation is of a pool, and its stream has not reached it
+	Barred bool          // that allocation is of another device's pool, which this device may not use
 }
 
 // Error names the operation, what it touched and what it missed.
@@ -37,6 +41,9 @@ func (e *AccessError) Error() string {
 	who := string(e.Op)
 	if e.Kernel != "" {
 		who = fmt.Sprintf("kernel %s", e.Kernel)
+	}
+	if e.Node != 0 {
+		who += fmt.Sprintf(" in graph node %#x", uint64(e.Node))
 	}
 	s := fmt.Sprintf("%s on stream %#x of device %d: illegal access to %d bytes at %#x: ", who, uint64(e.Stream), e.Device, e.Size, uint64(e.Addr))
 	there := fmt.Sprintf("the allocation of %d bytes at %#x", e.Length, uint64(e.Base))
@@ -48,6 +55,10 @@ func (e *AccessError) Error() string {
 		s += "there is no allocation at all near it"
 	case e.Freed:
 		s += there + " was freed"
+	case e.Early:
+		s += there + " is yet to be made: nothing has ordered this behind it"
+	case e.Barred:
+		s += there + " is of another device's pool, to which this device was given no access"
 	case e.Addr < e.Base:
 		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
 	case offset >= e.Length:

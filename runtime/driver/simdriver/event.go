@@ -1,6 +1,7 @@
 package simdriver
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -10,6 +11,7 @@ import (
 // An event remembers a position in a stream.
 type event struct {
 	dev   *device
+	timer *timer       // nil: it notes no times
 	waits atomic.Int32 // operations in streams that wait for one of its records
 
 	mu     sync.Mutex
@@ -17,12 +19,9 @@ type event struct {
 	seq    uint64  // complete when the stream has executed so many operations
 }
 
-// last returns the event's last record.
-func (e *event) last() (*stream, uint64) {
-	e.mu.Lock()
-	s, seq := e.stream, e.seq
-	e.mu.Unlock()
-	return s, seq
+// reached reports whether the event's last record is complete; that of an event never recorded is. The caller holds mu.
+func (e *event) reached() bool {
+	return e.stream == nil || e.stream.done.Load() >= e.seq || e.timer != nil && e.passed(e.timer.record, e.timer.marks)
 }
 
 // NewEvent makes an event.
@@ -30,9 +29,13 @@ func (v *device) NewEvent() (driver.Event, error) {
 	if err := v.enter(codeNewEvent, true); err != nil {
 		return 0, err
 	}
-	h := v.d.events.add(&event{dev: v})
+	return v.newEvent(codeNewEvent, &event{dev: v})
+}
+
+func (v *device) newEvent(c code, e *event) (driver.Event, error) {
+	h := v.d.events.add(e)
 	if h == 0 {
-		return 0, fail(codeNewEvent, errTooMany)
+		return 0, fail(c, errTooMany)
 	}
 	return driver.Event(h), nil
 }
@@ -70,18 +73,32 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n := e.waits.Load(); n > 0 && !v.d.caps.RerecordEvents {
-		return failf(codeRecord, "event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
-			uint64(h), v.index, n, ErrBusy)
+	if err := e.recordable(h); err != nil {
+		return fail(codeRecord, err)
 	}
 	s.mu.Lock()
-	if later != nil || !s.idle(codeRecord) {
+	defer s.mu.Unlock()
+	switch {
+	case e.timer != nil:
+		o := s.slot(codeRecord)
+		o.fail, o.event, o.record = later, e, v.d.records.Add(1)
+		e.timer.record, e.timer.marks = o.record, unmarked
+		s.publish()
+	case later != nil || !s.idle(codeRecord):
 		o := s.slot(codeRecord)
 		o.fail = later
 		s.publish()
 	}
 	e.stream, e.seq = s, s.tail.Load()
-	s.mu.Unlock()
+	return nil
+}
+
+// recordable says why the event cannot be recorded now. The caller holds mu.
+func (e *event) recordable(h driver.Event) error {
+	if n := e.waits.Load(); n > 0 && !e.dev.d.caps.RerecordEvents {
+		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
+			uint64(h), e.dev.index, n, ErrBusy)
+	}
 	return nil
 }
 
@@ -94,8 +111,13 @@ func (v *device) Query(h driver.Event) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s, seq := e.last()
-	return s == nil || s.done.Load() >= seq, nil
+	e.mu.Lock()
+	done = e.reached()
+	e.mu.Unlock()
+	if done && v.tight.Load() > 0 {
+		v.tighten()
+	}
+	return done, nil
 }
 
 // StreamWait makes the stream wait for the event's last record.
@@ -115,13 +137,21 @@ func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
 	// The lock is held until the wait is counted: a Record in between would not see it.
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if later == nil && (e.stream == nil || e.stream == s || e.stream.done.Load() >= e.seq) {
+	if v.d.pooled.Load() && e.stream != nil && e.stream != s {
+		s.mu.Lock()
+		s.note(e.stream, e.seq)
+		s.mu.Unlock()
+	}
+	if later == nil && (e.stream == s || e.reached()) {
 		return nil
 	}
 	e.waits.Add(1)
 	s.mu.Lock()
 	o := s.slot(codeStreamWait)
 	o.fail, o.event, o.source, o.seq = later, e, e.stream, e.seq
+	if e.timer != nil {
+		o.record, o.n = e.timer.record, e.timer.marks
+	}
 	s.publish()
 	s.mu.Unlock()
 	return nil

@@ -131,3 +131,58 @@ func ExampleDriver_Calls() {
 	// 2 calls: sim: destroy stream: injected fault
 	// 2 calls: <nil>
 }
+
+// A stream uses memory from its allocation on until its free. What other streams do has to be ordered between.
+func Example_pool() {
+	d := simdriver.New(simdriver.Config{})
+	v, _ := d.Open(0)
+	defer v.Close()
+	pools := v.(driver.Pools) // Caps.Pools is set
+	s, _ := v.NewStream()
+	e, _ := v.NewEvent()
+	p, _ := pools.DefaultPool()
+
+	x, _ := pools.AllocAsync(s, p, 1024)
+	v.Fill(s, x.Ptr, 0, 4, 256)
+	pools.FreeAsync(s, x)
+	y, _ := pools.AllocAsync(s, p, 1024)
+	fmt.Println(x.Ptr == y.Ptr)
+
+	pools.FreeAsync(s, y)
+	v.Fill(s, y.Ptr, 0, 4, 1)
+	v.Record(e, s)
+	var err error
+	for err == nil {
+		_, err = v.Query(e)
+	}
+	var access *simdriver.AccessError
+	fmt.Println(errors.As(err, &access), access.Op, access.Freed)
+	// Output:
+	// true
+	// true fill true
+}
+
+// Nodes run in an order that the seed chooses among those that the graph allows.
+func Example_graph() {
+	d := simdriver.New(simdriver.Config{Deterministic: true, Seed: 8, OnExecute: func(e simdriver.Executed) { fmt.Println(e.Op, e.Node) }})
+	v, _ := d.Open(0)
+	defer v.Close()
+	graphs := v.(driver.Graphs) // Caps.Graphs is set
+	s, _ := v.NewStream()
+	m, _ := v.Alloc(driver.DeviceMem, 64)
+
+	g, _ := graphs.NewGraph()
+	fill := driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr, Width: 4, Count: 8}
+	a, _ := graphs.AddNode(g, nil, &fill)
+	fill.Dst += 32
+	b, _ := graphs.AddNode(g, nil, &fill)
+	graphs.AddNode(g, []driver.Node{a, b}, &driver.NodeOp{Kind: driver.CopyNode, Dst: m.Ptr, Src: m.Ptr + 32, Count: 32})
+	x, _ := graphs.Instantiate(g)
+	graphs.LaunchGraph(s, x)
+	d.Run()
+	// Output:
+	// fill 2
+	// fill 1
+	// copy 3
+	// launch graph 0
+}

@@ -14,7 +14,8 @@ const AnyDevice = -1
 
 // A Fault makes calls fail.
 //
-// A call that is to give something back does its work even when a fault makes it fail.
+// A call that is to give something back does its work even when a fault makes it fail. The nodes of a graph are no calls: its
+// launch is one.
 type Fault struct {
 	Op     Op  // the calls that it meets; "" is all of them
 	Device int // their device, or AnyDevice; OpDevices has no device
@@ -78,7 +79,8 @@ func (i *Injected) Hits() uint64 {
 }
 
 // SetLatency makes the operations of a kind take a time: one that is submitted to a stream in the stream, any other in
-// its call. 0 takes that back. An Op that there is not has no effect.
+// its call. A node of a graph takes the time that its operation takes in a stream. 0 takes that back. An Op that there is
+// not has no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {

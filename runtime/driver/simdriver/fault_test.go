@@ -277,10 +277,33 @@ func TestSweep(t *testing.T) {
 		if note(err); err == nil {
 			defer func() { note(v.Free(m)) }()
 		}
-		if s == 0 || e == 0 || m.Size == 0 {
+		p, err := pools(v).NewPool(driver.PoolDesc{})
+		if note(err); err == nil {
+			defer func() { note(pools(v).DestroyPool(p)) }()
+		}
+		g, err := graphs(v).NewGraph()
+		if note(err); err == nil {
+			defer func() { note(graphs(v).DestroyGraph(g)) }()
+		}
+		x, err := graphs(v).Instantiate(g)
+		if note(err); err == nil {
+			defer func() { note(graphs(v).DestroyExec(x)) }()
+		}
+		timer, err := timers(v).NewTimer()
+		if note(err); err == nil {
+			defer func() { note(v.DestroyEvent(timer)) }()
+		}
+		if s == 0 || e == 0 || m.Size == 0 || p == 0 || g == 0 || x == 0 || timer == 0 {
 			return errors.Join(errs...)
 		}
 		note(v.Fill(s, m.Ptr, 1, 1, 64))
+		async, err := pools(v).AllocAsync(s, p, 64)
+		if note(err); err == nil {
+			note(pools(v).FreeAsync(s, async))
+		}
+		note(v.Record(timer, s))
+		note(graphs(v).LaunchGraph(s, x))
+		note(pools(v).TrimPool(p, 0))
 		// One failure must not make it forget the work that goes on.
 		for {
 			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {

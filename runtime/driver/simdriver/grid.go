@@ -15,11 +15,12 @@ type Grid struct {
 	Name    string        // the kernel's
 	Device  int           // the device that it runs on
 	Stream  driver.Stream // and the stream
+	Node    driver.Node   // the graph's node that launched it, if one did
 	Blocks  [3]uint32     // in the grid
 	Threads [3]uint32     // in a block
 	Shared  uint32        // bytes of dynamic shared memory for a block
 
-	driver *Driver
+	dev    *device
 	module *module
 	bad    atomic.Pointer[AccessError]
 }
@@ -95,7 +96,8 @@ func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
 	if !plain(t) || t.Size() == 0 {
 		return nil, fmt.Errorf("simdriver: kernel %s: View of %v: %w: a GPU cannot have that type", g.Name, t, ErrInvalidValue)
 	}
-	if g.driver == nil {
+	v := g.dev
+	if v == nil {
 		return nil, fmt.Errorf("simdriver: View: %w: this Grid is of no launch, or of one that is over", ErrInvalidValue)
 	}
 	if n == 0 {
@@ -108,13 +110,13 @@ func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
 	var e *AccessError
 	var b []byte
 	if align := uint64(t.Align()); uint64(p)%align != 0 {
-		e = g.driver.miss(p, size)
+		e = v.d.miss(p, size)
 		e.Align = align
 	} else {
-		b, e = g.driver.reach(p, size)
+		b, e = v.reach(p, size)
 	}
 	if e != nil {
-		e.Op, e.Kernel, e.Device, e.Stream = OpLaunch, g.Name, g.Device, g.Stream
+		e.Op, e.Kernel, e.Node, e.Device, e.Stream = OpLaunch, g.Name, g.Node, g.Device, g.Stream
 		g.bad.CompareAndSwap(nil, e)
 		return nil, e
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A Kernel is a Go function that stands for a kernel of that name. Make it with [NewKernel].
@@ -30,10 +32,13 @@ type calls struct {
 type call struct {
 	k    *kernel
 	f    *function
-	grid Grid
+	grid Grid             // while it runs
 	in   []reflect.Value  // &grid, then the arguments
 	args []unsafe.Pointer // where the arguments are
 	next *call
+
+	blocks, threads [3]uint32
+	shared          uint32
 }
 
 // NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
@@ -123,7 +128,12 @@ func (cs *calls) get(k *kernel) *call {
 	if c != nil {
 		return c
 	}
-	c = &call{k: k}
+	return newCall(k)
+}
+
+// newCall makes a call.
+func newCall(k *kernel) *call {
+	c := &call{k: k}
 	c.in = append(c.in, reflect.ValueOf(&c.grid))
 	for _, t := range k.params {
 		p := reflect.New(t)
@@ -133,9 +143,29 @@ func (cs *calls) get(k *kernel) *call {
 	return c
 }
 
+// set makes c a launch of f.
+func (c *call) set(f *function, l *driver.Launch) {
+	c.f = f
+	c.blocks, c.threads, c.shared = l.Grid, l.Block, l.SharedMem
+	c.copyArgs(l.Args)
+}
+
+// copyArgs reads the arguments.
+func (c *call) copyArgs(args []unsafe.Pointer) {
+	for i, n := range c.k.sizes {
+		copy(unsafe.Slice((*byte)(c.args[i]), n), unsafe.Slice((*byte)(args[i]), n))
+	}
+}
+
+// copy makes c the same launch as another one of the kernel.
+func (c *call) copy(other *call) {
+	c.f = other.f
+	c.blocks, c.threads, c.shared = other.blocks, other.threads, other.shared
+	c.copyArgs(other.args)
+}
+
 // put makes c free to use again.
 func (cs *calls) put(c *call) {
-	c.grid = Grid{}
 	c.f = nil
 	cs.mu.Lock()
 	if cs.free == nil {
@@ -146,23 +176,27 @@ func (cs *calls) put(c *call) {
 }
 
 // run runs a kernel. An error loses the device.
-func (s *stream) run(c *call) (err error) {
+func (s *stream) run(o *operation) (err error) {
+	c := o.call
 	if c.f.module.unloaded.Load() {
-		return fmt.Errorf("kernel %s on stream %#x of device %d: its module was unloaded before it ran", c.grid.Name, uint64(s.id), s.dev.index)
+		return fmt.Errorf("%s: its module was unloaded before it ran", s.which(o))
 	}
-	c.grid.driver = s.dev.d
+	c.grid = Grid{
+		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
+		dev: s.dev, module: c.f.module,
+	}
 	returned := false
 	defer func() {
+		c.grid = Grid{}
 		if returned {
 			return
 		}
 		if p := recover(); p != nil {
-			err = fmt.Errorf("kernel %s on stream %#x of device %d: panic: %v", c.grid.Name, uint64(s.id), s.dev.index, p)
+			err = fmt.Errorf("%s: panic: %v", s.which(o), p)
 			return
 		}
 		// The goroutine is ending, and nobody will see a result.
-		s.dev.lose(fmt.Errorf("kernel %s on stream %#x of device %d: it ended its goroutine, as testing.T.FailNow does",
-			c.grid.Name, uint64(s.id), s.dev.index))
+		s.dev.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
 	}()
 	out := c.k.fn.Call(c.in)
 	returned = true
@@ -171,10 +205,19 @@ func (s *stream) run(c *call) (err error) {
 	}
 	if len(out) == 1 && !out[0].IsNil() {
 		if e, ok := out[0].Interface().(error); ok {
-			return fmt.Errorf("kernel %s on stream %#x of device %d: %w", c.grid.Name, uint64(s.id), s.dev.index, e)
+			return fmt.Errorf("%s: %w", s.which(o), e)
 		}
 	}
 	return nil
+}
+
+// which names a launch of a kernel.
+func (s *stream) which(o *operation) string {
+	in := ""
+	if o.node != 0 {
+		in = fmt.Sprintf(" in graph node %#x", uint64(o.node))
+	}
+	return fmt.Sprintf("kernel %s%s on stream %#x of device %d", o.call.f.name, in, uint64(s.id), s.dev.index)
 }
 
 // errNoKernel says that a Kernel was not made by NewKernel.

@@ -19,14 +19,14 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	var err error
 	switch kind {
 	case driver.DeviceMem:
-		a, err = v.space.alloc(v, size, v.d.memory)
+		a, err = v.space.alloc(v, size, v.d.memory, nil)
 	case driver.ManagedMem:
 		if !v.d.caps.Managed {
 			return driver.Mem{}, failf(codeAlloc, "managed memory on device %d: %w", v.index, driver.ErrUnsupported)
 		}
 		fallthrough
 	case driver.HostMem:
-		a, err = v.d.host.alloc(v, kind, size)
+		a, err = v.d.host.alloc(v, kind, size, nil)
 	default:
 		err = fmt.Errorf("memory of kind %d: %w", kind, ErrInvalidValue)
 	}
@@ -36,7 +36,7 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	return driver.Mem{Kind: kind, Ptr: a.base, Host: a.host, Size: size}, nil
 }
 
-// Free frees what Alloc made. It does not wait: work that touches the memory afterwards loses the device.
+// Free frees what Alloc made, and nothing that AllocAsync made. It does not wait: work that touches the memory afterwards loses the device.
 func (v *device) Free(m driver.Mem) error {
 	err, ok := v.end(codeFree)
 	if !ok {

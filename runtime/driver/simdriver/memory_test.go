@@ -65,6 +65,37 @@ func TestMemory(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
+func TestFillStrided(t *testing.T) {
+	_, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	s := stream(t, v)
+	m := alloc(t, v, driver.DeviceMem, 32)
+	for _, c := range []struct {
+		offset        driver.Ptr
+		stride, count uint64
+		want          string
+	}{
+		{0, 4, 3, "abcdabcdabcd...................."},
+		{0, 8, 4, "abcd....abcd....abcd....abcd...."},
+		{4, 12, 3, "....abcd........abcd........abcd"},
+		{28, 4096, 1, "............................abcd"},
+		{28, 1 << 63, 1, "............................abcd"},
+		{8, 16, 0, "................................"},
+	} {
+		check(t, v.Fill(s, m.Ptr, '.', 1, 32))
+		check(t, v.FillStrided(s, m.Ptr+c.offset, 0x64636261, c.stride, c.count))
+		check(t, drain(t, v, s))
+		if got := read(t, v, m.Ptr, 32); string(got) != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	for _, stride := range []uint64{0, 1, 3, 6} {
+		refused(t, v.FillStrided(s, m.Ptr, 0, stride, 1), simdriver.ErrInvalidValue, "multiple of 4")
+	}
+	refused(t, v.FillStrided(0, m.Ptr, 0, 4, 1), simdriver.ErrInvalidHandle)
+	check(t, drain(t, v, s))
+}
+
 // TestViolations has accesses that no GPU allows. Each is found when it executes, and loses the device.
 func TestViolations(t *testing.T) {
 	type env struct {
@@ -92,6 +123,14 @@ func TestViolations(t *testing.T) {
 			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
 		{"fill not aligned", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+2, 0, 4, 1) },
 			simdriver.AccessError{Op: simdriver.OpFill, Addr: 2, Size: 4, Align: 4, Length: 64}, "not a multiple of 4"},
+		{"strided fill too long", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr+4, 0, 20, 4) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 4, Size: 64, Length: 64}, "only 60 bytes are left"},
+		{"strided fill not aligned", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr+2, 0, 8, 2) },
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 2, Size: 12, Align: 4, Length: 64}, "not a multiple of 4"},
+		{"strided fill without end", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr, 0, 1<<62, 1<<62) },
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
+		{"strided fill around all addresses", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr, 0, 4, 1<<62) },
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
 		{"fill freed", func(e env) error { return e.v.Fill(e.s, e.freed.Ptr+8, 0, 1, 1) },
 			simdriver.AccessError{Op: simdriver.OpFill, Addr: 8, Size: 1, Length: 64, Freed: true}, "was freed"},
 		{"copy from nothing", func(e env) error { return e.v.Copy(e.s, e.a.Ptr, 8, 8) },

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -40,7 +39,7 @@ func (v *device) Load(b []byte) (driver.Module, error) {
 	}
 	m := &module{dev: v, image: im, vars: make(map[string]*allocation), functions: make(map[string]driver.Function)}
 	for name, size := range im.vars {
-		a, err := v.space.alloc(v, size, v.d.memory)
+		a, err := v.space.alloc(v, size, v.d.memory, nil)
 		if err != nil {
 			m.unload()
 			return 0, failf(codeLoad, "variable %s: %w", name, err)
@@ -150,14 +149,8 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	if err != nil {
 		return err
 	}
-	f := v.d.functions.get(uintptr(l.Function))
-	if f == nil {
-		return failf(codeLaunch, "function %#x: %w: no such function, or its module was unloaded", uint64(l.Function), ErrInvalidHandle)
-	}
-	if f.module.dev != v {
-		return failf(codeLaunch, "kernel %s: %w: it was loaded on device %d, not %d", f.name, ErrInvalidHandle, f.module.dev.index, v.index)
-	}
-	if err := v.checkLaunch(f, l); err != nil {
+	f, err := v.checkLaunch(l)
+	if err != nil {
 		return fail(codeLaunch, err)
 	}
 	s, err := v.stream(codeLaunch, h)
@@ -165,13 +158,7 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 		return err
 	}
 	c := s.calls.get(f.kernel)
-	c.f = f
-	g := &c.grid
-	g.Name, g.Device, g.Stream, g.module = f.name, v.index, h, f.module
-	g.Blocks, g.Threads, g.Shared = l.Grid, l.Block, l.SharedMem
-	for i, n := range f.kernel.sizes {
-		copy(unsafe.Slice((*byte)(c.args[i]), n), unsafe.Slice((*byte)(l.Args[i]), n))
-	}
+	c.set(f, l)
 	s.mu.Lock()
 	o := s.slot(codeLaunch)
 	o.fail, o.call = later, c
@@ -180,31 +167,38 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// checkLaunch says what is wrong with a launch.
-func (v *device) checkLaunch(f *function, l *driver.Launch) error {
+// checkLaunch returns what a launch launches, or says what is wrong with it.
+func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
+	f := v.d.functions.get(uintptr(l.Function))
+	if f == nil {
+		return nil, fmt.Errorf("function %#x: %w: no such function, or its module was unloaded", uint64(l.Function), ErrInvalidHandle)
+	}
+	if f.module.dev != v {
+		return nil, fmt.Errorf("kernel %s: %w: it was loaded on device %d, not %d", f.name, ErrInvalidHandle, f.module.dev.index, v.index)
+	}
 	for i := range 3 {
 		if l.Grid[i] == 0 || int64(l.Grid[i]) > int64(v.info.MaxGrid[i]) {
-			return fmt.Errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
+			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
 		}
 		if l.Block[i] == 0 || int64(l.Block[i]) > int64(v.info.MaxBlock[i]) {
-			return fmt.Errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
+			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
 		}
 	}
 	if n := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2]); n > uint64(v.info.MaxThreads) {
-		return fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
+		return nil, fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
 	if int64(l.SharedMem) > int64(v.info.SharedOptIn) {
-		return fmt.Errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
+		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
-		return fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
+		return nil, fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
 	}
 	for i, p := range l.Args {
 		if p == nil {
-			return fmt.Errorf("kernel %s: %w: argument %d is nil: it must point to the value", f.name, ErrInvalidValue, i)
+			return nil, fmt.Errorf("kernel %s: %w: argument %d is nil: it must point to the value", f.name, ErrInvalidValue, i)
 		}
 	}
-	return nil
+	return f, nil
 }
 
 // module finds a module of the device by handle.

@@ -1,6 +1,7 @@
 package simdriver
 
-// An Op names a method of [driver.Driver] or [driver.Device], as [driver.Error] does.
+// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs] or [driver.Timers], as
+// [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -29,6 +30,29 @@ const (
 	OpFunction      Op = "function"
 	OpGlobal        Op = "global"
 	OpLaunch        Op = "launch" // submitted
+
+	OpDefaultPool    Op = "default pool"
+	OpCurrentPool    Op = "current pool"
+	OpSetCurrentPool Op = "set current pool"
+	OpNewPool        Op = "new pool"
+	OpDestroyPool    Op = "destroy pool"
+	OpPoolAttr       Op = "pool attribute"
+	OpSetPoolAttr    Op = "set pool attribute"
+	OpTrimPool       Op = "trim pool"
+	OpAccessPool     Op = "access pool"
+	OpAllocAsync     Op = "alloc async" // submitted
+	OpFreeAsync      Op = "free async"  // submitted
+
+	OpNewGraph     Op = "new graph"
+	OpDestroyGraph Op = "destroy graph"
+	OpAddNode      Op = "add node"
+	OpInstantiate  Op = "instantiate"
+	OpDestroyExec  Op = "destroy exec"
+	OpSetNode      Op = "set node"
+	OpLaunchGraph  Op = "launch graph" // submitted
+
+	OpNewTimer Op = "new timer"
+	OpElapsed  Op = "elapsed"
 )
 
 // A code is an Op as an index.
@@ -59,6 +83,26 @@ const (
 	codeFunction
 	codeGlobal
 	codeLaunch
+	codeDefaultPool
+	codeCurrentPool
+	codeSetCurrentPool
+	codeNewPool
+	codeDestroyPool
+	codePoolAttr
+	codeSetPoolAttr
+	codeTrimPool
+	codeAccessPool
+	codeAllocAsync
+	codeFreeAsync
+	codeNewGraph
+	codeDestroyGraph
+	codeAddNode
+	codeInstantiate
+	codeDestroyExec
+	codeSetNode
+	codeLaunchGraph
+	codeNewTimer
+	codeElapsed
 	codes // how many there are
 )
 
@@ -67,6 +111,10 @@ var ops = [codes]Op{
 	OpDevices, OpOpen, OpBind, OpClose, OpNewStream, OpDestroyStream, OpNewEvent, OpDestroyEvent, OpRecord, OpQuery,
 	OpStreamWait, OpAlloc, OpFree, OpRegister, OpUnregister, OpFill, OpCopy, OpUpload, OpDownload, OpLoad, OpUnload,
 	OpFunction, OpGlobal, OpLaunch,
+	OpDefaultPool, OpCurrentPool, OpSetCurrentPool, OpNewPool, OpDestroyPool, OpPoolAttr, OpSetPoolAttr, OpTrimPool,
+	OpAccessPool, OpAllocAsync, OpFreeAsync,
+	OpNewGraph, OpDestroyGraph, OpAddNode, OpInstantiate, OpDestroyExec, OpSetNode, OpLaunchGraph,
+	OpNewTimer, OpElapsed,
 }
 
 // String returns the name.
@@ -85,7 +133,8 @@ func codeOf(op Op) (code, bool) {
 // submitted reports whether c goes to a stream.
 func (c code) submitted() bool {
 	switch c {
-	case codeRecord, codeStreamWait, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch:
+	case codeRecord, codeStreamWait, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
+		codeLaunchGraph:
 		return true
 	}
 	return false

@@ -8,13 +8,14 @@ import (
 
 // perform does what o is for. An error loses the device.
 func (s *stream) perform(o *operation) error {
-	d := s.dev.d
+	d, v := s.dev.d, s.dev
 	switch o.code {
 	case codeFill:
 		n, ok := product(o.n, uint64(o.width))
 		if o.stride > 0 && o.n > 0 {
 			n, ok = product(o.n-1, o.stride)
 			n += uint64(o.width)
+			ok = ok && n >= uint64(o.width)
 		}
 		if !ok {
 			n = ^uint64(0) // more than there is: reach says where it ends
@@ -24,7 +25,7 @@ func (s *stream) perform(o *operation) error {
 			e.Align = uint64(o.width)
 			return s.blame(o, e)
 		}
-		b, e := d.reach(o.dst, n)
+		b, e := v.reach(o.dst, n)
 		if e != nil {
 			return s.blame(o, e)
 		}
@@ -33,79 +34,96 @@ func (s *stream) perform(o *operation) error {
 			break
 		}
 		for at := uint64(0); at < uint64(len(b)); at += o.stride {
-			fill(b[at:at+4], o.pattern, 4)
+			fill(b[at:at+uint64(o.width)], o.pattern, int(o.width))
 		}
 	case codeCopy:
-		src, e := d.reach(o.src, o.n)
+		src, e := v.reach(o.src, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := d.reach(o.dst, o.n)
+		dst, e := v.reach(o.dst, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
 		copy(dst, src)
 	case codeUpload:
-		src, e := d.reachHost(o.host, o.n)
+		src, e := v.reachHost(o.host, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := d.reach(o.dst, o.n)
+		dst, e := v.reach(o.dst, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
 		copy(dst, src)
 	case codeDownload:
-		src, e := d.reach(o.src, o.n)
+		src, e := v.reach(o.src, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := d.reachHost(o.host, o.n)
+		dst, e := v.reachHost(o.host, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
 		copy(dst, src)
 	case codeLaunch:
-		return s.run(o.call)
+		return s.run(o)
+	case codeAllocAsync:
+		o.block.begin()
+	case codeFreeAsync:
+		if e := o.block.yield(); e != nil {
+			return s.blame(o, e)
+		}
+	case codeLaunchGraph:
+		if !d.manual { // else Step has executed the nodes
+			return o.plan.exec.run.execute(s, o)
+		}
 	}
 	return nil
 }
 
 // blame says in e who made the access.
 func (s *stream) blame(o *operation, e *AccessError) error {
-	e.Op, e.Device, e.Stream = ops[o.code], s.dev.index, s.id
+	e.Op, e.Node, e.Device, e.Stream = ops[o.code], o.node, s.dev.index, s.id
 	return e
 }
 
-// reach returns n bytes of memory at p, which a device may be about to access.
-func (d *Driver) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
+// find returns the allocation that p is in, or nil.
+func (d *Driver) find(p driver.Ptr) *allocation {
+	if v := d.owner(p); v != nil {
+		return v.space.find(p)
+	}
+	return d.host.find(p)
+}
+
+// reach returns n bytes of memory at p, which the device may be about to access.
+func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	if n == 0 {
 		return nil, nil
 	}
-	var a *allocation
-	if v := d.owner(p); v != nil {
-		a = v.space.find(p)
-	} else {
-		a = d.host.find(p)
-	}
-	if a == nil || n > a.size-uint64(p-a.base) {
-		return nil, d.miss(p, n)
+	a := v.d.find(p)
+	if a != nil && a.segment != nil {
+		if e := a.segment.allows(v, p, n); e != nil {
+			return nil, e
+		}
+	} else if a == nil || n > a.size-uint64(p-a.base) {
+		return nil, v.d.miss(p, n)
 	}
 	offset := uint64(p - a.base)
 	return a.bytes()[offset : offset+n : offset+n], nil
 }
 
 // reachHost returns n bytes at p, which the program passed as its own memory. If it is none of the driver's, p is trusted.
-func (d *Driver) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
+func (v *device) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
 	if n == 0 {
 		return nil, nil
 	}
 	at := driver.Ptr(uintptr(p))
-	if d.host.knows(at) {
-		return d.reach(at, n)
+	if v.d.host.knows(at) {
+		return v.reach(at, n)
 	}
 	if n > 1<<47 {
-		return nil, d.miss(at, n)
+		return nil, v.d.miss(at, n)
 	}
 	return unsafe.Slice((*byte)(p), n), nil
 }

@@ -16,13 +16,17 @@ type operation struct {
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	n       uint64         // elements of a fill, else bytes
+	n       uint64         // elements of a fill, marks of a timer's record, else bytes
 	host    unsafe.Pointer // instead of src or dst
 	fail    error          // what it is to fail with
 	call    *call          // of a kernel
-	event   *event         // what is waited for, and where it was recorded when the wait was submitted:
-	source  *stream
+	event   *event         // what is waited for, or a timer that is recorded
+	record  uint64         // which one of a timer's records it is, or waits for
+	source  *stream        // which must have executed seq operations before this one begins; nil: none
 	seq     uint64
+	block   *block      // what is allocated or freed
+	plan    *plan       // what is launched
+	node    driver.Node // which it is, if it is no stream's operation but a node's
 }
 
 const chunkSize = 128

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -15,37 +16,133 @@ import (
 
 const raceEnabled = true
 
-// TestRaceIsFound has the race detector find that nothing orders two streams' work, in a process of its own, and find
-// nothing where an event does.
+// races are pieces of work that have a race unless they are ordered.
+var races = map[string]func(t *testing.T, ordered bool){
+	"streams": streamsRace,
+	"roots": func(t *testing.T, ordered bool) {
+		graphRace(t, map[int][]int{0: nil, 1: nil}, 0, 1, ordered)
+	},
+	"siblings": func(t *testing.T, ordered bool) {
+		graphRace(t, map[int][]int{0: nil, 1: {0}, 2: {0}, 3: {1, 2}}, 1, 2, ordered)
+	},
+	"a successor of one of two": func(t *testing.T, ordered bool) { // the other one being ordered by a third
+		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {0, 1}, 3: {0}}, 1, 3, ordered)
+	},
+	"the other successor": func(t *testing.T, ordered bool) {
+		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {1, 0}, 3: {1}}, 0, 3, ordered)
+	},
+	"pool":      poolRace,
+	"late pool": latePoolRace,
+}
+
+// TestRaceIsFound has the race detector find that nothing orders two pieces of work, in a process of its own, and find
+// nothing where something does.
 func TestRaceIsFound(t *testing.T) {
 	const env = "SIMDRIVER_TEST_RACE"
-	if mode := os.Getenv(env); mode != "" {
-		race(t, mode == "ordered")
+	if mode, order, _ := strings.Cut(os.Getenv(env), ","); mode != "" {
+		races[mode](t, order == "ordered")
 		return
 	}
-	for _, mode := range []string{"ordered", "unordered"} {
-		c := exec.Command(os.Args[0], "-test.run=^TestRaceIsFound$")
-		c.Env = append(os.Environ(), env+"="+mode)
-		out, err := c.CombinedOutput()
-		if found := strings.Contains(string(out), "DATA RACE"); found != (mode == "unordered") || found != (err != nil) {
-			t.Errorf("%s: a race was found: %v, %v\n%s", mode, found, err, out)
+	for mode := range races {
+		for _, order := range []string{"ordered", "unordered"} {
+			c := exec.Command(os.Args[0], "-test.run=^TestRaceIsFound$")
+			c.Env = append(os.Environ(), env+"="+mode+","+order, "GORACE=atexit_sleep_ms=0")
+			out, err := c.CombinedOutput()
+			if found := strings.Contains(string(out), "DATA RACE"); found != (order == "unordered") || found != (err != nil) {
+				t.Errorf("%s, %s: a race was found: %v, %v\n%s", mode, order, found, err, out)
+			}
 		}
 	}
 }
 
-// race has two streams write to the same memory, more than once.
-func race(t *testing.T, ordered bool) {
-	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
-		"inc": func(g *simdriver.Grid, p driver.Ptr) {
-			if x, err := simdriver.View[uint32](g, p, 16); err == nil {
-				for i := range x {
-					x[i]++
-				}
-			}
-		},
-	})})
+// increment is a kernel that writes to memory.
+func increment(g *simdriver.Grid, p driver.Ptr) {
+	if x, err := simdriver.View[uint32](g, p, 16); err == nil {
+		for i := range x {
+			x[i]++
+		}
+	}
+}
+
+// graphRace has two nodes of a graph write to the same memory; after are the nodes that each runs after.
+func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) {
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
+	v := vs[0]
+	s, f, g := stream(t, v), function(t, v, "inc"), graph(t, v)
+	shared := alloc(t, v, driver.DeviceMem, 64)
+	if ordered {
+		after[other] = append(after[other], one)
+	}
+	nodes := make([]driver.Node, len(after))
+	for i := range nodes {
+		m := alloc(t, v, driver.DeviceMem, 64)
+		if i == one || i == other {
+			m = shared
+		}
+		var ns []driver.Node
+		for _, a := range after[i] {
+			ns = append(ns, nodes[a])
+		}
+		nodes[i] = node(t, v, g, kernelOp(f, unsafe.Pointer(&m.Ptr)), ns...)
+	}
+	x := instantiate(t, v, g)
+	for range 100 {
+		check(t, graphs(v).LaunchGraph(s, x))
+	}
+	check(t, drain(t, v, s))
+}
+
+// poolRace has two streams write to the same memory of a pool, of which they have many.
+func poolRace(t *testing.T, ordered bool) {
+	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
+	v := vs[0]
+	a, b, f, p := stream(t, v), stream(t, v), function(t, v, "inc"), pool(t, v, 0)
+	var ms []driver.Mem
+	for range 100 {
+		ms = append(ms, allocAsync(t, v, a, p, 64))
+	}
+	check(t, drain(t, v, a))
+	check(t, d.StallDevice(0)) // for submitting orders what executes meanwhile
+	for _, m := range ms {
+		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
+		if ordered {
+			check(t, v.StreamWait(b, record(t, v, a)))
+		}
+		check(t, launch(v, b, f, unsafe.Pointer(&m.Ptr)))
+	}
+	ends := []driver.Event{record(t, v, a), record(t, v, b)}
+	check(t, d.ResumeDevice(0))
+	for _, e := range ends {
+		check(t, wait(t, v, e))
+	}
+}
+
+// latePoolRace has one stream use a pool's memory when another one has done so already, and the pool has been used since.
+func latePoolRace(t *testing.T, ordered bool) {
+	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
+	v := vs[0]
+	a, b, f, p := stream(t, v), stream(t, v), function(t, v, "inc"), pool(t, v, 0)
+	m, other := allocAsync(t, v, a, p, 64), allocAsync(t, v, a, p, 64)
+	check(t, drain(t, v, a))
+	check(t, d.StallStream(a))
+	check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
+	check(t, launch(v, a, f, unsafe.Pointer(&other.Ptr)))
+	check(t, d.ResumeStream(a))
+	time.Sleep(10 * time.Millisecond) // it is found without too
+	allocAsync(t, v, stream(t, v), p, 64)
+	if ordered {
+		check(t, v.StreamWait(b, record(t, v, a)))
+	}
+	check(t, launch(v, b, f, unsafe.Pointer(&m.Ptr)))
+	check(t, drain(t, v, b))
+}
+
+// streamsRace has two streams write to the same memory, more than once.
+func streamsRace(t *testing.T, ordered bool) {
+	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
 	a, b, f, m := stream(t, v), stream(t, v), function(t, v, "inc"), alloc(t, v, driver.DeviceMem, 64)
+	check(t, d.StallDevice(0)) // for submitting orders what executes meanwhile
 	for range 100 {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {
@@ -56,6 +153,9 @@ func race(t *testing.T, ordered bool) {
 			check(t, v.StreamWait(a, record(t, v, b)))
 		}
 	}
-	check(t, drain(t, v, a))
-	check(t, drain(t, v, b))
+	ends := []driver.Event{record(t, v, a), record(t, v, b)}
+	check(t, d.ResumeDevice(0))
+	for _, e := range ends {
+		check(t, wait(t, v, e))
+	}
 }

@@ -31,6 +31,7 @@ type allocation struct {
 	dev        *device
 	host       unsafe.Pointer // nil: the host has no address for it
 	registered bool           // it is the program's
+	segment    *segment       // not nil: it is a pool's, to divide
 
 	mu   sync.Mutex
 	data atomic.Pointer[byte] // the first byte; nil until it is first touched
@@ -107,6 +108,9 @@ func (s *space) explain(e *AccessError) {
 	}
 	if i >= 0 {
 		e.Base, e.Length = s.live[i].base, s.live[i].size
+		if g := s.live[i].segment; g != nil {
+			g.explain(e)
+		}
 	}
 }
 
@@ -115,7 +119,7 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.search(p)
-	if i < 0 || s.live[i].base != p || s.live[i].registered != registered {
+	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil {
 		return nil, s.whyNot(p, i)
 	}
 	a := s.live[i]
@@ -125,12 +129,30 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	if a.kind != kind {
 		return nil, fmt.Errorf("memory at %#x: %w: it is of kind %d, not %d", uint64(p), ErrInvalidValue, a.kind, kind)
 	}
+	s.take(i)
+	return a, nil
+}
+
+// take takes the allocation at an index of live away. The caller holds mu.
+func (s *space) take(i int) {
+	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
-	if !registered {
+	if !a.registered {
 		s.used -= a.size
 		s.freed = append(s.freed, a)
 	}
-	return a, nil
+}
+
+// withdraw takes a segment of a pool away, unless it is gone already.
+func (s *space) withdraw(a *allocation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.search(a.base)
+	if i < 0 || s.live[i] != a {
+		return false
+	}
+	s.take(i)
+	return true
 }
 
 // whyNot says why there is nothing to free at p; i is what search returned. The caller holds mu.
@@ -142,6 +164,9 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 	}
 	if i >= 0 && uint64(p-s.live[i].base) < s.live[i].size {
 		a := s.live[i]
+		if a.segment != nil {
+			return fmt.Errorf("memory at %#x: %w: it is a pool's: free it with FreeAsync", uint64(p), ErrInvalidValue)
+		}
 		if a.registered {
 			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
 		}
@@ -150,12 +175,12 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 	return fmt.Errorf("memory at %#x: %w: nothing was allocated there", uint64(p), ErrInvalidValue)
 }
 
-// each calls f for each of the device's allocations.
+// each calls f for each of the device's allocations, without those of pools.
 func (s *space) each(v *device, f func(*allocation)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, a := range s.live {
-		if a.dev == v {
+		if a.dev == v && a.segment == nil {
 			f(a)
 		}
 	}
@@ -186,8 +211,8 @@ func (s *deviceSpace) init(index int) {
 	s.end = rangeOfDevices + driver.Ptr(index+1)<<rangeBits
 }
 
-// alloc allocates for v, at most limit bytes in all.
-func (s *deviceSpace) alloc(v *device, size, limit uint64) (*allocation, error) {
+// alloc allocates for v, at most limit bytes in all; g is nil or what it is for.
+func (s *deviceSpace) alloc(v *device, size, limit uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if size > limit-min(s.used, limit) {
@@ -196,7 +221,7 @@ func (s *deviceSpace) alloc(v *device, size, limit uint64) (*allocation, error) 
 	if size > uint64(s.end-s.next)-2*guard {
 		return nil, fmt.Errorf("device %d has used up its addresses: %w", v.index, driver.ErrOutOfMemory)
 	}
-	a := &allocation{kind: driver.DeviceMem, base: s.next, size: size, dev: v}
+	a := &allocation{kind: driver.DeviceMem, base: s.next, size: size, dev: v, segment: g}
 	s.next += driver.Ptr((size+guard+alignment-1)/alignment) * alignment
 	s.used += size
 	s.live = append(s.live, a) // its base is the highest
@@ -206,16 +231,20 @@ func (s *deviceSpace) alloc(v *device, size, limit uint64) (*allocation, error) 
 // release frees the allocation that begins at p.
 func (s *deviceSpace) release(p driver.Ptr, v *device) error {
 	a, err := s.remove(p, v, driver.DeviceMem, false)
-	if err != nil {
-		return err
+	if err == nil {
+		s.bury(a)
 	}
+	return err
+}
+
+// bury lets go of what has been taken away.
+func (s *deviceSpace) bury(a *allocation) {
 	a.data.Store(nil) // what the garbage collector may have; who is at it has the slice
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.freed) > graves {
 		s.freed = append(s.freed[:0], s.freed[len(s.freed)-graves/2:]...)
 	}
-	return nil
 }
 
 // A hostSpace is the host's memory, as far as devices can reach it.
@@ -225,8 +254,8 @@ type hostSpace struct {
 	kept  uint64 // bytes in freed
 }
 
-// alloc allocates memory of a kind for v.
-func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64) (*allocation, error) {
+// alloc allocates memory of a kind for v; g is nil or what it is for.
+func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	if size > s.limit-min(s.used, s.limit) {
 		used := s.used
@@ -239,7 +268,7 @@ func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64) (*allocat
 	words := make([]uint64, (size+alignment)/8+1)
 	p := unsafe.Pointer(unsafe.SliceData(words))
 	p = unsafe.Add(p, -uintptr(p)%alignment)
-	a := &allocation{kind: kind, base: driver.Ptr(uintptr(p)), size: size, dev: v, host: p}
+	a := &allocation{kind: kind, base: driver.Ptr(uintptr(p)), size: size, dev: v, host: p, segment: g}
 	a.data.Store((*byte)(p))
 	s.mu.Lock()
 	s.insert(a)
@@ -250,9 +279,14 @@ func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64) (*allocat
 // release frees the allocation that begins at p.
 func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error {
 	a, err := s.remove(p, v, kind, false)
-	if err != nil {
-		return err
+	if err == nil {
+		s.bury(a)
 	}
+	return err
+}
+
+// bury lets go of what has been taken away, by and by.
+func (s *hostSpace) bury(a *allocation) {
 	// What is remembered as freed is kept: once the garbage collector has it, the address may be anything's.
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +297,6 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 		n++
 	}
 	s.freed = slices.Delete(s.freed, 0, n)
-	return nil
 }
 
 // register adds memory of the program's own.

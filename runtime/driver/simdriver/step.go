@@ -14,7 +14,8 @@ type stepper struct {
 
 // Step executes one operation that is ready, and reports whether there was one. An operation is ready when those before
 // it in its stream have executed, what it waits for is complete, and the stream is not stalled; among the streams that
-// have one, [Config.Seed] chooses. Without [Config.Deterministic] Step does nothing and returns false.
+// have one, [Config.Seed] chooses. A launch of a graph takes a step for each node that does something, and Seed chooses
+// among the nodes that are ready too. Without [Config.Deterministic] Step does nothing and returns false.
 //
 // A kernel must not call Step, nor Run.
 func (d *Driver) Step() bool {
@@ -38,11 +39,15 @@ func (d *Driver) Step() bool {
 		return false
 	}
 	s := st.ready[st.rand.IntN(len(st.ready))]
-	s.execute(s.peek())
+	o := s.peek()
+	if o.code == codeLaunchGraph && o.fail == nil && !o.plan.exec.run.step(s, o, st.rand) {
+		return true
+	}
+	s.execute(o)
 	return true
 }
 
-// Run calls Step until nothing is ready, and returns how many operations have executed.
+// Run calls Step until nothing is ready, and returns how many steps that were.
 func (d *Driver) Run() int {
 	n := 0
 	for d.Step() {

@@ -36,6 +36,8 @@ type stream struct {
 
 	blocked atomic.Pointer[stream] // what the goroutine waits for
 
+	seen []mark // which frees in other streams come before what the stream is given next; under mu
+
 	waitersMu sync.Mutex
 	waiters   []waiter
 	waiting   atomic.Int32 // how many waiters there are
@@ -45,6 +47,34 @@ type stream struct {
 type waiter struct {
 	stream *stream
 	seq    uint64
+}
+
+// A mark is a position in a stream: behind seq operations.
+type mark struct {
+	stream *stream
+	seq    uint64
+}
+
+// note says that the stream's further work comes behind the frees among seq operations of another one. The caller holds mu.
+func (s *stream) note(src *stream, seq uint64) {
+	for i := range s.seen {
+		if m := &s.seen[i]; m.stream == src {
+			m.seq = max(m.seq, seq)
+			return
+		}
+	}
+	s.seen = slices.DeleteFunc(s.seen, func(m mark) bool { return m.stream.stopped.Load() })
+	s.seen = append(s.seen, mark{src, seq})
+}
+
+// after reports whether waits put the stream's further work behind seq operations of another one. The caller holds mu.
+func (s *stream) after(src *stream, seq uint64) bool {
+	for _, m := range s.seen {
+		if m.stream == src {
+			return m.seq >= seq
+		}
+	}
+	return false
 }
 
 // NewStream makes a stream. Its goroutine starts with its first work.

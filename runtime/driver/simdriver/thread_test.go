@@ -30,6 +30,11 @@ func TestThreads(t *testing.T) {
 			s, e := stream(t, v), event(t, v)
 			m := alloc(t, v, driver.DeviceMem, 64)
 			check(t, v.Fill(s, m.Ptr, 0, 1, 1))
+			p, g, timer := pool(t, v, 0), graph(t, v), timer(t, v)
+			fill := node(t, v, g, fillOp(m.Ptr, 0, 1))
+			x, async := instantiate(t, v, g), allocAsync(t, v, s, p, 64)
+			check(t, v.Record(timer, s))
+			check(t, drain(t, v, s))
 
 			check(t, w.Bind())
 			if i, ok := d.Current(); i != 1 || !ok {
@@ -48,6 +53,22 @@ func TestThreads(t *testing.T) {
 				simdriver.OpLoad:          second(v.Load(simdriver.Image())),
 				simdriver.OpUnload:        v.Unload(1),
 				simdriver.OpClose:         v.Close(),
+
+				simdriver.OpDefaultPool:    second(pools(v).DefaultPool()),
+				simdriver.OpCurrentPool:    second(pools(v).CurrentPool()),
+				simdriver.OpSetCurrentPool: pools(v).SetCurrentPool(p),
+				simdriver.OpNewPool:        second(pools(v).NewPool(driver.PoolDesc{})),
+				simdriver.OpDestroyPool:    pools(v).DestroyPool(p),
+				simdriver.OpPoolAttr:       second(pools(v).PoolAttr(p, driver.PoolUsed)),
+				simdriver.OpSetPoolAttr:    pools(v).SetPoolAttr(p, driver.PoolThreshold, 0),
+				simdriver.OpTrimPool:       pools(v).TrimPool(p, 0),
+				simdriver.OpAccessPool:     pools(v).AccessPool(p, w, true),
+				simdriver.OpNewGraph:       second(graphs(v).NewGraph()),
+				simdriver.OpDestroyGraph:   graphs(v).DestroyGraph(g),
+				simdriver.OpAddNode:        second(graphs(v).AddNode(g, nil, &driver.NodeOp{})),
+				simdriver.OpInstantiate:    second(graphs(v).Instantiate(g)),
+				simdriver.OpDestroyExec:    graphs(v).DestroyExec(x),
+				simdriver.OpNewTimer:       second(timers(v).NewTimer()),
 			} {
 				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
 			}
@@ -59,6 +80,12 @@ func TestThreads(t *testing.T) {
 				simdriver.OpRecord:     v.Record(e, s),
 				simdriver.OpQuery:      second(v.Query(e)),
 				simdriver.OpStreamWait: v.StreamWait(s, e),
+
+				simdriver.OpAllocAsync:  second(pools(v).AllocAsync(s, p, 64)),
+				simdriver.OpFreeAsync:   pools(v).FreeAsync(s, async),
+				simdriver.OpSetNode:     graphs(v).SetNode(x, fill, new(fillOp(m.Ptr, 0, 1))),
+				simdriver.OpLaunchGraph: graphs(v).LaunchGraph(s, x),
+				simdriver.OpElapsed:     second(timers(v).Elapsed(timer, timer)),
 			} {
 				if anywhere {
 					check(t, err)

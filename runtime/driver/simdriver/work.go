@@ -50,7 +50,7 @@ func (s *stream) rest() {
 
 // ready reports whether the operation waits for nothing in another stream.
 func (o *operation) ready() bool {
-	return o.code != codeStreamWait || o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq
+	return o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq || o.event != nil && o.event.passed(o.record, o.n)
 }
 
 // await waits until o may be ready, or something else has happened.
@@ -108,7 +108,7 @@ func (s *stream) execute(o *operation) {
 	if f := v.d.executed; f != nil {
 		e := Executed{Device: v.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Err: err}
 		if o.call != nil {
-			e.Kernel = o.call.grid.Name
+			e.Kernel = o.call.f.name
 		}
 		f(e)
 	}
@@ -116,6 +116,9 @@ func (s *stream) execute(o *operation) {
 		v.lose(err)
 		s.drop()
 		return
+	}
+	if o.code == codeRecord && o.event != nil {
+		o.event.mark(o.record)
 	}
 	s.discard(o)
 	if v.down.Load() != nil {
@@ -145,13 +148,26 @@ func (s *stream) release() {
 	s.waiting.Store(int32(len(left)))
 }
 
-// discard takes o, the oldest operation, away.
-func (s *stream) discard(o *operation) {
-	if o.event != nil {
-		o.event.waits.Add(-1)
+// alert makes the streams that wait for this one look again.
+func (s *stream) alert() {
+	s.waitersMu.Lock()
+	defer s.waitersMu.Unlock()
+	for _, w := range s.waiters {
+		w.stream.poke()
 	}
-	if o.call != nil {
+}
+
+// discard takes o, the oldest operation, away. It has executed, or will not.
+func (s *stream) discard(o *operation) {
+	switch o.code {
+	case codeStreamWait:
+		o.event.waits.Add(-1)
+	case codeLaunch:
 		s.calls.put(o.call)
+	case codeFreeAsync:
+		o.block.end()
+	case codeLaunchGraph:
+		o.plan.end(o)
 	}
 	s.take(o)
 }

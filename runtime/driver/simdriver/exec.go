@@ -1,0 +1,318 @@
+package simdriver
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An exec is a graph that is ready to run. Children are part of it.
+type exec struct {
+	dev    *device
+	graph  driver.Graph
+	tasks  []*task // each comes after those that it runs after
+	nodes  map[driver.Node]*task
+	timers []timing     // what RecordNodes record, by handle
+	under  atomic.Int32 // launches that are under way
+
+	mu    sync.Mutex
+	plan  *plan   // of the next launch
+	plans []*plan // all of them
+	last  mark    // the last launch is complete here
+
+	run run
+}
+
+// A timing is a timer that an exec records.
+type timing struct {
+	handle driver.Event
+	event  *event
+	marks  uint64 // how many nodes do
+}
+
+// A plan says what the tasks of a launch do. It does not change while launches have it.
+type plan struct {
+	exec     *exec
+	ops      []operation // by index of a task
+	launches atomic.Int32
+}
+
+// copy makes p say what another plan of the exec says.
+func (p *plan) copy(other *plan) {
+	for i := range p.ops {
+		o, call := &p.ops[i], p.ops[i].call
+		*o = other.ops[i]
+		if o.call != nil {
+			if call == nil {
+				call = newCall(o.call.k)
+			}
+			call.copy(o.call)
+			o.call = call
+		}
+	}
+}
+
+// Instantiate makes a graph ready to run.
+func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
+	if err := v.graphing(codeInstantiate); err != nil {
+		return 0, err
+	}
+	g, err := v.graph(codeInstantiate, h)
+	if err != nil {
+		return 0, err
+	}
+	g.mu.Lock()
+	nodes := g.nodes
+	g.mu.Unlock()
+	x := &exec{dev: v, graph: h, nodes: make(map[driver.Node]*task)}
+	x.plan = &plan{exec: x}
+	x.plans = append(x.plans, x.plan)
+	for i, t := range x.add(nodes, nil) {
+		x.nodes[nodes[i].id] = t
+	}
+	slices.SortFunc(x.timers, func(a, b timing) int { return cmp.Compare(a.handle, b.handle) })
+	x.arrange()
+	hx := v.d.execs.add(x)
+	if hx == 0 {
+		return 0, fail(codeInstantiate, errTooMany)
+	}
+	return driver.Exec(hx), nil
+}
+
+// add adds nodes of a graph, of which those that run after none run after entry, if that is not nil. It returns the tasks
+// that are complete when they are.
+func (x *exec) add(nodes []node, entry *task) []*task {
+	tasks := make([]*task, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		var after []*task
+		for _, a := range n.after {
+			after = append(after, tasks[a])
+		}
+		if len(after) == 0 && entry != nil {
+			after = append(after, entry)
+		}
+		t := x.task(n, after)
+		tasks[i] = t
+		if len(n.child) > 0 {
+			// It begins with t and is complete with another task behind the nodes that no others run after.
+			inner := x.add(n.child, t)
+			open := make([]bool, len(inner))
+			for j := range n.child {
+				open[j] = true
+				for _, a := range n.child[j].after {
+					open[a] = false
+				}
+			}
+			var ends []*task
+			for j, t := range inner {
+				if open[j] {
+					ends = append(ends, t)
+				}
+			}
+			tasks[i] = x.task(&node{id: n.id, kind: driver.ChildNode}, ends)
+		}
+		if n.kind == driver.RecordNode {
+			x.record(n)
+		}
+	}
+	return tasks
+}
+
+// task adds a task.
+func (x *exec) task(n *node, after []*task) *task {
+	o := n.op
+	if o.call != nil {
+		o.call = newCall(o.call.k)
+		o.call.copy(n.op.call)
+	}
+	t := &task{exec: x, index: len(x.tasks), kind: n.kind, after: after}
+	t.start = t.spawned
+	x.tasks = append(x.tasks, t)
+	x.plan.ops = append(x.plan.ops, o)
+	return t
+}
+
+// record notes that a node records a timer.
+func (x *exec) record(n *node) {
+	for i := range x.timers {
+		if x.timers[i].handle == n.event {
+			x.timers[i].marks++
+			return
+		}
+	}
+	x.timers = append(x.timers, timing{n.event, n.op.event, 1})
+}
+
+// DestroyExec destroys an exec of which no launch is under way.
+func (v *device) DestroyExec(h driver.Exec) error {
+	err, ok := v.end(codeDestroyExec)
+	if !ok {
+		return err
+	}
+	if !v.d.caps.Graphs {
+		return v.cannot(codeDestroyExec)
+	}
+	x, bad := v.exec(codeDestroyExec, h)
+	if bad != nil {
+		return bad
+	}
+	if n := x.under.Load(); n > 0 && err == nil {
+		return failf(codeDestroyExec, "exec %#x of device %d: %d launches are under way: %w", uint64(h), v.index, n, ErrBusy)
+	}
+	v.d.execs.remove(uintptr(h))
+	return err
+}
+
+// SetNode changes what a node does in later launches. It refuses no sizes, strides and kinds of memory, as others may.
+func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error {
+	if _, err := v.submit(codeSetNode); err != nil {
+		return err
+	}
+	if !v.d.caps.Graphs {
+		return v.cannot(codeSetNode)
+	}
+	x, err := v.exec(codeSetNode, h)
+	if err != nil {
+		return err
+	}
+	if _, err := v.graph(codeSetNode, x.graph); err != nil {
+		return err
+	}
+	t := x.nodes[nh]
+	if t == nil {
+		return failf(codeSetNode, "node %#x: %w: it is not of the graph that exec %#x was made of", uint64(nh), ErrInvalidHandle, uint64(h))
+	}
+	switch t.kind {
+	case driver.KernelNode, driver.FillNode, driver.CopyNode:
+	default:
+		return failf(codeSetNode, "node %#x: %w: of its kind, %d, none can be changed", uint64(nh), ErrInvalidValue, t.kind)
+	}
+	f, err := v.checkNode(codeSetNode, op)
+	if err != nil {
+		return err
+	}
+	if op.Kind != t.kind {
+		return failf(codeSetNode, "node %#x: %w: it is of kind %d and stays so, not %d", uint64(nh), ErrInvalidValue, t.kind, op.Kind)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if was := x.plan.ops[t.index].call; was != nil && was.f != f {
+		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and stays so, not %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
+	}
+	if x.plan.launches.Load() > 0 {
+		p := x.spare()
+		p.copy(x.plan)
+		x.plan = p
+	}
+	x.plan.ops[t.index].become(op, f)
+	return nil
+}
+
+// spare returns a plan that no launch has. The caller holds mu, and a launch has the present one.
+func (x *exec) spare() *plan {
+	for _, p := range x.plans {
+		if p.launches.Load() == 0 {
+			return p
+		}
+	}
+	p := &plan{exec: x, ops: make([]operation, len(x.tasks))}
+	x.plans = append(x.plans, p)
+	return p
+}
+
+// LaunchGraph runs an exec as its nodes are now.
+func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
+	later, err := v.submit(codeLaunchGraph)
+	if err != nil {
+		return err
+	}
+	if !v.d.caps.Graphs {
+		return v.cannot(codeLaunchGraph)
+	}
+	x, err := v.exec(codeLaunchGraph, h)
+	if err != nil {
+		return err
+	}
+	s, err := v.stream(codeLaunchGraph, sh)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.timers { // in the order of their handles, so that launches do not lock each other out
+		x.timers[i].event.mu.Lock()
+	}
+	err = x.recordable()
+	if err == nil {
+		x.launch(s, later)
+	}
+	for i := range x.timers {
+		x.timers[i].event.mu.Unlock()
+	}
+	return err
+}
+
+// recordable says why the timers cannot be recorded now. The caller holds their mu.
+func (x *exec) recordable() error {
+	for i := range x.timers {
+		t := &x.timers[i]
+		if x.dev.d.events.get(uintptr(t.handle)) != t.event {
+			return failf(codeLaunchGraph, "event %#x, which a node records: %w: it was destroyed", uint64(t.handle), ErrInvalidHandle)
+		}
+		if err := t.event.recordable(t.handle); err != nil {
+			return fail(codeLaunchGraph, err)
+		}
+	}
+	return nil
+}
+
+// launch adds a launch to a stream. The caller holds mu, and that of the timers.
+func (x *exec) launch(s *stream, later error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.slot(codeLaunchGraph)
+	o.fail, o.plan = later, x.plan
+	x.plan.launches.Add(1)
+	x.under.Add(1)
+	if l := x.last; l.stream != nil && l.stream != s && l.stream.done.Load() < l.seq && !l.stream.stopped.Load() {
+		o.source, o.seq = l.stream, l.seq
+	}
+	var record uint64
+	if len(x.timers) > 0 {
+		record = x.dev.d.records.Add(1)
+		o.record = record
+	}
+	s.publish()
+	x.last = mark{s, s.tail.Load()}
+	for i := range x.timers {
+		t := &x.timers[i]
+		t.event.stream, t.event.seq = s, x.last.seq
+		t.event.timer.record, t.event.timer.marks = record, t.marks
+	}
+}
+
+// end says that a launch was executed, or will not be.
+func (p *plan) end(o *operation) {
+	x := p.exec
+	if x.dev.d.manual && x.run.launch == o {
+		x.run.launch = nil
+	}
+	p.launches.Add(-1)
+	x.under.Add(-1)
+}
+
+// exec finds an exec of the device by handle.
+func (v *device) exec(c code, h driver.Exec) (*exec, error) {
+	x := v.d.execs.get(uintptr(h))
+	if x == nil {
+		return nil, failf(c, "exec %#x: %w: no such exec, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	if x.dev != v {
+		return nil, failf(c, "exec %#x: %w: it belongs to device %d, not %d", uint64(h), ErrInvalidHandle, x.dev.index, v.index)
+	}
+	return x, nil
+}

@@ -1,0 +1,202 @@
+package simdriver
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Graphs = (*device)(nil)
+
+// maxNodes is how many nodes a graph can have, with those of its children.
+const maxNodes = 1 << 20
+
+// A graph is a recording.
+type graph struct {
+	dev *device
+
+	mu    sync.Mutex
+	nodes []node // each comes after those that it runs after
+	index map[driver.Node]int
+	total int // with those of children
+}
+
+// A node is one of a graph's. It does not change.
+type node struct {
+	id    driver.Node
+	kind  driver.NodeKind
+	op    operation    // what it does, if that is something
+	event driver.Event // of a RecordNode
+	child []node       // of a ChildNode
+	total int          // 1, and the child's nodes
+	after []int        // indices in the graph
+}
+
+// graphing begins a call about graphs that is not submitted.
+func (v *device) graphing(c code) error {
+	err := v.enter(c, true)
+	if err == nil && !v.d.caps.Graphs {
+		err = v.cannot(c)
+	}
+	return err
+}
+
+// NewGraph makes an empty graph.
+func (v *device) NewGraph() (driver.Graph, error) {
+	if err := v.graphing(codeNewGraph); err != nil {
+		return 0, err
+	}
+	h := v.d.graphs.add(&graph{dev: v, index: make(map[driver.Node]int)})
+	if h == 0 {
+		return 0, fail(codeNewGraph, errTooMany)
+	}
+	return driver.Graph(h), nil
+}
+
+// DestroyGraph destroys a graph.
+func (v *device) DestroyGraph(h driver.Graph) error {
+	err, ok := v.end(codeDestroyGraph)
+	if !ok {
+		return err
+	}
+	if !v.d.caps.Graphs {
+		return v.cannot(codeDestroyGraph)
+	}
+	if _, bad := v.graph(codeDestroyGraph, h); bad != nil {
+		return bad
+	}
+	v.d.graphs.remove(uintptr(h))
+	return err
+}
+
+// AddNode adds a node. Addresses are looked at when it executes, everything else now. No node must stand in after twice.
+func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
+	if err := v.graphing(codeAddNode); err != nil {
+		return 0, err
+	}
+	g, err := v.graph(codeAddNode, h)
+	if err != nil {
+		return 0, err
+	}
+	f, err := v.checkNode(codeAddNode, op)
+	if err != nil {
+		return 0, err
+	}
+	n := node{kind: op.Kind, total: 1}
+	n.op.become(op, f)
+	switch op.Kind {
+	case driver.ChildNode:
+		child, err := v.graph(codeAddNode, op.Child)
+		if err != nil {
+			return 0, err
+		}
+		child.mu.Lock()
+		n.child, n.total = child.nodes, 1+child.total
+		child.mu.Unlock()
+	case driver.RecordNode:
+		e, err := v.event(codeAddNode, op.Event)
+		if err != nil {
+			return 0, err
+		}
+		if e.timer == nil {
+			return 0, failf(codeAddNode, "event %#x: %w: NewEvent made it; a graph records what NewTimer makes", uint64(op.Event), ErrInvalidHandle)
+		}
+		n.op.event, n.event = e, op.Event
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, a := range after {
+		at, ok := g.index[a]
+		if !ok {
+			return 0, failf(codeAddNode, "node %#x to run after: %w: it is not of graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
+		}
+		for _, b := range after[:i] {
+			if b == a {
+				return 0, failf(codeAddNode, "node %#x to run after: %w: it is there twice", uint64(a), ErrInvalidValue)
+			}
+		}
+		n.after = append(n.after, at)
+	}
+	if g.total += n.total; g.total > maxNodes {
+		g.total -= n.total
+		return 0, failf(codeAddNode, "graph %#x: %w: %d nodes are too many", uint64(h), ErrInvalidValue, g.total+n.total)
+	}
+	n.id = driver.Node(v.d.nodes.Add(1))
+	n.op.node = n.id
+	g.index[n.id] = len(g.nodes)
+	g.nodes = append(g.nodes, n)
+	return n.id, nil
+}
+
+// checkNode says what is wrong with what a node is to do, but for handles of children and events. If it launches a kernel,
+// that is returned.
+func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
+	if op == nil {
+		return nil, failf(c, "nil as what the node does: %w", ErrInvalidValue)
+	}
+	switch op.Kind {
+	case driver.EmptyNode, driver.ChildNode, driver.RecordNode:
+	case driver.KernelNode:
+		f, err = v.checkLaunch(&op.Launch)
+	case driver.FillNode:
+		err = checkFill(op)
+	case driver.CopyNode:
+		if op.Count == 0 {
+			err = fmt.Errorf("a copy of 0 bytes: %w", ErrInvalidValue)
+		}
+	default:
+		err = fmt.Errorf("a node of kind %d: %w", op.Kind, ErrInvalidValue)
+	}
+	if err != nil {
+		return nil, fail(c, err)
+	}
+	return f, nil
+}
+
+// become makes o what a node does: f if it launches a kernel. If o was that of a node of the kind, it makes no garbage.
+func (o *operation) become(op *driver.NodeOp, f *function) {
+	switch op.Kind {
+	case driver.KernelNode:
+		o.code = codeLaunch
+		if o.call == nil {
+			o.call = newCall(f.kernel)
+		}
+		o.call.set(f, &op.Launch)
+	case driver.FillNode:
+		o.code, o.dst, o.pattern, o.width, o.n = codeFill, op.Dst, op.Pattern, uint8(op.Width), op.Count
+		if o.stride = op.Stride; o.stride == uint64(op.Width) {
+			o.stride = 0
+		}
+	case driver.CopyNode:
+		o.code, o.dst, o.src, o.n = codeCopy, op.Dst, op.Src, op.Count
+	case driver.RecordNode:
+		o.code = codeRecord
+	}
+}
+
+// checkFill says what is wrong with a FillNode.
+func checkFill(op *driver.NodeOp) error {
+	width := uint64(op.Width)
+	switch {
+	case width != 1 && width != 2 && width != 4:
+		return fmt.Errorf("elements of %d bytes: %w: 1, 2 and 4 can be filled", op.Width, ErrInvalidValue)
+	case op.Count == 0:
+		return fmt.Errorf("a fill of 0 elements: %w", ErrInvalidValue)
+	case op.Stride%width != 0:
+		return fmt.Errorf("a stride of %d bytes: %w: it must be a multiple of %d", op.Stride, ErrInvalidValue, width)
+	}
+	return nil
+}
+
+// graph finds a graph of the device by handle.
+func (v *device) graph(c code, h driver.Graph) (*graph, error) {
+	g := v.d.graphs.get(uintptr(h))
+	if g == nil {
+		return nil, failf(c, "graph %#x: %w: no such graph, or it was destroyed", uint64(h), ErrInvalidHandle)
+	}
+	if g.dev != v {
+		return nil, failf(c, "graph %#x: %w: it belongs to device %d, not %d", uint64(h), ErrInvalidHandle, g.dev.index, v.index)
+	}
+	return g, nil
+}
