@@ -62,6 +62,7 @@ type Caps struct {
 	HostPools      bool // pools can be of the host's memory
 	Graphs         bool // the device is a [Graphs]
 	Timers         bool // the device is a [Timers]
+	Peers          bool // the device is a [Peers]
 }
 
 // Handles of a device's objects. Zero is none.

@@ -91,6 +91,7 @@ func (d *device) askCaps() error {
 		HostPools:      d.noPools == nil && hostPools,
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // every driver that can be opened has what they need
+		Peers:          lacks(d.lib, "peer") == nil,
 	}
 	d.caps.SubmitAnywhere, err = d.probe()
 	return err
