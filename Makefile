@@ -24,6 +24,7 @@ demo: generate ## generate the bindings, then run the examples on the GPU there 
 	@$(GO) run ./runtime/examples/saxpy
 	@$(GO) run ./runtime/examples/allreduce
 	@$(GO) run ./runtime/examples/pipeline
+	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test
@@ -38,6 +39,13 @@ test: ## vet and test everything: without cgo, with the race detector (needs gcc
 		CGO_ENABLED=0 $(GO) test -tags $$tag ./...; \
 		{ set +x; } 2>/dev/null; \
 	done
+
+.PHONY: soak
+soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run
+	@set -e; race=; export CGO_ENABLED=0; \
+	if command -v gcc >/dev/null; then race=-race CGO_ENABLED=1; fi; \
+	set -x; \
+	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/gpu -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
 
 .PHONY: test-abi
 test-abi: setup-abi ## prove every function's ABI against a C library, here and for arm64 under qemu

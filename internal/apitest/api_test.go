@@ -1,4 +1,4 @@
-// Package apitest holds the exported API of the binding packages against its record.
+// Package apitest holds the exported API of the packages that programs import against its record.
 package apitest
 
 import (
@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "add to the record what the API has gain
 
 // TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
 func TestAPI(t *testing.T) {
-	for dir, pkg := range testlib.Packages(t, "cuda", "nccl", "hip", "runtime/dl") {
+	for dir, pkg := range testlib.Packages(t, "cuda", "nccl", "hip", "runtime/dl", "runtime/driver", "runtime/driver/cudadriver",
+		"runtime/driver/simdriver", "runtime/drivers", "runtime/gpu", "runtime/gpu/gputest") {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")
 		compare(t, file, describe(pkg))
 	}
@@ -119,6 +120,11 @@ func describe(pkg *types.Package) []string {
 				}
 			case *types.Signature:
 				add("type %s %s", name, text(unnamed(u)))
+			case *types.Interface:
+				add("type %s interface", name)
+				for m := range u.Methods() {
+					add("type %s interface, %s%s", name, m.Name(), strings.TrimPrefix(text(unnamed(m.Signature())), "func"))
+				}
 			default:
 				add("type %s %s", name, text(u))
 			}

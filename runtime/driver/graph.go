@@ -53,6 +53,8 @@ type Graphs interface {
 	// were. The kind stays, and of a kernel node the function; of fills and copies the API may refuse other sizes, strides
 	// and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
+	// SetNodes is SetNode for several, where that costs less. After an error nobody knows which have been set. Submitting.
+	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
 	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other. Submitting.
 	LaunchGraph(s Stream, x Exec) error
 }

@@ -76,25 +76,32 @@ func (q *Queue) allocaNow(b *Buffer) error {
 	err := q.dev.halted()
 	if err == nil {
 		q.tl.loose = true
-		err = b.allocate(q.tl)
+		if err = b.allocate(q.tl); err == nil {
+			q.dev.buffers.add(b) // under the lock: the device is not closed before
+		}
 	}
 	q.tl.mu.Unlock()
 	if err != nil {
 		q.dev.check(err)
 		return q.dev.submitError(&submission{op: opAlloca}, err)
 	}
-	q.dev.buffers.add(b)
 	return nil
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
 func (b *Buffer) allocate(tl *timeline) error {
-	m, err := tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
+	b.pool.life.RLock()
+	defer b.pool.life.RUnlock()
+	var m driver.Mem
+	err := b.pool.ended()
+	if err == nil {
+		m, err = tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
+	}
 	if err != nil {
 		b.state.Store(isFailed)
 		return err
 	}
-	b.mem = m
+	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
 	b.state.Store(isLive)
 	return nil
 }
@@ -107,23 +114,26 @@ func (s *submission) prepare() error {
 	if p.blocks == nil {
 		return nil
 	}
-	tl := s.q.tl
-	block, err := p.blocks.Alloc(b.mem.Size, p.number(tl), p.order())
-	if err != nil {
-		b.state.Store(isFailed)
-		return err
-	}
-	b.mem.Ptr = driver.Ptr(block.Addr)
-	if block.Wait.Seq > 0 {
-		on := p.timeline(block.Wait.Timeline)
-		if e := on.eventAt(block.Wait.Seq); e != nil {
-			s.addDep(point{tl: on, seq: block.Wait.Seq, event: e})
-		} else if err := (mark{on, block.Wait.Seq}).gone(); err != nil {
-			s.unprepare(isFailed)
+	for {
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
+		if err != nil {
+			b.state.Store(isFailed)
+			if errors.Is(err, blockpool.ErrClosed) {
+				err = p.ended()
+			}
 			return err
 		}
+		if block.Wait.Seq > 0 {
+			on := p.timeline(block.Wait.Timeline)
+			if e := on.eventAt(block.Wait.Seq); e != nil {
+				s.addDep(point{tl: on, seq: block.Wait.Seq, event: e})
+			} else if (mark{on, block.Wait.Seq}).gone() != nil {
+				continue // nobody knows what the device does with that block: it stays taken
+			}
+		}
+		b.mem.Ptr = driver.Ptr(block.Addr)
+		return nil
 	}
-	return nil
 }
 
 // unprepare gives back what prepare took, as the alloca was not issued.
@@ -139,8 +149,23 @@ func (s *submission) unprepare(state int32) {
 	b.state.Store(state)
 }
 
-// eventAt returns the event of the submission with a number, held, or nil if that has been retired.
+// spoil gives back what prepare took when a part of the alloca is in the stream.
+func (s *submission) spoil(tl *timeline) {
+	b := s.keep[0]
+	if b.state.Load() == isLive || b.pool.blocks == nil {
+		return
+	}
+	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
+	b.state.Store(isFailed)
+}
+
+// eventAt returns the event of the submission with a number, held, or nil if that has been retired. The caller holds no
+// timeline's mu.
 func (tl *timeline) eventAt(seq uint64) *event {
+	if seq > tl.issued.Load() { // it is being issued
+		tl.mu.Lock()
+		tl.mu.Unlock()
+	}
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	if seq < tl.ring.head || seq > tl.issued.Load() {
@@ -202,6 +227,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return q.submit(q.get(opBarrier), o)
 	case b.state.Load() == isGone:
 		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
+	case b.closed.Load() && q.dev.failed() == nil:
+		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
 	if b.pool.native != 0 && len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev {
 		return q.deallocaNow(b)
@@ -235,11 +262,12 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		q.dev.check(err)
 		return q.dev.submitError(&submission{op: opDealloca}, err)
 	}
-	b.dev.buffers.remove(b)
 	return nil
 }
 
-// deallocate takes the memory away and has a native pool free it. The caller holds the timeline's mu.
+// deallocate takes the memory away and gives it back to the pool behind what is issued next. The caller holds the timeline's
+// mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free what
+// somebody else has by then.
 func (b *Buffer) deallocate(tl *timeline) error {
 	if !b.state.CompareAndSwap(isLive, isGone) {
 		_, err := (address{late: b}).resolve()
@@ -248,26 +276,12 @@ func (b *Buffer) deallocate(tl *timeline) error {
 		}
 		return err
 	}
-	if b.pool.native == 0 {
-		return nil
-	}
-	if err := tl.dev.pooling.FreeAsync(tl.h, b.mem); err != nil {
-		b.state.Store(isLive)
-		return err
-	}
-	return nil
-}
-
-// dealloca makes the native call of a deallocation.
-func (s *submission) dealloca(tl *timeline) error { return s.keep[0].deallocate(tl) }
-
-// afterDealloca gives the memory back to a portable pool when the work is about to count as issued.
-func (s *submission) afterDealloca(tl *timeline) {
-	b := s.keep[0]
-	if b.pool.blocks != nil {
-		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
-	}
 	b.dev.buffers.remove(b)
+	if b.pool.blocks != nil {
+		return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: tl.issued.Load() + 1})
+	}
+	tl.loose = true
+	return tl.dev.pooling.FreeAsync(tl.h, b.mem)
 }
 
 // giveBack frees memory that no queue has deallocated and nothing uses. It runs on the device's thread.
@@ -277,7 +291,7 @@ func (p *Pool) giveBack(b *Buffer) error {
 	}
 	if p.blocks != nil {
 		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{})
-		return errors.Join(err, p.blocks.Maintain(p.order()))
+		return errors.Join(err, p.tidy())
 	}
 	tl := b.home.tl
 	tl.mu.Lock()

@@ -160,13 +160,14 @@ func (b *Buffer) Bytes() []byte {
 // late reports whether the address is known only when what uses it is issued.
 func (b *Buffer) late() bool { return b.from == pooled || b.slot != nil }
 
-// All is the whole buffer.
+// All is the whole buffer, as it is named in operations.
 func (b *Buffer) All() Range { return Range{b, 0, b.mem.Size} }
 
-// Range is a part of the buffer.
+// Range is a part of the buffer, in bytes. Whether it is inside is for the operation to say that it is used in.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
-// Close lets go of the buffer. Submissions that use it still may. Closing again does nothing.
+// Close lets go of the buffer, and returns nil. Submissions that were given it may use it still; new ones are refused with
+// [ErrClosed]. Closing again does nothing.
 func (b *Buffer) Close() error {
 	if b.closed.CompareAndSwap(false, true) {
 		b.release()

@@ -44,11 +44,15 @@ type CommandBuffer struct {
 
 	mu      sync.Mutex
 	ended   bool
-	cmds    []command
+	cmds    commandList
+	bounds  []argRef  // room for the commands', as is:
+	afters  []Command //
 	slots   []slot
 	refers  []reference
+	nrefers int // of refers, those of commands that have been recorded
 	args    []uint64
 	held    map[*Buffer]struct{}
+	foreign []*Buffer // of held, those of other devices, and those of nested ones
 	code    map[*Executable]struct{}
 	nested  []*CommandBuffer
 	stages  []*stageBlock
@@ -56,12 +60,42 @@ type CommandBuffer struct {
 	parts   []part
 	ptrs    []unsafe.Pointer // into args, one an argument
 	present []driver.Ptr     // of refers, in the execution that is being issued
-	op      driver.NodeOp    // what a node is being set to
+	moving  []int            // of refers those that may be somewhere else each time
+	nodes   []driver.Node    // that are being set, with what they do:
+	ops     []driver.NodeOp
 }
 
 // CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
 type CommandOptions struct {
 	Mode Mode
+}
+
+// A commandList is commands in pages, which stay where they are.
+type commandList struct {
+	pages []*[pageSize]command
+	n     int
+}
+
+const pageSize = 32
+
+func (l *commandList) add(cmd *command) {
+	if l.n == len(l.pages)*pageSize {
+		l.pages = append(l.pages, new([pageSize]command))
+	}
+	l.pages[l.n/pageSize][l.n%pageSize] = *cmd
+	l.n++
+}
+
+func (l *commandList) at(i int) *command { return &l.pages[i/pageSize][i%pageSize] }
+
+// carve takes n elements off a block, or off a new one.
+func carve[T any](block *[]T, n int) []T {
+	if len(*block) < n {
+		*block = make([]T, max(n, 64))
+	}
+	taken := (*block)[:n:n]
+	*block = (*block)[n:]
+	return taken
 }
 
 // A command is one of a recording.
@@ -80,7 +114,8 @@ type command struct {
 	stage    *stageBlock
 	fn       func() error
 	timer    driver.Event
-	depends  bool // on a reference that is only known when it is executed
+	depends  bool // its dst or src is only known when it is executed
+	moves    bool // something that it uses may be somewhere else each time
 }
 
 // An argRef is an argument that is an address.
@@ -93,7 +128,8 @@ type argRef struct {
 type reference struct {
 	buffer       *Buffer
 	offset, size uint64
-	late         bool // where it is, is only known when it is executed
+	align        uint64 // of what it stands for, if that is a binding
+	late         bool   // where it is, is only known when it is executed
 }
 
 // A slot is a binding: what stands for it, and what is asked of it.
@@ -123,18 +159,20 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
 	c.refs.Store(1)
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, d.closedError()
+	}
 	d.recordings[c] = struct{}{}
-	d.mu.Unlock()
 	return c, nil
 }
 
 // Binding adds a binding and returns a buffer that stands for it in this command buffer. The first is number 0.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.recording(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.leave()
 	b := newBuffer(c.dev, 1<<63)
 	b.slot = &slotInfo{c, len(c.slots)}
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
@@ -154,32 +192,72 @@ func (c *CommandBuffer) recording() error {
 
 // fail says which command went wrong.
 func (c *CommandBuffer) fail(op opcode, err error) error {
-	return fmt.Errorf("command %d, %s: %w", len(c.cmds), opNames[op], err)
+	return fmt.Errorf("command %d, %s: %w", c.cmds.n, opNames[op], err)
 }
 
-// record adds a command, after others if there are some.
+// enter locks what is being recorded, and keeps it from being destroyed, until leave is called.
+func (c *CommandBuffer) enter() error {
+	if !holdLive(&c.refs) {
+		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
+	}
+	c.mu.Lock()
+	if err := c.recording(); err != nil {
+		c.leave()
+		return err
+	}
+	c.refers = c.refers[:c.nrefers] // without those of a command that was none
+	return nil
+}
+
+func (c *CommandBuffer) leave() {
+	c.mu.Unlock()
+	c.release()
+}
+
+// record adds a command, after others if there are some, with what it refers to.
 func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
 	for _, a := range after {
-		if a < 0 || int(a) >= len(c.cmds) {
+		if a < 0 || int(a) >= c.cmds.n {
 			return -1, c.fail(cmd.op, argument("record", "it is to come after command %d, which there is not", a))
 		}
 	}
-	if len(after) > 0 {
-		cmd.after = append([]Command(nil), after...)
+	refers := c.refers[c.nrefers:]
+	for i := range refers {
+		if r := &refers[i]; r.buffer.slot == nil {
+			if err := c.hold(r.buffer); err != nil {
+				return -1, c.fail(cmd.op, err)
+			}
+		}
 	}
-	c.cmds = append(c.cmds, cmd)
-	return Command(len(c.cmds) - 1), nil
+	for i := range refers {
+		c.ask(&refers[i])
+	}
+	if len(after) > 0 {
+		cmd.after = carve(&c.afters, len(after))
+		copy(cmd.after, after)
+	}
+	c.cmds.add(&cmd)
+	c.nrefers = len(c.refers)
+	return Command(c.cmds.n - 1), nil
 }
 
-// begin starts to record a command; the caller then holds mu.
+// ask notes what a reference asks of the binding that it is to, if it is to one.
+func (c *CommandBuffer) ask(r *reference) {
+	if s := r.buffer.slot; s != nil {
+		at := &c.slots[s.index]
+		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
+	}
+}
+
+// begin starts to record a command, until leave is called.
 func (c *CommandBuffer) begin(op opcode) error {
-	c.mu.Lock()
-	if err := c.recording(); err != nil {
+	err := c.enter()
+	if err != nil {
+		c.mu.Lock()
 		err = c.fail(op, err)
 		c.mu.Unlock()
-		return err
 	}
-	return nil
+	return err
 }
 
 // refer checks a range and returns its number. Addresses are multiples of align as far as is known.
@@ -193,14 +271,8 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
 	case uint64(at.ptr)%align != 0:
 		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
-	if s := r.Buffer.slot; s != nil {
-		c.slots[s.index].size = max(c.slots[s.index].size, r.Offset+r.Size)
-		c.slots[s.index].align = max(c.slots[s.index].align, align)
-	} else if err := c.hold(r.Buffer); err != nil {
-		return -1, c.fail(op, err)
-	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
-	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, late})
+	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, align, late})
 	return len(c.refers) - 1, nil
 }
 
@@ -216,6 +288,9 @@ func (c *CommandBuffer) hold(b *Buffer) error {
 		return err
 	}
 	c.held[b] = struct{}{}
+	if b.dev != c.dev {
+		c.foreign = append(c.foreign, b)
+	}
 	return nil
 }
 
@@ -239,7 +314,7 @@ func (c *CommandBuffer) Barrier() (Command, error) {
 	if err := c.begin(opBarrier); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	return c.record(command{op: opBarrier, dst: -1, src: -1}, nil)
 }
 
@@ -252,7 +327,7 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 	if err := c.begin(opFill); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if dst.Size%f.size != 0 {
 		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
 	}
@@ -272,7 +347,7 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	if err := c.begin(opCopy); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if dst.Size != src.Size {
 		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
 	}
@@ -296,7 +371,7 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 	if err := c.begin(opUpload); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if dst.Size != uint64(len(data)) {
 		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
@@ -329,7 +404,7 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	if err := c.begin(opDispatch); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	sizes, err := d.check(c.dev)
 	if err != nil {
 		return -1, c.fail(opDispatch, err)
@@ -342,12 +417,15 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	if d.Kernel.info.Params == nil { // then they are the caller's
 		cmd.sizes = append([]int(nil), sizes...)
 	}
-	for _, b := range d.Buffers {
+	if len(d.Buffers) > 0 {
+		cmd.bound = carve(&c.bounds, len(d.Buffers))
+	}
+	for i, b := range d.Buffers {
 		ref, err := c.refer(opDispatch, b.Range, 1)
 		if err != nil {
 			return -1, err
 		}
-		cmd.bound = append(cmd.bound, argRef{cmd.arg + wordOf(sizes, b.Index), ref})
+		cmd.bound[i] = argRef{cmd.arg + wordOf(sizes, b.Index), ref}
 	}
 	if d.nothing() {
 		cmd.op = opNothing
@@ -376,7 +454,7 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	if err := c.begin(opHost); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if fn == nil {
 		return -1, c.fail(opHost, argument("host call", "no function"))
 	}
@@ -389,7 +467,7 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(opTime); err != nil {
 		return -1, err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if c.dev.timers == nil {
 		return -1, c.fail(opTime, driver.ErrUnsupported)
 	}
@@ -407,18 +485,22 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
+	var timers [2]driver.Event
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, at := range []Command{from, to} {
-		if at < 0 || int(at) >= len(c.cmds) || c.cmds[at].op != opTime {
+	for i, at := range []Command{from, to} {
+		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op != opTime {
+			c.mu.Unlock()
 			return 0, argument("elapsed", "command %d is no timestamp", at)
 		}
+		timers[i] = c.cmds.at(int(at)).timer
 	}
-	if c.closed.Load() {
-		return 0, fmt.Errorf("gpu: elapsed: %w", ErrClosed)
+	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
+	if c.closed.Load() || !holdLive(&c.refs) {
+		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
+	defer c.release()
 	err = c.dev.do(func() (err error) {
-		t, err = c.dev.timers.Elapsed(c.cmds[from].timer, c.cmds[to].timer)
+		t, err = c.dev.timers.Elapsed(timers[0], timers[1])
 		return err
 	})
 	if err != nil {
@@ -443,14 +525,10 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	if err := c.begin(opExecute); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
+	defer c.leave()
 	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
 		return c.fail(opExecute, err)
 	}
-	if !holdLive(&child.refs) {
-		return c.fail(opExecute, ErrClosed)
-	}
-	c.nested = append(c.nested, child)
 	for _, b := range bindings {
 		if s := b.Buffer.slot; s == nil {
 			if err := c.hold(b.Buffer); err != nil {
@@ -458,22 +536,25 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 			}
 		}
 	}
-	base, baseArg := len(c.cmds), len(c.args)
+	if !holdLive(&child.refs) {
+		return c.fail(opExecute, ErrClosed)
+	}
+	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
+	base, baseArg := c.cmds.n, len(c.args)
 	baseRef := len(c.refers)
 	for _, r := range refers {
 		if s := r.buffer.slot; s != nil {
 			b := bindings[s.index]
 			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
 			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
-			if mine := b.Buffer.slot; mine != nil {
-				c.slots[mine.index].size = max(c.slots[mine.index].size, r.offset+r.size)
-				c.slots[mine.index].align = max(c.slots[mine.index].align, slots[s.index].align)
-			}
+			c.ask(&r)
 		}
 		c.refers = append(c.refers, r)
 	}
+	c.nrefers = len(c.refers)
 	c.args = append(c.args, args...)
-	for _, cmd := range cmds {
+	for i := range cmds.n {
+		cmd := *cmds.at(i)
 		if cmd.dst >= 0 {
 			cmd.dst += baseRef
 		}
@@ -481,17 +562,17 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 			cmd.src += baseRef
 		}
 		cmd.arg += baseArg
-		bound := make([]argRef, len(cmd.bound))
+		bound := carve(&c.bounds, len(cmd.bound))
 		for i, b := range cmd.bound {
 			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
 		}
 		cmd.bound = bound
-		after := make([]Command, len(cmd.after))
+		after := carve(&c.afters, len(cmd.after))
 		for i, a := range cmd.after {
 			after[i] = a + Command(base)
 		}
 		cmd.after = after
-		c.cmds = append(c.cmds, cmd)
+		c.cmds.add(&cmd)
 	}
 	return nil
 }
@@ -521,14 +602,20 @@ func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *Comm
 // the error. Graphs with fills and copies of what is bound, or allocated, only when they are executed are made then, the
 // first time.
 func (c *CommandBuffer) End() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.recording(); err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
+	defer c.leave()
 	c.ended = true
 	c.present = make([]driver.Ptr, len(c.refers))
 	c.layOut()
+	for i := range c.refers {
+		if r := &c.refers[i]; r.buffer.late() {
+			c.moving = append(c.moving, i)
+		} else {
+			c.present[i] = r.buffer.mem.Ptr + driver.Ptr(r.offset)
+		}
+	}
 	c.split()
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -549,12 +636,13 @@ func (c *CommandBuffer) End() error {
 // layOut points to the arguments, which stay where they are from now on.
 func (c *CommandBuffer) layOut() {
 	n := 0
-	for i := range c.cmds {
-		n += len(c.cmds[i].sizes)
+	for i := range c.cmds.n {
+		n += len(c.cmds.at(i).sizes)
 	}
 	c.ptrs = make([]unsafe.Pointer, 0, n)
-	for i := range c.cmds {
-		cmd := &c.cmds[i]
+	for i := range c.cmds.n {
+		cmd := c.cmds.at(i)
+		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
 		from, word := len(c.ptrs), cmd.arg
 		for _, size := range cmd.sizes {
@@ -565,8 +653,21 @@ func (c *CommandBuffer) layOut() {
 	}
 }
 
-// depends reports whether a reference may be somewhere else at the next execution.
+// depends reports whether where a reference is, is only known when it is executed.
 func (r *reference) depends() bool { return r.buffer.slot != nil || r.late }
+
+// moves reports whether something that a command uses may be somewhere else each time, or nowhere.
+func (c *CommandBuffer) moves(cmd *command) bool {
+	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.late() || cmd.src >= 0 && c.refers[cmd.src].buffer.late() {
+		return true
+	}
+	for _, b := range cmd.bound {
+		if c.refers[b.ref].buffer.late() {
+			return true
+		}
+	}
+	return false
+}
 
 // A part is what of a recording is between two host calls.
 type part struct {
@@ -584,7 +685,7 @@ func (c *CommandBuffer) split() {
 		p.to = to
 		work := 0
 		for i := p.from; i < to; i++ {
-			switch cmd := &c.cmds[i]; cmd.op {
+			switch cmd := c.cmds.at(i); cmd.op {
 			case opBarrier, opNothing:
 			default:
 				work++
@@ -594,13 +695,13 @@ func (c *CommandBuffer) split() {
 		p.graph = work > 0 && (c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph)
 		c.parts = append(c.parts, p)
 	}
-	for i := range c.cmds {
-		if c.cmds[i].op == opHost {
+	for i := range c.cmds.n {
+		if c.cmds.at(i).op == opHost {
 			end(i)
-			p = part{from: i + 1, host: c.cmds[i].fn}
+			p = part{from: i + 1, host: c.cmds.at(i).fn}
 		}
 	}
-	end(len(c.cmds))
+	end(c.cmds.n)
 }
 
 // worthGraph is from how many commands on one launch of a graph costs less than they do.

@@ -3,9 +3,12 @@ package gpu_test
 import (
 	"runtime"
 	"testing"
+	"time"
+	"unsafe"
 
 	"go.uber.org/goleak"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -194,50 +197,93 @@ func TestTwoDrivers(t *testing.T) {
 		if n := calls(y, 0, simdriver.OpStreamWait); n != 0 {
 			t.Errorf("%d waits for another driver's events", n)
 		}
-		if err := p.Queue(0).Copy(gpu.Order{}, a.All(), b.All()); err == nil {
-			t.Error("a copy from another driver's memory")
-		}
 	})
 }
 
+// TestSubmitAllocs submits again and again what may be submitted without garbage.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	d := newSim(t, simdriver.Config{})
-	dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
-	b, s := allocate(t, dev, 64), semaphores(t, 2)
-	ready, v := make([]gpu.Point, 2), uint64(0)
-	data := make([]byte, 64)
-	sig := pts(s[0], 0)
-	for name, f := range map[string]func(q int, o gpu.Order) error{
-		"fill":     func(q int, o gpu.Order) error { return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4}) },
-		"copy":     func(q int, o gpu.Order) error { return dev.Queue(q).Copy(o, b.Range(0, 32), b.Range(32, 32)) },
-		"update":   func(q int, o gpu.Order) error { return dev.Queue(q).Update(o, b.All(), data) },
-		"download": func(q int, o gpu.Order) error { return dev.Queue(q).Download(o, data, b.All()) },
-		"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Barrier(o) },
-	} {
-		run := func() {
-			for q := range 2 { // one after the other, across queues
-				ready[0], ready[1] = gpu.Point{Semaphore: s[0], Value: v}, gpu.Point{Semaphore: s[1], Value: 0}
-				sig[0].Value = v + 1
-				if err := f(q, gpu.Order{Wait: ready, Signal: sig}); err != nil {
-					t.Fatal(err)
+	kinds := bothCaps()
+	kinds["bare"] = driver.Caps{SubmitAnywhere: true}
+	for kind, caps := range kinds {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		x, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		k, err := x.Kernel("nothing")
+		must(t, err)
+		b, s := allocate(t, dev, 64), semaphores(t, 3)
+		ready, v := make([]gpu.Point, 2), uint64(0)
+		data := make([]byte, 64)
+		sig := make([]gpu.Point, 2)
+		n := uint64(1)
+		args, sizes := []unsafe.Pointer{unsafe.Pointer(&n)}, []int{8}
+		for name, f := range map[string]func(q int, o gpu.Order) error{
+			"fill": func(q int, o gpu.Order) error { return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4}) },
+			"fill of 8": func(q int, o gpu.Order) error {
+				return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+			},
+			"copy":     func(q int, o gpu.Order) error { return dev.Queue(q).Copy(o, b.Range(0, 32), b.Range(32, 32)) },
+			"update":   func(q int, o gpu.Order) error { return dev.Queue(q).Update(o, b.All(), data) },
+			"upload":   func(q int, o gpu.Order) error { return dev.Queue(q).Upload(o, b.All(), data) },
+			"download": func(q int, o gpu.Order) error { return dev.Queue(q).Download(o, data, b.All()) },
+			"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Barrier(o) },
+			"dispatch": func(q int, o gpu.Order) error {
+				return dev.Queue(q).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: args, Sizes: sizes})
+			},
+			"the least busy queue": func(q int, o gpu.Order) error {
+				picked, err := dev.Pick(0)
+				if err != nil {
+					return err
 				}
-				v++
-			}
-			for {
-				if got, err := s[0].Query(); err != nil || got >= v {
-					break
+				return picked.Barrier(o)
+			},
+			"flush": func(q int, o gpu.Order) error {
+				if err := dev.Queue(q).Flush(); err != nil {
+					return err
 				}
-				runtime.Gosched()
+				return dev.Queue(q).Fill(o, b.All(), []byte{1})
+			},
+		} {
+			for parked, how := range map[bool]string{false: "issued at once", true: "parked, and released by a signal"} {
+				run := func() {
+					host := s[1]
+					at, _ := host.Query()
+					if parked {
+						at++
+					}
+					for q := range 2 { // one after the other, across queues
+						ready[0], ready[1] = gpu.Point{Semaphore: s[0], Value: v}, gpu.Point{Semaphore: host, Value: at}
+						sig[0], sig[1] = gpu.Point{Semaphore: s[0], Value: v + 1}, gpu.Point{Semaphore: s[2], Value: v + 1}
+						if err := f(q, gpu.Order{Wait: ready, Signal: sig}); err != nil {
+							t.Fatal(err)
+						}
+						v++
+					}
+					if parked {
+						if err := host.Signal(at); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for {
+						if got, err := s[0].Query(); err != nil || got >= v {
+							break
+						}
+						runtime.Gosched()
+					}
+				}
+				for range 200 {
+					run()
+				}
+				if n := testing.AllocsPerRun(100, run); n != 0 {
+					t.Errorf("%s, %s, %s: %v allocations in two submissions", kind, name, how, n)
+				}
 			}
 		}
-		for range 200 {
-			run()
-		}
-		if n := testing.AllocsPerRun(500, run); n != 0 {
-			t.Errorf("%s allocates %v times in two submissions", name, n)
+		if n := testing.AllocsPerRun(300, func() { dev.Stats() }); n != 0 {
+			t.Errorf("%s: statistics allocate %v times", kind, n)
 		}
 	}
 }

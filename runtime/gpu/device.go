@@ -80,6 +80,7 @@ type Device struct {
 	kept   bool   // nothing is lent any more
 
 	calls   atomic.Int64 // host calls that are running
+	overdue int64        // those that Close did not wait for
 	lost    atomic.Pointer[failure]
 	closing atomic.Bool   // takes nothing new
 	stopped atomic.Bool   // issues nothing any more
@@ -162,10 +163,12 @@ func (d *Device) Queue(i int) *Queue {
 
 // Pick returns the queue with the least in flight of those that affinity allows: bit i is queue i, and no bits are all. Bits
 // of queues that there are not mean nothing; if there are no others, that is an error.
-func (d *Device) Pick(affinity uint64) (*Queue, error) {
+func (d *Device) Pick(affinity uint64) (*Queue, error) { return pick(d.queues, affinity) }
+
+func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 	var best *Queue
 	least := uint64(math.MaxUint64)
-	for i, q := range d.queues {
+	for i, q := range queues {
 		if affinity != 0 && affinity>>i&1 == 0 {
 			continue
 		}
@@ -174,7 +177,7 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 		}
 	}
 	if best == nil {
-		return nil, argument("pick", "affinity %#x names none of the %d queues", affinity, len(d.queues))
+		return nil, argument("pick", "affinity %#x names none of the %d queues", affinity, len(queues))
 	}
 	return best, nil
 }
@@ -460,17 +463,20 @@ func (d *Device) check(err error) {
 	}
 }
 
-// failInFlight fails all that a lost device has been given.
+// failInFlight fails all that a lost device has been given, also what waits for something that may never come.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
 	for _, q := range d.queues {
 		for s := q.tl.drain(err); s != nil; {
 			next := s.next
 			s.next = nil
+			clear(s.held) // they stay away: nobody knows whether the lost streams still wait for them
+			s.held = s.held[:0]
 			d.failSubmission(s, err)
 			s = next
 		}
 	}
+	d.cancelParked(err, true)
 }
 
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
@@ -482,7 +488,7 @@ func (d *Device) complete(s *submission) *timepoint {
 
 // signal does the signals of a submission that is done and returns what that releases.
 func (d *Device) signal(s *submission) *timepoint {
-	if s.op == opDownload && s.stage != nil && s.seq != 0 {
+	if s.op == opDownload && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
 	at := mark{s.q.tl, s.seq}
@@ -553,7 +559,7 @@ func (d *Device) letGo(s *submission) {
 	}
 	if s.keep[0] != nil {
 		if s.op == opDealloca {
-			s.keep[0].pool.maintain()
+			s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
 		}
 		s.keep[0].release()
 	}
@@ -620,7 +626,11 @@ func (d *Device) Close() error {
 	}
 	d.takeBack(deadline)
 	d.gone.Store(true)
-	for d.calls.Load() > 0 && time.Now().Before(deadline) { // who has come before that
+	for d.calls.Load() > 0 { // who has come before that
+		if !time.Now().Before(deadline) {
+			d.overdue = d.calls.Load()
+			break
+		}
 		time.Sleep(20 * time.Microsecond)
 	}
 	if d.asker != nil {
@@ -740,7 +750,7 @@ func (d *Device) destroy() error {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
 	}
-	if n := d.calls.Load(); n == 0 {
+	if n := d.overdue; n == 0 {
 		add(d.stage.close())
 	} else { // which may use the memory
 		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
@@ -754,10 +764,19 @@ func (d *Device) destroy() error {
 }
 
 // settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.
-func (tl *timeline) settle() error {
+func (tl *timeline) settle() (err error) {
 	if !tl.loose || tl.dev.lost.Load() != nil {
 		return nil
 	}
+	for range maxFailed { // a stream that has work cannot be destroyed
+		if err = tl.settleOnce(); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
+			break
+		}
+	}
+	return err
+}
+
+func (tl *timeline) settleOnce() error {
 	e, err := tl.dev.events.get(true)
 	if err != nil {
 		return err

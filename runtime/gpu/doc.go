@@ -8,13 +8,37 @@
 //
 // # Errors
 //
-// There are three classes. A caller's mistake is returned by the call, and nothing has changed. What goes wrong with a
-// submission later fails the semaphores that it would have signalled, and with them whatever waits for those; other work is
-// untouched. When a device is lost everything submitted to it fails, now and later, with an error that is [driver.ErrLost];
-// other devices go on.
+// There are three classes.
+//
+// A mistake of the caller's is returned by the call, as [ErrArgument], [ErrRange] or [ErrClosed], and nothing has changed: the
+// points that the operation would have signalled are as they were, and may be signalled by another one.
+//
+// What goes wrong with a submission later, in the driver or on the device, in a host call or a file, fails the semaphores that
+// it would have signalled, with a [SubmitError], and with them whatever waits for those, on all devices, by the same error.
+// The queue, the device and all other work go on. The memory that the submission was to write may have anything in it.
+//
+// When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
+// parked work at once, and each call with the error too. Its memory is gone. Semaphores, those that have not failed, and other
+// devices survive, but for work that came after the lost device's. Only Close is left to be called; it returns.
+//
+// A semaphore that has failed stays so. Work goes on with a new one.
+//
+// # Ownership
+//
+// What a submission names it holds: buffers, kernels and pinned memory may be closed right after the call, and are given back
+// when the work is found done. A device finds that out when somebody waits or asks, and now and then while work is submitted;
+// [Queue.Flush] asks. Lists, patterns, arguments and data of updates are copied by the call. Device.Close gives back all that
+// is left; buffers, executables and kernels of a closed device may still be closed, and do nothing.
+//
+// # Blocking
+//
+// Waits block, for as long as their context lets them, and Close, for up to about ten seconds. What makes or frees native
+// objects blocks for as long as the driver does: opening, allocating, importing, loading. Submitting blocks only where it has
+// to make something that the next one finds: events, or pinned memory. Nothing else blocks.
 //
 // # Threads
 //
 // Everything here is safe for concurrent use, and no method leaves a trace on the calling thread: the current device or
-// context of the caller stays what it is.
+// context of the caller stays what it is. Functions of the program are called without locks, and may call anything here but,
+// from host calls, Close of their own device, which waits for them.
 package gpu

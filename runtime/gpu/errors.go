@@ -22,7 +22,8 @@ var (
 	ErrArgument = errors.New("invalid argument")
 )
 
-// A SubmitError is what a submission failed with after it was accepted.
+// A SubmitError is what a submission failed with after it was accepted. What waits for it fails with the same one, so that it
+// names where the failure began.
 type SubmitError struct {
 	Op     string // what was submitted: "fill"
 	Device string

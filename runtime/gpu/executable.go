@@ -64,7 +64,7 @@ func (x *Executable) release() {
 	})
 }
 
-// LoadFile is [Device.Load] of what a file has in it.
+// LoadFile is [Device.Load] of what a file has in it, whose name is in the error.
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := os.ReadFile(name)
 	if err != nil {
@@ -77,7 +77,8 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// Global returns a variable of the code by name, as a buffer that keeps the executable loaded until it is closed.
+// Global returns a variable of the code by name, as a buffer that keeps the executable loaded until it is closed. It blocks
+// while the driver looks for it. The memory is the code's: what is in it stays from one dispatch to the next.
 func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
@@ -88,6 +89,7 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 		return err
 	})
 	if err != nil {
+		x.dev.check(err)
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
@@ -104,7 +106,7 @@ type Kernel struct {
 	info driver.FuncInfo
 }
 
-// Kernel returns a kernel by name.
+// Kernel returns a kernel by name. It blocks while the driver looks for it. One that is not there is the driver's error.
 func (x *Executable) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
@@ -116,6 +118,7 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 		return err
 	})
 	if err != nil {
+		x.dev.check(err)
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}
 	return k, nil

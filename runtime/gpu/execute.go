@@ -16,7 +16,9 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	ended, parts := c.ended, c.parts
 	c.mu.Unlock()
 	switch {
-	case c.closed.Load() && q.dev.failed() == nil:
+	case q.dev.failed() != nil: // then the submission fails, whatever has become of what it uses
+		return q.submit(q.get(opExecute), o)
+	case c.closed.Load():
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
 		return argument("execute", "the command buffer has not ended")
@@ -69,7 +71,7 @@ func signalled(o Order) (all []*Semaphore) {
 // executePart submits a part.
 func (q *Queue) executePart(o Order, c *CommandBuffer, i int, bindings []Range) error {
 	s := q.get(opExecute)
-	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+	if q.dev.failed() != nil { // as above
 		return q.submit(s, o)
 	}
 	for _, r := range bindings {
@@ -102,20 +104,16 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	return c.replay(tl, p)
 }
 
-// find finds where the references are in an execution.
+// find finds where the references are in an execution that may be somewhere else each time.
 func (c *CommandBuffer) find(binds []Range) error {
-	for i := range c.refers {
+	for _, i := range c.moving {
 		r := &c.refers[i]
-		at := address{r.buffer.mem.Ptr + driver.Ptr(r.offset), nil}
-		switch {
-		case r.buffer.slot != nil:
-			b := binds[r.buffer.slot.index]
-			at = address{b.Buffer.mem.Ptr + driver.Ptr(b.Offset+r.offset), nil}
-			if b.Buffer.late() {
-				at = address{driver.Ptr(b.Offset + r.offset), b.Buffer}
+		at := address{driver.Ptr(r.offset), r.buffer}
+		if s := r.buffer.slot; s != nil {
+			b := &binds[s.index]
+			if at = (address{driver.Ptr(b.Offset + r.offset), b.Buffer}); !b.Buffer.late() {
+				at = address{b.Buffer.mem.Ptr + at.ptr, nil}
 			}
-		case r.buffer.late():
-			at = address{driver.Ptr(r.offset), r.buffer}
 		}
 		ptr, err := at.resolve()
 		if err != nil {
@@ -159,7 +157,7 @@ func (c *CommandBuffer) setArgs(cmd *command) {
 func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) {
 	d := tl.dev.drv
 	for i := p.from; i < p.to && err == nil; i++ {
-		cmd := &c.cmds[i]
+		cmd := c.cmds.at(i)
 		switch cmd.op {
 		case opFill:
 			err = d.Fill(tl.h, c.present[cmd.dst], cmd.pattern, cmd.width, cmd.n)

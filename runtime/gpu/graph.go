@@ -49,7 +49,7 @@ func (c *CommandBuffer) build(p *part) (err error) {
 		}
 	}
 	for i := p.from; i < p.to; i++ {
-		cmd := &c.cmds[i]
+		cmd := c.cmds.at(i)
 		if cmd.op == opBarrier {
 			switch len(open) {
 			case 0:
@@ -89,7 +89,7 @@ func (c *CommandBuffer) build(p *part) (err error) {
 				return fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
-			if cmd.depends || len(cmd.bound) > 0 {
+			if cmd.moves {
 				made.nodes = append(made.nodes, graphNode{node: n, cmd: i, high: half == 1, at: c.places(cmd, nil)})
 			}
 		}
@@ -160,7 +160,7 @@ func (c *CommandBuffer) places(cmd *command, at []driver.Ptr) []driver.Ptr {
 
 // moved reports whether a node's references are somewhere else than when it was set, and notes where.
 func (c *CommandBuffer) moved(n *graphNode) (moved bool) {
-	cmd, i := &c.cmds[n.cmd], 0
+	cmd, i := c.cmds.at(n.cmd), 0
 	note := func(ref int) {
 		if n.at[i] != c.present[ref] {
 			n.at[i], moved = c.present[ref], true
@@ -178,22 +178,20 @@ func (c *CommandBuffer) moved(n *graphNode) (moved bool) {
 	return moved
 }
 
+// unset notes that nobody knows where a node's references are.
+func (n *graphNode) unset() {
+	for i := range n.at {
+		n.at[i] = ^driver.Ptr(0)
+	}
+}
+
 // launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph.
 func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
 	anew := p.exec == 0
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if anew || !c.moved(n) {
-			continue
-		}
-		c.op = c.nodeOp(&c.cmds[n.cmd], n.high)
-		if err := g.SetNode(p.exec, n.node, &c.op); err != nil {
-			var e *driver.Error
-			if errors.As(err, &e) && e.Lost {
-				return false, err
-			}
-			anew = true
+	if !anew && len(p.nodes) > 0 {
+		if anew, err = c.set(p); err != nil {
+			return false, err
 		}
 	}
 	if anew {
@@ -202,6 +200,31 @@ func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) 
 		}
 	}
 	if err := g.LaunchGraph(tl.h, p.exec); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// set sets the nodes whose references have moved. It reports whether the graph has to be made anew.
+func (c *CommandBuffer) set(p *part) (anew bool, err error) {
+	c.nodes, c.ops = c.nodes[:0], c.ops[:0]
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if c.moved(n) {
+			c.nodes, c.ops = append(c.nodes, n.node), append(c.ops, c.nodeOp(c.cmds.at(n.cmd), n.high))
+		}
+	}
+	if len(c.nodes) == 0 {
+		return false, nil
+	}
+	if err = c.dev.graphs.SetNodes(p.exec, c.nodes, c.ops); err == nil {
+		return false, nil
+	}
+	for i := range p.nodes {
+		p.nodes[i].unset()
+	}
+	var e *driver.Error
+	if errors.As(err, &e) && e.Lost {
 		return false, err
 	}
 	return true, nil

@@ -25,7 +25,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 			s.deps[0], *p = *p, s.deps[0]
 		}
 	}
-	if live > 0 {
+	if live > 0 || s.late {
 		s.passing = true
 		q.enlist(s, onThread)
 		return true

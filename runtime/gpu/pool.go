@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,9 +29,12 @@ type Pool struct {
 	over   *Buffer         // what it hands out parts of
 	keeps  bool            // it is not the program's to close
 	closed atomic.Bool
+	life   sync.RWMutex // held while a native pool allocates, and is closed
+
+	threshold atomic.Uint64
 
 	mu  sync.Mutex
-	tls []*timeline // by what blocks knows them by
+	tls []poolTimeline // by what blocks knows them by
 }
 
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
@@ -80,8 +84,13 @@ func (d *Device) defaultPool() (*Pool, error) {
 	if d.pools.def != nil {
 		return d.pools.def, nil
 	}
+	err := d.stay()
+	if err != nil {
+		return nil, err
+	}
+	defer d.calls.Add(-1)
 	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
-	var err error
+	p.threshold.Store(KeepAll)
 	if d.caps.Pools {
 		err = d.onBound(func() (err error) {
 			if p.native, err = d.native().DefaultPool(); err == nil {
@@ -146,8 +155,12 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if o.Threshold == 0 {
 		o.Threshold = KeepAll
 	}
+	err := d.stay()
+	if err != nil {
+		return nil, err
+	}
+	defer d.calls.Add(-1)
 	p := &Pool{dev: d, opt: o}
-	var err error
 	switch {
 	case o.Over != nil:
 		err = p.makeOver(o.Over)
@@ -165,6 +178,17 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
+// remove takes a pool off the list, and reports whether it was there.
+func (p *pools) remove(pool *Pool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.all, pool)
+	if i >= 0 {
+		p.all = slices.Delete(p.all, i, i+1)
+	}
+	return i >= 0
+}
+
 // native returns the driver's pools, if it has some.
 func (d *Device) native() driver.Pools {
 	n, _ := d.drv.(driver.Pools)
@@ -173,6 +197,7 @@ func (d *Device) native() driver.Pools {
 
 // makeNative runs on a bound thread.
 func (p *Pool) makeNative() (err error) {
+	p.threshold.Store(p.opt.Threshold)
 	n := p.dev.native()
 	if p.native, err = n.NewPool(driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}); err != nil {
 		return err
@@ -215,10 +240,18 @@ func (p *Pool) setAttr(a driver.PoolAttr, v uint64) error {
 
 // open returns why the pool's properties cannot be asked for.
 func (p *Pool) open(op string) error {
-	if p.closed.Load() {
-		return fmt.Errorf("gpu: %s: pool: %w", op, ErrClosed)
+	if err := p.ended(); err != nil {
+		return fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	return p.dev.failed()
+}
+
+// ended returns why the pool allocates nothing any more.
+func (p *Pool) ended() error {
+	if p.closed.Load() {
+		return fmt.Errorf("pool: %w", ErrClosed)
+	}
+	return nil
 }
 
 // Stats counts. It blocks while the driver does.
@@ -267,23 +300,23 @@ func (p *Pool) Threshold() (uint64, error) {
 	if p.blocks == nil {
 		return p.attr(driver.PoolThreshold)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.opt.Threshold, nil
+	return p.threshold.Load(), nil
 }
 
-// SetThreshold sets that. CUDA gives back what is above it only when a program waits for a whole stream or device, which
-// this package never does: use [Pool.Trim] there.
+// SetThreshold sets that. What is above it goes back some time after a deallocation that has lists is done; [Pool.Trim] gives
+// it back at once.
 func (p *Pool) SetThreshold(n uint64) error {
 	if err := p.open("set threshold"); err != nil {
 		return err
 	}
 	if p.blocks == nil {
-		return p.setAttr(driver.PoolThreshold, n)
+		err := p.setAttr(driver.PoolThreshold, n)
+		if err == nil {
+			p.threshold.Store(n)
+		}
+		return err
 	}
-	p.mu.Lock()
-	p.opt.Threshold = n
-	p.mu.Unlock()
+	p.threshold.Store(n)
 	p.blocks.SetThreshold(n)
 	return p.blocks.Maintain(p.order())
 }
@@ -368,22 +401,19 @@ func (p *Pool) Close() error {
 	if p.keeps {
 		return argument("close", "the default pool of a device lives as long as the device")
 	}
-	if !p.closed.CompareAndSwap(false, true) {
+	p.life.Lock()
+	first := p.closed.CompareAndSwap(false, true)
+	p.life.Unlock()
+	if !first {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
 	if p.blocks != nil {
 		_, err := p.blocks.Close(p.order())
-		return err
+		return errors.Join(err, p.tidy())
 	}
 	return p.dev.onBound(func() error {
-		p.dev.pools.mu.Lock()
-		i := slices.Index(p.dev.pools.all, p)
-		if i >= 0 {
-			p.dev.pools.all = slices.Delete(p.dev.pools.all, i, i+1)
-		}
-		p.dev.pools.mu.Unlock()
-		if i < 0 {
+		if !p.dev.pools.remove(p) {
 			return nil
 		}
 		return p.dev.native().DestroyPool(p.native)

@@ -13,6 +13,7 @@ import (
 // makePortable makes the runtime's own pool.
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p = p
+	p.threshold.Store(p.opt.Threshold)
 	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold, Initial: p.opt.InitialSize})
 	return err
 }
@@ -33,6 +34,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 		b.release()
 		return err
 	}
+	p.threshold.Store(p.opt.Threshold)
 	p.over, p.opt.Kind, p.opt.MaxSize, p.opt.Portable = b, b.mem.Kind, b.mem.Size, true
 	return nil
 }
@@ -85,11 +87,10 @@ func (s *slabs) Release(base, size uint64) error {
 // onBound runs a function on a thread of its own to which the device is bound, and waits for it. It is for what is rare, and
 // may be needed while the device's thread waits for something. It blocks no one else.
 func (d *Device) onBound(fn func() error) error {
-	d.calls.Add(1) // so that the device is not closed meanwhile
-	defer d.calls.Add(-1)
-	if d.gone.Load() {
-		return d.closedError()
+	if err := d.stay(); err != nil {
+		return err
 	}
+	defer d.calls.Add(-1)
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
@@ -102,14 +103,31 @@ func (d *Device) onBound(fn func() error) error {
 	return <-done
 }
 
+// stay keeps the device from being closed, until calls is counted down.
+func (d *Device) stay() error {
+	d.calls.Add(1)
+	if d.gone.Load() {
+		d.calls.Add(-1)
+		return d.closedError()
+	}
+	return nil
+}
+
+// A poolTimeline is a timeline while it has one stream: what it had before is in no order with what comes.
+type poolTimeline struct {
+	tl    *timeline
+	lives uint32
+}
+
 // number returns what the blocks know a timeline by.
 func (p *Pool) number(tl *timeline) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(p.tls, tl)
+	now := poolTimeline{tl, tl.lives.Load()}
+	i := slices.Index(p.tls, now)
 	if i < 0 {
 		i = len(p.tls)
-		p.tls = append(p.tls, tl)
+		p.tls = append(p.tls, now)
 	}
 	return i
 }
@@ -118,7 +136,7 @@ func (p *Pool) number(tl *timeline) int {
 func (p *Pool) timeline(i int) *timeline {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tls[i]
+	return p.tls[i].tl
 }
 
 // A poolOrder tells a portable pool how far timelines have come.
@@ -140,12 +158,31 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	return p.timeline(timeline).covers(of, seq) && (mark{of, seq}).gone() == nil
 }
 
-// maintain gives back what the pool need not keep, some time.
-func (p *Pool) maintain() {
-	p.mu.Lock()
-	keeps := p.opt.Threshold == KeepAll && !p.closed.Load()
-	p.mu.Unlock()
-	if p.blocks != nil && !keeps {
-		p.dev.post(func() { p.blocks.Maintain(p.order()) }) // what cannot be given back stays, and counts as reserved
+// maintain gives back what the pool need not keep, some time after a deallocation, which is about to count as done.
+func (p *Pool) maintain(done mark) {
+	keep := p.threshold.Load()
+	if keep == KeepAll && (p.blocks == nil || !p.closed.Load()) {
+		return
 	}
+	p.dev.post(func() {
+		for done.tl.done.Load() < done.seq {
+			runtime.Gosched()
+		}
+		if p.blocks == nil {
+			if !p.closed.Load() {
+				p.dev.pooling.TrimPool(p.native, keep) // a driver may not do that by itself; what stays counts as reserved
+			}
+			return
+		}
+		p.tidy() // what cannot be given back stays, and counts as reserved
+	})
+}
+
+// tidy gives back what a portable pool need not keep. A pool that is closed and has nothing left is then forgotten.
+func (p *Pool) tidy() error {
+	err := p.blocks.Maintain(p.order())
+	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {
+		p.over.release()
+	}
+	return err
 }

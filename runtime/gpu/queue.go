@@ -162,7 +162,12 @@ func (q *Queue) run(s *submission, onThread bool) {
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
 	case s.op.onHost():
-		q.dev.calls.Add(1)
+		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
+		if err := q.dev.halted(); err != nil {
+			q.dev.calls.Add(-1)
+			q.dev.failSubmission(s, err)
+			return
+		}
 		go q.call(s)
 	case s.op == opBarrier && q.dev.halted() == nil:
 		switch how, err := s.gather(); {
@@ -302,8 +307,16 @@ func (f *filling) count(bytes uint64) uint64 {
 	return bytes / uint64(f.width)
 }
 
-// Copy copies between ranges of the same size, on this device or another one of the same driver.
+// Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
+// there is a way, and of another driver in pieces through the host, by a goroutine that begins when the waits are reached.
+// One of the two is of the queue's driver.
 func (q *Queue) Copy(o Order, dst, src Range) error {
+	if dst.Size != src.Size {
+		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
+	}
+	if dst.Buffer != nil && src.Buffer != nil && dst.Buffer.dev.of != src.Buffer.dev.of {
+		return q.copyAcross(o, dst, src)
+	}
 	d, err := dst.check("copy", q)
 	if err != nil {
 		return err
@@ -311,9 +324,6 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	f, err := src.check("copy", q)
 	if err != nil {
 		return err
-	}
-	if dst.Size != src.Size {
-		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
 	}
 	s := q.get(opCopy)
 	s.dst, s.src, s.n = d, f, dst.Size
@@ -339,6 +349,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	if b == nil {
 		return err
 	}
+	defer q.dev.leave()
 	copy(b.bytes(), data)
 	s := q.get(opUpload)
 	s.dst, s.n, s.stage = d, dst.Size, b
@@ -359,7 +370,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.submit(q.get(opBarrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.stream(o, "download", src, false, func(piece []byte, at int64) error {
+		return q.stream(o, "download", src, nil, false, func(piece []byte, at int64) error {
 			copy(dst[at:], piece)
 			return nil
 		})
@@ -368,18 +379,23 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	if b == nil {
 		return err
 	}
+	defer q.dev.leave()
 	s := q.get(opDownload)
 	s.src, s.n, s.host, s.stage = f, src.Size, dst, b
 	return q.submitWith(s, o, src.Buffer, nil)
 }
 
-// stage takes pinned memory. If the device takes no more work, that is a submission's failure: then there is none, and the
-// operation is over.
+// stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
+// work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
 func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
+	if !q.dev.enter() {
+		return nil, q.submit(q.get(opBarrier), o)
+	}
 	b, err := q.dev.stage.get(n)
 	if err == nil {
 		return b, nil
 	}
+	q.dev.leave()
 	if q.dev.failed() != nil {
 		return nil, q.submit(q.get(opBarrier), o)
 	}

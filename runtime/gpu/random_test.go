@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +27,8 @@ var (
 )
 
 // TestRandom submits random graphs of operations, in an order of its own and from several goroutines, and compares what
-// they leave with what a sequential model says.
+// they leave with what a sequential model says. Into some of them a device is closed, or lost: then what is reached must
+// come after what it waited for, what is not must have a reason, and nothing may hang.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -38,24 +43,46 @@ func TestRandom(t *testing.T) {
 	case testing.Short():
 		want = 10_000
 	}
-	submitted := 0
+	submitted, rounds := 0, [modes]int{}
+	failed, operations := 0, map[string]int{}
 	for round := uint64(0); submitted < want; round++ {
-		submitted += randomGraph(t, first+round)
+		g := newGraph(t, first+round)
+		g.run()
+		rounds[g.mode]++
+		submitted += len(g.nodes)
+		failed += g.failed
+		for _, x := range g.nodes {
+			operations[x.what]++
+		}
 		if t.Failed() {
 			t.Fatalf("failed with -gpu.seed=%d", first+round)
 		}
 	}
-	t.Logf("%d submissions; the first seed was %d", submitted, first)
+	t.Logf("%d submissions, of which %d failed, in %d graphs, %d with a device closed and %d with one lost; the first seed was %d", submitted, failed,
+		rounds[sound], rounds[closes], rounds[loses], first)
+	t.Logf("operations: %v", operations)
 }
 
 var errRandom = errors.New("a host call failed")
 
+// A mode is what happens while a graph runs.
+type mode int
+
+const (
+	sound  mode = iota // nothing
+	closes             // a device is closed
+	loses              // a device is lost
+	modes
+)
+
 // A node is an operation of a random graph.
 type node struct {
+	what   string
 	submit func(o gpu.Order) error
 	order  gpu.Order
 	done   gpu.Point
 	fails  bool
+	check  func() error // what it has done, if it has succeeded
 }
 
 // A cell is a piece of memory, as the model has it, and what the next access must come after.
@@ -66,187 +93,455 @@ type cell struct {
 	read    []gpu.Point // by those who read since
 }
 
-func randomGraph(t *testing.T, seed uint64) int {
+// A graph is one round of the test.
+type graph struct {
+	t      *testing.T
+	r      *rand.Rand
+	mode   mode
+	sim    *simdriver.Driver
+	devs   []*gpu.Device
+	queues []*gpu.Queue
+	cells  []cell
+	nodes  []*node
+	failed int // nodes that have
+
+	line   *gpu.Semaphore // that many nodes share, at
+	lineAt uint64
+	gate   *gpu.Semaphore // signalled by the host at the end
+	doomed *gpu.Semaphore // fails at the end
+	bad    []gpu.Point    // what will fail
+
+	notes atomic.Int64 // notifications that are to come
+}
+
+func newGraph(t *testing.T, seed uint64) *graph {
 	const cells = 12
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(seed, seed*0x9e3779b97f4a7c15)) // seeds that follow each other are to have little in common
 	caps := simdriver.CUDACaps()
 	if r.IntN(2) == 0 {
 		caps = simdriver.HIPCaps()
 	}
 	caps.RerecordEvents = r.IntN(2) == 0
-	d := simdriver.New(simdriver.Config{Devices: 2, Caps: &caps, Strict: true, Kernels: simKernels})
-	defer func() {
-		for _, name := range d.Leaks() {
-			t.Errorf("left behind: %s", name)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var queues []*gpu.Queue
-	var all []cell
+	g := &graph{t: t, r: r, sim: simdriver.New(simdriver.Config{Devices: 2, Caps: &caps, Strict: true, Kernels: simKernels})}
+	switch k := r.IntN(10); {
+	case k < 2:
+		g.mode = closes
+	case k < 4:
+		g.mode = loses
+	}
 	for i := range 2 {
-		dev, err := gpu.Open(driver.Driver(d), i, gpu.Options{Queues: 3, Events: 1 + r.IntN(8)})
+		opt := gpu.Options{Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // which is less than a cell, or more
+		if r.IntN(4) == 0 {
+			opt.Spin, opt.Poll = -1, -1
+		}
+		dev, err := gpu.Open(driver.Driver(g.sim), i, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() {
+		g.devs = append(g.devs, dev)
+		for i := range 3 {
+			g.queues = append(g.queues, dev.Queue(i))
+		}
+		for _, make := range []func() (*gpu.Buffer, error){
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.DeviceMem, 8*cells) },
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.HostMem, 16) },
+			func() (*gpu.Buffer, error) { return dev.ImportHost(make([]byte, 16), nil) },
+		} {
+			b, err := make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c := range b.Size() / 8 {
+				g.cells = append(g.cells, cell{r: b.Range(8*c, 8)})
+			}
+		}
+	}
+	g.line, g.gate, g.doomed = g.sem(), g.sem(), g.sem()
+	for i := range g.cells { // each begins with something written
+		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
+		q := g.queue()
+		x.submit = func(o gpu.Order) error { return q.Fill(o, g.cells[i].r, []byte{0}) }
+		x.order.Signal = []gpu.Point{x.done}
+		g.cells[i].written = x.order.Signal
+		g.nodes = append(g.nodes, x)
+	}
+	for range 100 + r.IntN(600) {
+		g.add()
+	}
+	return g
+}
+
+func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
+
+func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
+
+// bytes returns some.
+func (g *graph) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(g.r.Uint32())
+	}
+	return b
+}
+
+// add adds a node.
+func (g *graph) add() {
+	r, q := g.r, g.queue()
+	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
+	shared := g.mode == sound && r.IntN(6) == 0 // on a timeline that many share
+	if shared {
+		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
+		g.lineAt += 1 + r.Uint64N(3)
+		x.done = gpu.Point{Semaphore: g.line, Value: g.lineAt}
+	}
+	var dst, src *cell
+	kind := r.IntN(100)
+	if kind < 8 && shared {
+		kind += 8
+	}
+	switch {
+	case kind < 8: // fails
+		x.fails = true
+		c := g.cells[r.IntN(len(g.cells))].r
+		switch k := r.IntN(6); {
+		case k == 0:
+			x.what = "failing host call"
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
+		case k == 1:
+			x.what = "panicking host call"
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { panic(errRandom) }) }
+		case k == 2:
+			x.what = "doomed fill"
+			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
+			x.submit = func(o gpu.Order) error { return q.Fill(o, c, []byte{0xbd}) }
+		case len(g.bad) == 0:
+			x.what = "doomed notification"
+			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
+			x.submit = func(o gpu.Order) error { return q.Notify(o, func() { g.t.Error("notified of a failure") }) }
+		default: // with another
+			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
+			switch k {
+			case 3:
+				x.what = "doomed copy"
+				x.submit = func(o gpu.Order) error { return q.Copy(o, c, c) }
+			case 4:
+				x.what = "doomed barrier"
+				x.submit = q.Barrier
+			default:
+				x.what = "doomed read"
+				x.submit = func(o gpu.Order) error { return q.Read(o, c, bytes.NewReader(make([]byte, 8)), 0) }
+			}
+		}
+	case kind < 15:
+		x.what, x.submit = "barrier", q.Barrier
+	case kind < 18:
+		x.what = "host call"
+		x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) }
+	case kind < 21:
+		x.what = "notify"
+		var called atomic.Bool
+		g.notes.Add(1)
+		x.submit = func(o gpu.Order) error {
+			return q.Notify(o, func() {
+				if called.Swap(true) {
+					g.t.Error("notified twice")
+				}
+				g.notes.Add(-1)
+			})
+		}
+	case kind < 24: // through another semaphore
+		x.what = "link"
+		middle := g.sem()
+		x.submit = func(o gpu.Order) error {
+			middle.Link(3, x.done.Semaphore, x.done.Value)
+			o.Signal = pts(middle, 3)
+			return q.Barrier(o)
+		}
+	case kind < 26:
+		x.what = "fill of nothing"
+		c := g.cells[r.IntN(len(g.cells))].r
+		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
+	case kind < 44:
+		x.what = "fill"
+		p := g.bytes(1 << r.IntN(4))
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		x.submit = func(o gpu.Order) error { return q.Fill(o, to, p) }
+		copy(dst.value[:], bytes.Repeat(p, 8))
+	case kind < 52:
+		x.what = "update"
+		data := g.bytes(8)
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		x.submit = func(o gpu.Order) error {
+			mine := bytes.Clone(data)
+			err := q.Update(o, to, mine)
+			clear(mine)
+			return err
+		}
+		copy(dst.value[:], data)
+	case kind < 62:
+		data := g.bytes(8)
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		copy(dst.value[:], data)
+		if r.IntN(2) == 0 {
+			x.what = "upload"
+			x.submit = func(o gpu.Order) error { return q.Upload(o, to, data) }
+			break
+		}
+		x.what = "read"
+		x.submit = func(o gpu.Order) error { return q.Read(o, to, bytes.NewReader(append([]byte("before"), data...)), 6) }
+	case kind < 74:
+		src = &g.cells[r.IntN(len(g.cells))]
+		from, want := src.r, src.value
+		got := &memoryFile{data: make([]byte, 8)}
+		if r.IntN(2) == 0 {
+			x.what = "download"
+			x.submit = func(o gpu.Order) error { return q.Download(o, got.data, from) }
+		} else {
+			x.what = "write"
+			x.submit = func(o gpu.Order) error { return q.Write(o, got, 0, from) }
+		}
+		x.check = func() error {
+			if !bytes.Equal(got.data, want[:]) {
+				return fmt.Errorf("%x came, and %x was to", got.data, want)
+			}
+			return nil
+		}
+	default:
+		dst, src = &g.cells[r.IntN(len(g.cells))], &g.cells[r.IntN(len(g.cells))]
+		if src == dst {
+			x.what, x.submit = "barrier", q.Barrier
+			dst, src = nil, nil
+			break
+		}
+		to, from := dst.r, src.r
+		dst.value = src.value
+		switch r.IntN(4) {
+		case 0:
+			x.what = "execute"
+			x.submit = g.execution(q, dst, from)
+		case 1:
+			x.what = "memory of a pool"
+			x.submit = g.transient(q, to, from)
+		default:
+			x.what = "copy"
+			x.submit = func(o gpu.Order) error { return q.Copy(o, to, from) }
+		}
+	}
+	if src != nil {
+		x.order.Wait = append(x.order.Wait, src.written...)
+		src.read = append(src.read, x.done)
+	}
+	if dst != nil {
+		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
+		dst.written, dst.read = []gpu.Point{x.done}, nil
+	}
+	if r.IntN(3) == 0 { // and on something it need not
+		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails {
+			x.order.Wait = append(x.order.Wait, y.done)
+		}
+	}
+	if r.IntN(10) == 0 {
+		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.gate, Value: 1})
+	}
+	r.Shuffle(len(x.order.Wait), func(i, j int) { w := x.order.Wait; w[i], w[j] = w[j], w[i] })
+	x.order.Signal = []gpu.Point{x.done}
+	if x.fails {
+		g.bad = append(g.bad, x.done)
+	}
+	g.nodes = append(g.nodes, x)
+}
+
+// execution records a copy with something before it, and often something behind it.
+func (g *graph) execution(q *gpu.Queue, dst *cell, from gpu.Range) func(o gpu.Order) error {
+	r, to := g.r, dst.r
+	c, err := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: gpu.Mode(r.IntN(3))})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	x, err := c.Binding()
+	y, err2 := c.Binding()
+	_, err3 := c.Update(x.Range(0, 8), g.bytes(8))
+	_, err4 := c.Barrier()
+	at, err5 := c.Copy(x.Range(0, 8), y.Range(0, 8))
+	err = errors.Join(err, err2, err3, err4, err5)
+	if r.IntN(3) == 0 {
+		_, err2 = c.HostCall(func() error { return nil })
+		err = errors.Join(err, err2)
+	}
+	if r.IntN(2) == 0 {
+		p, i := g.bytes(2), 2*r.Uint64N(4)
+		_, err2 = c.Fill(x.Range(i, 2), p, at)
+		copy(dst.value[i:], p)
+		err = errors.Join(err, err2)
+	}
+	if r.IntN(3) == 0 { // or fixed memory
+		p := g.bytes(1)
+		_, err2 = c.Barrier()
+		_, err3 = c.Fill(gpu.Range{Buffer: to.Buffer, Offset: to.Offset + 7, Size: 1}, p)
+		copy(dst.value[7:], p)
+		err = errors.Join(err, err2, err3)
+	}
+	if err = errors.Join(err, c.End()); err != nil {
+		g.t.Fatal(err)
+	}
+	return func(o gpu.Order) error {
+		err := q.Execute(o, c, to, from)
+		c.Close()
+		return err
+	}
+}
+
+// transient copies through memory that is there only for that.
+func (g *graph) transient(q *gpu.Queue, to, from gpu.Range) func(o gpu.Order) error {
+	other, middle := q.Device().Queue(g.r.IntN(3)), g.sem()
+	closes := g.r.IntN(4) == 0
+	return func(o gpu.Order) error {
+		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, nil, to.Size)
+		if err != nil {
+			return err
+		}
+		if err := other.Copy(order(middle, 1, middle, 2), b.All(), from); err != nil {
+			return err
+		}
+		if closes { // then it goes with its last use
+			defer b.Close()
+			return q.Copy(gpu.Order{Wait: pts(middle, 2), Signal: o.Signal}, to, b.All())
+		}
+		if err := q.Copy(order(middle, 2, middle, 3), to, b.All()); err != nil {
+			return err
+		}
+		return other.Dealloca(gpu.Order{Wait: pts(middle, 3), Signal: o.Signal}, b)
+	}
+}
+
+// run submits the nodes, in any order, and looks what becomes of them.
+func (g *graph) run() {
+	t, r := g.t, g.r
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer func() {
+		for _, dev := range g.devs {
 			if err := dev.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
-		}()
-		for i := range 3 {
-			queues = append(queues, dev.Queue(i))
 		}
-		b, err := dev.Alloc(gpu.DeviceMem, 8*cells)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for c := range uint64(cells) {
-			all = append(all, cell{r: b.Range(8*c, 8)})
-		}
-	}
-	n := 100 + r.IntN(600)
-	line, lineAt := semaphores(t, 1)[0], uint64(0)
-	gate := semaphores(t, 1)[0]   // signalled by the host at the end
-	doomed := semaphores(t, 1)[0] // closed by the host at the end
-	var nodes []*node
-	var failed []gpu.Point
-	for i := range all { // each begins with something written
-		x := &node{done: gpu.Point{Semaphore: semaphores(t, 1)[0], Value: 1}}
-		q := queues[r.IntN(len(queues))]
-		x.submit = func(o gpu.Order) error { return q.Fill(o, all[i].r, []byte{0}) }
-		x.order.Signal = []gpu.Point{x.done}
-		all[i].written = x.order.Signal
-		nodes = append(nodes, x)
-	}
-	for range n {
-		q := queues[r.IntN(len(queues))]
-		x := &node{done: gpu.Point{Semaphore: semaphores(t, 1)[0], Value: 1 + r.Uint64N(5)}}
-		if r.IntN(6) == 0 { // on a timeline that many share
-			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: line, Value: lineAt})
-			lineAt += 1 + r.Uint64N(3)
-			x.done = gpu.Point{Semaphore: line, Value: lineAt}
-		}
-		shared := x.done.Semaphore == line
-		dst, src := &all[r.IntN(len(all))], &all[r.IntN(len(all))]
-		switch k := r.IntN(100); {
-		case k < 2 && !shared: // fails by itself
-			x.fails = true
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
-			src, dst = nil, nil
-		case k < 4 && !shared:
-			x.fails = true
-			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: doomed, Value: 1})
-			x.submit = func(o gpu.Order) error { return q.Fill(o, all[0].r, []byte{0xbd}) }
-			src, dst = nil, nil
-		case k < 8 && !shared && len(failed) > 0: // fails with another
-			x.fails = true
-			x.order.Wait = append(x.order.Wait, failed[r.IntN(len(failed))])
-			x.submit = func(o gpu.Order) error { return q.Copy(o, all[1].r, all[0].r) }
-			src, dst = nil, nil
-		case k < 15:
-			x.submit = q.Barrier
-			src, dst = nil, nil
-		case k < 20:
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) }
-			src, dst = nil, nil
-		case k < 45:
-			p := []byte{byte(r.Uint32()), byte(r.Uint32()), byte(r.Uint32()), byte(r.Uint32())}[:1<<r.IntN(3)]
-			x.submit = func(o gpu.Order) error { return q.Fill(o, dst.r, p) }
-			copy(dst.value[:], bytes.Repeat(p, 8))
-			src = nil
-		case k < 65:
-			data := []byte{byte(r.Uint32()), 2, 3, 4, 5, 6, byte(r.Uint32()), 8}
-			x.submit = func(o gpu.Order) error {
-				mine := bytes.Clone(data)
-				err := q.Update(o, dst.r, mine)
-				clear(mine)
-				return err
-			}
-			copy(dst.value[:], data)
-			src = nil
-		default:
-			if src == dst {
-				x.submit = q.Barrier
-				src, dst = nil, nil
-				break
-			}
-			x.submit = func(o gpu.Order) error { return q.Copy(o, dst.r, src.r) }
-			dst.value = src.value
-		}
-		if src != nil {
-			x.order.Wait = append(x.order.Wait, src.written...)
-			src.read = append(src.read, x.done)
-		}
-		if dst != nil {
-			x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
-			dst.written, dst.read = []gpu.Point{x.done}, nil
-		}
-		if len(nodes) > 0 && r.IntN(3) == 0 { // and on something it need not
-			if y := nodes[r.IntN(len(nodes))]; !y.fails {
-				x.order.Wait = append(x.order.Wait, y.done)
+		for _, name := range g.sim.Leaks() {
+			// What waits for a lost device, and what it waits with, cannot be destroyed before it finds out.
+			if g.mode != loses || !strings.HasPrefix(name, "stream ") && !strings.HasPrefix(name, "event ") {
+				t.Errorf("left behind: %s", name)
 			}
 		}
-		if r.IntN(10) == 0 {
-			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: gate, Value: 1})
+		if n := g.notes.Load(); n != 0 && g.mode == sound {
+			t.Errorf("%d have not been notified", n)
 		}
-		r.Shuffle(len(x.order.Wait), func(i, j int) { w := x.order.Wait; w[i], w[j] = w[j], w[i] })
-		x.order.Signal = []gpu.Point{x.done}
-		if x.fails {
-			failed = append(failed, x.done)
-		}
-		nodes = append(nodes, x)
-	}
-	order := r.Perm(len(nodes))
+	}()
+	order := r.Perm(len(g.nodes))
 	if r.IntN(3) == 0 {
 		for i := range order {
 			order[i] = i
 		}
 	}
-	var wg sync.WaitGroup
-	workers := 1 + r.IntN(3)
+	workers, early := 1+r.IntN(3), r.IntN(2) == 0
+	end := len(order) // when the device is closed or lost
+	if g.mode != sound {
+		end = r.IntN(len(order))
+	}
+	var wg, ending sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(order); i += workers {
-				x := nodes[order[i]]
+				if i == end {
+					ending.Go(func() {
+						if g.mode == loses {
+							g.sim.LoseDevice(0, errRandom)
+						} else if err := g.devs[0].Close(); err != nil {
+							t.Errorf("close: %v", err)
+						}
+					})
+				}
+				x := g.nodes[order[i]]
 				if err := x.submit(x.order); err != nil {
-					t.Error(err)
+					if g.mode == sound || !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
+						t.Errorf("%s: %v", x.what, err)
+					}
+					x.done.Semaphore.Fail(err) // where nothing was submitted: the device of a buffer may be closed
 				}
 			}
 		})
 	}
-	if r.IntN(2) == 0 {
+	if early {
 		wg.Wait()
 	}
-	if err := gate.Signal(1); err != nil {
+	if err := gpu.SignalAll(gpu.Point{Semaphore: g.gate, Value: 1}); err != nil {
 		t.Error(err)
 	}
-	doomed.Close()
+	if r.IntN(2) == 0 {
+		g.doomed.Close()
+	} else {
+		gpu.FailAll(io.ErrNoProgress, g.doomed)
+	}
 	wg.Wait()
-	for i, x := range nodes {
+	ending.Wait()
+	reached := map[*gpu.Semaphore]bool{g.gate: true}
+	for i, x := range g.nodes {
 		err := x.done.Semaphore.Wait(ctx, x.done.Value)
-		switch {
-		case x.fails && !errors.Is(err, errRandom) && !errors.Is(err, gpu.ErrClosed):
-			t.Errorf("node %d: %v; it should fail", i, err)
-		case !x.fails && err != nil:
-			t.Errorf("node %d: %v", i, err)
-		}
 		if ctx.Err() != nil {
-			return len(nodes)
+			t.Errorf("node %d, %s: neither reached nor failed", i, x.what)
+			return
+		}
+		if err != nil {
+			g.failed++
+		} else {
+			reached[x.done.Semaphore] = true
+		}
+		known := errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errRandom)
+		switch {
+		case x.fails && err == nil:
+			t.Errorf("node %d, %s: it should fail", i, x.what)
+		case err == nil && x.check != nil:
+			if err := x.check(); err != nil {
+				t.Errorf("node %d, %s: %v", i, x.what, err)
+			}
+		case g.mode == sound && !x.fails && err != nil, err != nil && !known && !errors.Is(err, driver.ErrLost) && !strings.Contains(err.Error(), errRandom.Error()):
+			t.Errorf("node %d, %s: %v", i, x.what, err)
 		}
 	}
-	for i := range all {
-		got := make([]byte, 8)
-		s := semaphores(t, 1)[0]
-		if err := queues[r.IntN(len(queues))].Download(gpu.Order{Wait: all[i].written, Signal: pts(s, 1)}, got, all[i].r); err != nil {
-			t.Fatal(err)
+	if g.mode == sound {
+		g.compare(ctx)
+		return
+	}
+	for i, x := range g.nodes {
+		for _, w := range x.order.Wait {
+			if reached[x.done.Semaphore] && !reached[w.Semaphore] {
+				_, err := w.Semaphore.Query()
+				t.Errorf("node %d, %s: reached, and something that it waits for has failed: %v", i, x.what, err)
+			}
+		}
+	}
+	s := g.sem() // the other device goes on
+	if err := g.devs[1].Queue(0).Barrier(gpu.Order{Signal: pts(s, 1)}); err != nil {
+		t.Error(err)
+	}
+	if err := s.Wait(ctx, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// compare looks what the memory has at the end.
+func (g *graph) compare(ctx context.Context) {
+	for i := range g.cells {
+		c, got, s := &g.cells[i], make([]byte, 8), g.sem()
+		if err := g.queue().Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, c.r); err != nil {
+			g.t.Fatal(err)
 		}
 		if err := s.Wait(ctx, 1); err != nil {
-			t.Fatal(err)
+			g.t.Fatal(err)
 		}
-		if !bytes.Equal(got, all[i].value[:]) {
-			t.Errorf("cell %d is %x, want %x", i, got, all[i].value)
+		if !bytes.Equal(got, c.value[:]) {
+			g.t.Errorf("cell %d is %x, want %x", i, got, c.value)
 		}
 	}
-	return len(nodes) + len(all)
 }

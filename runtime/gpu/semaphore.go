@@ -146,8 +146,8 @@ func (s *Semaphore) raise(value uint64) error {
 	}
 }
 
-// SignalAll signals points from the host, one after the other. The first that cannot be signalled ends it, and those after
-// it stay as they are.
+// SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. The first that cannot be signalled
+// ends it, with its error: those before it are signalled, and those after it stay as they are.
 func SignalAll(points ...Point) error {
 	for i, p := range points {
 		if p.Semaphore == nil {
@@ -160,7 +160,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other. Those that have failed before keep their failure.
+// FailAll makes semaphores fail with err, one after the other. Those that have failed before keep their failure, and those that
+// are nil are left out.
 func FailAll(err error, semaphores ...*Semaphore) {
 	for _, s := range semaphores {
 		if s != nil {
@@ -265,7 +266,8 @@ func (s *Semaphore) arrive(first, last uint64, at mark) (*timepoint, error) {
 	if l := s.list; l != nil {
 		n := 0
 		for ; n < len(l.points) && l.points[n].value <= last; n++ {
-			if p := &l.points[n]; p.value < last && !p.by(at) && !l.twice(n, at) {
+			// Of those that have the same value one is no mistake.
+			if p := &l.points[n]; p.value < last && !p.by(at) && !l.twice(n, at) && (n == 0 || l.points[n-1].value < p.value) {
 				l.passed = append(l.passed, p.value)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 // simKernels stand for those of testdata/kernels.
 var simKernels = map[string]simdriver.Kernel{
+	"nothing": simdriver.MustKernel(func(*simdriver.Grid, uint64) {}),
 	"saxpy": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) {
 		n = min(n, g.Size())
 		xs, err := simdriver.View[float32](g, x, int(n))
@@ -84,7 +85,7 @@ func TestConformance(t *testing.T) {
 	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": bare} {
 		t.Run(name, func(t *testing.T) {
 			gputest.Run(t, func(t *testing.T) gputest.Harness {
-				d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
+				d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
 				binders := map[int]driver.Device{}
 				return gputest.Harness{
 					Driver:  d,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -25,7 +26,13 @@ type stageBlock struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
+	refs  atomic.Int32 // the borrower's, and one for each submission that moves a piece of a larger transfer
 	next  *stageBlock
+}
+
+func (b *stageBlock) hold() *stageBlock {
+	b.refs.Add(1)
+	return b
 }
 
 func (b *stageBlock) bytes() []byte { return b.at(b.n) }
@@ -33,13 +40,30 @@ func (b *stageBlock) bytes() []byte { return b.at(b.n) }
 // at returns the first n bytes.
 func (b *stageBlock) at(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
+// free lets go of a block, which with the last reference may be used again.
 func (b *stageBlock) free() {
+	if b.refs.Add(-1) > 0 {
+		return
+	}
 	b.of.mu.Lock()
 	b.next, b.of.free[b.class] = b.of.free[b.class], b
 	b.of.mu.Unlock()
 }
 
 const smallestStage = 8 // log2 of the bytes
+
+// enter keeps a device from giving back what calls use, its pinned memory before all, until leave. It reports false if it is
+// too late.
+func (d *Device) enter() bool {
+	d.calls.Add(1)
+	if d.gone.Load() {
+		d.calls.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (d *Device) leave() { d.calls.Add(-1) }
 
 // get takes a block of n bytes or more. It blocks while the driver pins memory, which recycling makes rare.
 func (s *stage) get(n int) (*stageBlock, error) {
@@ -60,6 +84,11 @@ func (s *stage) get(n int) (*stageBlock, error) {
 		}
 	}
 	b.n, b.next = n, nil
+	b.refs.Store(1)
+	if err := s.dev.failed(); err != nil { // of what a lost device has had nobody knows whether it still moves
+		b.free()
+		return nil, err
+	}
 	return b, nil
 }
 
@@ -68,19 +97,24 @@ func (s *stage) grow(class int) (*stageBlock, error) {
 	size := max(1<<class, s.dev.opt.StageSize)
 	var mem driver.Mem
 	err := s.dev.do(func() (err error) {
-		mem, err = s.dev.drv.Alloc(driver.HostMem, uint64(size))
+		if mem, err = s.dev.drv.Alloc(driver.HostMem, uint64(size)); err == nil {
+			s.mu.Lock()
+			s.mem = append(s.mem, mem)
+			s.mu.Unlock()
+		}
 		return err
 	})
 	if err != nil {
+		s.dev.check(err)
 		return nil, err
 	}
 	blocks := make([]stageBlock, size>>class)
 	for i := range blocks {
-		blocks[i] = stageBlock{of: s, host: unsafe.Add(mem.Host, i<<class), ptr: mem.Ptr + driver.Ptr(i<<class), class: class}
+		blocks[i].of, blocks[i].class = s, class
+		blocks[i].host, blocks[i].ptr = unsafe.Add(mem.Host, i<<class), mem.Ptr+driver.Ptr(i<<class)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mem = append(s.mem, mem)
 	for i := range blocks[1:] {
 		b := &blocks[i+1]
 		b.next, s.free[class] = s.free[class], b

@@ -58,6 +58,7 @@ type submission struct {
 	hostly bool // waits must be reached, not only issued: for host calls, and where two drivers meet
 	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
 	gathered, passing bool
+	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
 	seq               uint64 // once issued
 
 	waits   []Point
@@ -82,8 +83,7 @@ type submission struct {
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
 	host   []byte        // to be filled by a download
-	stage  *stageBlock   // pinned memory of an update or a download
-	piece  *stageBlock   // instead of stage, if it is somebody else's
+	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
 	launch driver.Launch // Args point into args
 	args   []uint64
 	bound  []boundArg // arguments that are buffers
@@ -105,6 +105,7 @@ func newSubmission(q *Queue) *submission {
 // to issue what a wait is for; then there are no deps.
 func (s *submission) gather() (resolution, error) {
 	tl := s.own()
+	s.late = false
 	for i := range s.waits {
 		w := &s.waits[i]
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
@@ -126,6 +127,16 @@ func (s *submission) gather() (resolution, error) {
 	return ordered, nil
 }
 
+// waited reports whether all that the submission waits for is over.
+func (s *submission) waited() bool {
+	for i := range s.waits {
+		if w := &s.waits[i]; w.Semaphore.value.Load() < w.Value {
+			return false
+		}
+	}
+	return true
+}
+
 // own returns the timeline of which no events are held, because the work will be in it. A barrier may not be.
 func (s *submission) own() *timeline {
 	if s.op == opBarrier {
@@ -137,6 +148,7 @@ func (s *submission) own() *timeline {
 // addDep adds a point, and keeps, of the points on one timeline, the last.
 func (s *submission) addDep(p point) {
 	own := s.own()
+	s.late = s.late || p.late
 	for i := range s.deps {
 		if d := &s.deps[i]; d.tl == p.tl {
 			if p.seq > d.seq {
@@ -239,8 +251,8 @@ func (s *submission) reset() {
 		clear(s.bound)
 		s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	}
-	if s.host != nil || s.stage != nil || s.piece != nil || s.fn != nil {
-		s.host, s.stage, s.piece, s.fn = nil, nil, nil, nil
+	if s.host != nil || s.stage != nil || s.fn != nil {
+		s.host, s.stage, s.fn = nil, nil, nil
 	}
 	if s.recording != nil || len(s.binds) > 0 {
 		clear(s.binds)
@@ -249,7 +261,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.op, s.hostly, s.passing, s.keep, s.seq = opBarrier, false, false, [2]*Buffer{}, 0
+	s.op, s.hostly, s.passing, s.late, s.keep, s.seq = opBarrier, false, false, false, [2]*Buffer{}, 0
 	s.dst, s.src = address{}, address{}
 }
 

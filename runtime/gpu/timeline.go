@@ -6,15 +6,15 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev *Device
-	h   driver.Stream
+	dev   *Device
+	h     driver.Stream
+	lives atomic.Uint32 // how many streams it has had before
 
 	mu     sync.Mutex // held while work is issued
 	tidyAt uint64     // the number at which the submitter looks what is done
@@ -113,6 +113,7 @@ func (tl *timeline) replace() {
 	}
 	tl.old = append(tl.old, tl.h)
 	tl.h = h
+	tl.lives.Add(1)
 	tl.coverMu.Lock()
 	tl.cover = nil
 	tl.coverMu.Unlock()
@@ -244,8 +245,8 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		}
 		seq, done := s.seq, tl.done.Load()
 		tl.ring.put(s, done)
-		if s.op == opDealloca && how == issuedWork {
-			s.afterDealloca(tl)
+		if s.op == opAlloca && how == issuedBroken {
+			s.spoil(tl)
 		}
 		tl.issued.Store(seq) // only now may it be retired, and recycled
 		if wanted {
@@ -368,10 +369,8 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, b := range s.keep {
-		if b != nil && b.dev != tl.dev && !b.dev.lend(mark{tl, seq}) {
-			return false, fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
-		}
+	if err := s.borrow(mark{tl, seq}); err != nil {
+		return false, err
 	}
 	for i := range s.deps {
 		p := &s.deps[i]
@@ -391,6 +390,30 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	}
 	some, err := s.start(tl, dst, src)
 	return started || some, err
+}
+
+// borrow tells the devices of others' buffers that the work is about to use them.
+func (s *submission) borrow(to mark) (err error) {
+	use := func(b *Buffer) {
+		if err == nil && b != nil && b.dev != to.tl.dev && !b.dev.lend(to) {
+			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
+		}
+	}
+	for _, b := range s.keep {
+		use(b)
+	}
+	for i := range s.bound {
+		use(s.bound[i].held)
+	}
+	for i := range s.binds {
+		use(s.binds[i].Buffer)
+	}
+	if s.recording != nil {
+		for _, b := range s.recording.foreign {
+			use(b)
+		}
+	}
+	return err
 }
 
 // publish tells the semaphores what is coming, now that the event has been recorded.
@@ -422,9 +445,9 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case opCopy:
 		err = d.Copy(tl.h, dst, src, s.n)
 	case opUpload:
-		err = d.Upload(tl.h, dst, s.pinned(), s.n)
+		err = d.Upload(tl.h, dst, s.stage.host, s.n)
 	case opDownload:
-		err = d.Download(tl.h, s.pinned(), src, s.n)
+		err = d.Download(tl.h, s.stage.host, src, s.n)
 	case opDispatch:
 		for i := range s.bound {
 			ptr, err := s.bound[i].at.resolve()
@@ -437,19 +460,11 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case opAlloca:
 		return s.alloca(tl)
 	case opDealloca:
-		err = s.dealloca(tl)
+		err = s.keep[0].deallocate(tl)
 	case opExecute:
 		return s.execute(tl)
 	}
 	return started || err == nil, err
-}
-
-// pinned returns the host's side of a transfer.
-func (s *submission) pinned() unsafe.Pointer {
-	if s.piece != nil {
-		return s.piece.host
-	}
-	return s.stage.host
 }
 
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work
@@ -479,8 +494,7 @@ func (tl *timeline) poll(seq uint64, times int) bool {
 		}
 		return false
 	}
-	tl.retire(done)
-	return true
+	return tl.retire(done)
 }
 
 // ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, then for the
@@ -546,19 +560,23 @@ func (tl *timeline) reap(seq uint64) bool {
 	if at == 0 || !done || err != nil {
 		return false
 	}
-	tl.retire(at)
-	return true
+	return tl.retire(at)
 }
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
-// submission done sees everything that it waited for done.
-func (tl *timeline) retire(seq uint64) {
+// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
+// are about to be passed, perhaps by the caller.
+func (tl *timeline) retire(seq uint64) bool {
 	for {
-		before := tl.retireReady(seq)
-		if before.tl == nil {
-			return
+		before, held := tl.retireReady(seq)
+		switch {
+		case held:
+			return false
+		case before.tl == nil:
+			return true
+		case !before.tl.retire(before.seq):
+			return false
 		}
-		before.tl.retire(before.seq)
 		if before.tl.done.Load() < before.seq {
 			runtime.Gosched() // it is being issued
 		}
@@ -569,8 +587,8 @@ func (tl *timeline) retire(seq uint64) {
 const retireAtOnce = 64
 
 // retireReady completes work up to seq, or up to a submission that came after something which is not complete; that it
-// returns.
-func (tl *timeline) retireReady(seq uint64) (before mark) {
+// returns, or that the submission is held up by a barrier.
+func (tl *timeline) retireReady(seq uint64) (before mark, held bool) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	var batch [retireAtOnce]*submission
@@ -587,15 +605,19 @@ func (tl *timeline) retireReady(seq uint64) (before mark) {
 					break take
 				}
 			}
+			if s.late && !s.waited() {
+				held = true // unless completing what is in front of it passes the barriers
+				break take
+			}
 			batch[n] = s
 			n++
 		}
 		tl.ring.head += uint64(n)
 		tl.ring.mu.Unlock()
 		if n == 0 {
-			return before
+			return before, held
 		}
-		before = mark{}
+		before, held = mark{}, false
 		tl.complete(batch[:n])
 	}
 }
@@ -635,7 +657,7 @@ func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {
 		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
-			s.op == opDownload || len(s.follows) > 0 && s.gone() != nil {
+			s.op == opDownload || s.gone() != nil {
 			return i
 		}
 		value = s.signals[0].Value
@@ -656,8 +678,16 @@ func (tl *timeline) arriveTogether(run []*submission, released *timepointList) b
 
 // gone returns why what the work came after was given up, if it was.
 func (s *submission) gone() error {
+	if losses.Load() == 0 {
+		return nil
+	}
 	for _, m := range s.follows {
 		if err := m.gone(); err != nil {
+			return err
+		}
+	}
+	for i := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
+		if err := s.waits[i].Semaphore.failed(); err != nil && errors.Is(err, driver.ErrLost) {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if len(data) <= q.dev.opt.StageSize {
 		return q.Update(o, dst, data)
 	}
-	return q.stream(o, "upload", dst, true, func(piece []byte, at int64) error {
+	return q.stream(o, "upload", dst, nil, true, func(piece []byte, at int64) error {
 		copy(piece, data[at:])
 		return nil
 	})
@@ -29,7 +29,7 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
 	}
-	return q.stream(o, "read", dst, true, func(piece []byte, at int64) error {
+	return q.stream(o, "read", dst, nil, true, func(piece []byte, at int64) error {
 		n, err := from.ReadAt(piece, offset+at)
 		switch {
 		case n == len(piece):
@@ -42,12 +42,12 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 }
 
 // Write writes a range to a file, or whatever else can be written to anywhere, beginning at offset. It does so when the waits
-// are reached, on a goroutine. What cannot be written fails the signals.
+// are reached, on a goroutine. What cannot be written fails the signals, and the file may have a part of it then.
 func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
 	}
-	return q.stream(o, "write", src, false, func(piece []byte, at int64) error {
+	return q.stream(o, "write", src, nil, false, func(piece []byte, at int64) error {
 		if _, err := to.WriteAt(piece, offset+at); err != nil {
 			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
 		}
@@ -55,8 +55,37 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	})
 }
 
-// stream moves a range through pinned memory in pieces; do fills a piece, or empties it.
-func (q *Queue) stream(o Order, op string, r Range, up bool, do func(piece []byte, at int64) error) error {
+// copyAcross copies between devices of two drivers, of which one is the queue's.
+func (q *Queue) copyAcross(o Order, dst, src Range) error {
+	up := dst.Buffer.dev.of == q.dev.of
+	mine, other := src, dst
+	if up {
+		mine, other = dst, src
+	}
+	there := other.Buffer.dev.Queue(0)
+	if _, err := other.check("copy", there); err != nil {
+		return err
+	}
+	return q.stream(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
+		if err := there.dev.stay(); err != nil { // or its pinned memory would go
+			return err
+		}
+		defer there.dev.calls.Add(-1)
+		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
+		return there.pieces(part, !up, func(p []byte, at int64) error {
+			if up {
+				copy(piece[at:], p)
+			} else {
+				copy(p, piece[at:])
+			}
+			return nil
+		})
+	})
+}
+
+// stream moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
+// another one, or nil.
+func (q *Queue) stream(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
 	if _, err := r.check(op, q); err != nil {
 		return err
 	}
@@ -69,7 +98,7 @@ func (q *Queue) stream(o Order, op string, r Range, up bool, do func(piece []byt
 		}
 		return err
 	}
-	return q.submitWith(s, o, r.Buffer, nil)
+	return q.submitWith(s, o, r.Buffer, also)
 }
 
 // piecesAhead is how many pieces are on their way at a time.
@@ -94,7 +123,7 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 			}
 			break
 		}
-		defer b.free()
+		defer b.free() // pieces on their way hold it
 		blocks[i] = b
 	}
 	issued := 0
@@ -107,7 +136,7 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 			op = opUpload
 		}
 		s := q.get(op)
-		s.n, s.piece, s.keep[0] = part.Size, blocks[i%len(blocks)], part.Buffer
+		s.n, s.stage, s.keep[0] = part.Size, blocks[i%len(blocks)].hold(), part.Buffer
 		part.Buffer.refs.Add(1)
 		ptr, err := part.check(opNames[op], q)
 		if err != nil {
@@ -154,7 +183,7 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 			errs = append(errs, err)
 		}
 	}
-	if issued > 0 { // the pinned memory is used until then
+	if issued > 0 {
 		if err := done.Wait(ctx, uint64(issued)); err != nil && len(errs) == 0 {
 			errs = append(errs, err)
 		}

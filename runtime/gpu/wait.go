@@ -18,7 +18,8 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	return wait(ctx, []Point{{s, value}}, true, nil)
 }
 
-// WaitAll waits until all points are reached or one semaphore has failed. No points are reached at once.
+// WaitAll waits until all points are reached or one semaphore has failed, with its failure, or the context ends, with the
+// context's error; a point above [MaxValue] is [ErrArgument]. No points are reached at once.
 func WaitAll(ctx context.Context, points ...Point) error { return wait(ctx, points, true, nil) }
 
 // WaitAny waits until one of the points is reached or one semaphore has failed, and returns the index of a point that is

@@ -108,6 +108,8 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(fillParams) == 40 && sizeo
 	X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
 	X(cuCtxSetCurrent, (CUcontext)) \
 	X(cuCtxSynchronize, (void)) \
+	X(cuCtxEnablePeerAccess, (CUcontext, unsigned)) \
+	X(cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice)) \
 	X(cuMemGetInfo_v2, (size_t *, size_t *)) \
 	X(cuMemGetAddressRange_v2, (CUdeviceptr *, size_t *, CUdeviceptr)) \
 	X(cuMemAlloc_v2, (CUdeviceptr *, size_t)) \
@@ -225,6 +227,17 @@ static int done(int r)
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; // of contexts, and of all free lists
 static CUcontext contexts[MAX_DEVICES];
 
+// contextOf returns a device's context, and makes it if need be.
+static int contextOf(int device, CUcontext *ctx)
+{
+	int r = SUCCESS;
+	pthread_mutex_lock(&mu);
+	if (!contexts[device]) r = fromCUDA(cuDevicePrimaryCtxRetain(&contexts[device], ids[device]));
+	*ctx = contexts[device];
+	pthread_mutex_unlock(&mu);
+	return r;
+}
+
 // use makes CUDA work on the thread's current device, which must be this one; -1 is any.
 static int use(int device)
 {
@@ -232,10 +245,8 @@ static int use(int device)
 	if (r) return r;
 	if (!chosen) return INVALID_CONTEXT;
 	if (device >= 0 && device != current) return INVALID_DEVICE;
-	pthread_mutex_lock(&mu);
-	if (!contexts[current]) r = fromCUDA(cuDevicePrimaryCtxRetain(&contexts[current], ids[current]));
-	CUcontext ctx = contexts[current];
-	pthread_mutex_unlock(&mu);
+	CUcontext ctx;
+	r = contextOf(current, &ctx);
 	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
 }
 
@@ -430,6 +441,23 @@ int hipGetDevicePropertiesR0600(char *prop, int device)
 	if (!r) r = cuDeviceGetAttribute(&minor, 76, ids[device]);
 	snprintf(prop + ARCH, 256, "sm_%d%d", major, minor);
 	return CUDA(r);
+}
+
+int hipDeviceCanAccessPeer(int *can, int device, int peer)
+{
+	DEVICE(device);
+	WANT(peer >= 0 && peer < devices, INVALID_DEVICE);
+	*can = 0;
+	return device == peer ? done(SUCCESS) : CUDA(cuDeviceCanAccessPeer(can, ids[device], ids[peer]));
+}
+
+int hipDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+	USE(-1);
+	WANT(peer >= 0 && peer < devices && peer != current, INVALID_DEVICE);
+	CUcontext ctx;
+	int r = contextOf(peer, &ctx);
+	return r ? done(r) : CUDA(cuCtxEnablePeerAccess(ctx, flags));
 }
 
 int hipDeviceSynchronize(void) { USE(-1); return CUDA(cuCtxSynchronize()); }

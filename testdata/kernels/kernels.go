@@ -24,3 +24,24 @@ var Basic = append(basic, 0)
 
 //go:embed basic.ptx
 var basic []byte
+
+// Dense is the PTX of a kernel that computes y = relu(W*x + b) for each sample of a batch:
+//
+//	dense(in, out, batch uint64, w, b, x, y device pointers to out*in, out, batch*in and batch*out floats)
+//
+// It runs one element of y a thread: outputs along the x axis of grid and block, samples along the y axis. w has a row for
+// each output; x and y have a row for each sample. The text ends in NUL.
+var Dense = append(dense, 0)
+
+//go:embed dense.ptx
+var dense []byte
+
+// Empty is the PTX of a kernel that does nothing:
+//
+//	empty(p device pointer)
+//
+// The text ends in NUL.
+var Empty = append(empty, 0)
+
+//go:embed empty.ptx
+var empty []byte

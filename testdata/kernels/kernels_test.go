@@ -5,18 +5,42 @@ import (
 	"testing"
 )
 
-func TestSaxpy(t *testing.T) {
-	if n := bytes.IndexByte(Saxpy, 0); n != len(Saxpy)-1 {
-		t.Errorf("the first NUL is at %d of %d bytes, want it at the end alone", n, len(Saxpy))
-	}
-	for i, c := range Saxpy[:len(Saxpy)-1] {
-		if c >= 0x80 {
-			t.Fatalf("byte %d is %#x: PTX is ASCII", i, c)
-		}
-	}
-	for _, want := range []string{".visible .entry saxpy(", ".address_size 64", ".target sm_52"} {
-		if !bytes.Contains(Saxpy, []byte(want)) {
-			t.Errorf("the kernel lacks %q", want)
-		}
+func TestText(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		image  []byte
+		target string
+		params map[string]int // of each kernel
+	}{
+		{"saxpy", Saxpy, "sm_52", map[string]int{"saxpy": 4}},
+		{"basic", Basic, "sm_50", map[string]int{"index": 4, "words": 3, "ids": 1}},
+		{"dense", Dense, "sm_50", map[string]int{"dense": 7}},
+		{"empty", Empty, "sm_50", map[string]int{"empty": 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if n := bytes.IndexByte(test.image, 0); n != len(test.image)-1 {
+				t.Errorf("the first NUL is at %d of %d bytes, want it at the end alone", n, len(test.image))
+			}
+			for i, c := range test.image[:len(test.image)-1] {
+				if c >= 0x80 {
+					t.Fatalf("byte %d is %#x: PTX is ASCII", i, c)
+				}
+			}
+			for _, want := range []string{".version 6.4\n", ".address_size 64\n", ".target " + test.target + "\n"} {
+				if !bytes.Contains(test.image, []byte(want)) {
+					t.Errorf("the text lacks %q", want)
+				}
+			}
+			if n := bytes.Count(test.image, []byte(".entry ")); n != len(test.params) {
+				t.Errorf("%d kernels, want %d", n, len(test.params))
+			}
+			for kernel, want := range test.params {
+				_, text, found := bytes.Cut(test.image, []byte(".visible .entry "+kernel+"("))
+				text, _, _ = bytes.Cut(text, []byte("{"))
+				if n := bytes.Count(text, []byte(".param ")); !found || n != want {
+					t.Errorf("kernel %s: found is %v, with %d parameters, want %d", kernel, found, n, want)
+				}
+			}
+		})
 	}
 }

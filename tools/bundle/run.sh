@@ -50,11 +50,13 @@ item() {
 item gpuinfo "$here" "$here/bin/gpuinfo"
 item saxpy "$here" "$here/bin/saxpy" $require
 item allreduce "$here" "$here/bin/allreduce" $require
-if [ -n "$require" ]; then
-	item pipeline "$here" "$here/bin/pipeline" -driver cuda
-else
-	item pipeline "$here" "$here/bin/pipeline"
-fi
+for p in pipeline mlp; do
+	if [ -n "$require" ]; then
+		item $p "$here" "$here/bin/$p" -driver cuda
+	else
+		item $p "$here" "$here/bin/$p"
+	fi
+done
 if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so"
 fi

@@ -7,14 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/testdata/kernels"
 )
-
-// emptyKernel takes one pointer and does nothing.
-const emptyKernel = `.version 6.4
-.target sm_50
-.address_size 64
-.visible .entry empty(.param .u64 p) { ret; }
-` + "\x00"
 
 // A callGPU is a device with what the cases need. The calling thread is the one to which the context is bound.
 type callGPU struct {
@@ -48,8 +42,7 @@ func newCallGPU(l *cuda.Library, index int) (*callGPU, error) {
 	if g.event, err = l.EventCreate(cuda.EventDisableTiming); err != nil {
 		return nil, err
 	}
-	image := []byte(emptyKernel)
-	if g.mod, err = l.ModuleLoadData(unsafe.Pointer(&image[0])); err != nil {
+	if g.mod, err = l.ModuleLoadData(unsafe.Pointer(&kernels.Empty[0])); err != nil {
 		return nil, err
 	}
 	g.fn, err = l.ModuleGetFunction(g.mod, "empty")

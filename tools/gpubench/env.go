@@ -19,6 +19,8 @@ type options struct {
 	device string
 	sim    bool
 	long   bool
+
+	caps *driver.Caps // of the simulated device, if it cannot do everything
 }
 
 // env is what benches run in.
@@ -27,6 +29,7 @@ type env struct {
 	drv    driver.Driver
 	index  int
 	info   driver.Info
+	caps   driver.Caps
 	thread *thread // of the raw side
 	raw    api
 	ctx    context.Context // of the present bench
@@ -38,7 +41,7 @@ type env struct {
 func newEnv(opt options) (*env, error) {
 	e := &env{opt: opt}
 	if opt.sim {
-		e.drv = simdriver.New(simdriver.Config{})
+		e.drv = simdriver.New(simdriver.Config{Kernels: simKernels, Caps: opt.caps})
 	} else {
 		start := time.Now()
 		lib, err := cuda.Open(cuda.Options{})
@@ -72,7 +75,25 @@ func newEnv(opt options) (*env, error) {
 		e.thread.end()
 		return nil, fmt.Errorf("raw side: %w", err)
 	}
+	if e.caps, err = ask(e.drv, e.index); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
 	return e, nil
+}
+
+// ask asks what a device can do.
+func ask(drv driver.Driver, index int) (caps driver.Caps, err error) {
+	t := newThread()
+	defer t.end()
+	err = t.do(func() error {
+		d, err := drv.Open(index)
+		if err != nil {
+			return err
+		}
+		caps = d.Caps()
+		return errors.Join(d.Bind(), d.Close())
+	})
+	return caps, err
 }
 
 func (e *env) close() error {

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestFake runs everything on a CUDA driver made of C, which does its work at once, and wants everything to be given back.
+// TestFake runs on a CUDA driver made of C, which does its work at once, and wants everything to be given back. Its graphs
+// are small, and it takes long to fill as much memory as the group wake wants.
 func TestFake(t *testing.T) {
 	tab, err := symbols.Load("cuda")
 	if err != nil {
@@ -26,7 +27,7 @@ func TestFake(t *testing.T) {
 	}
 	path := fake.Build(t)
 	t.Setenv("PUREGPU_CUDA_LIBRARY", path)
-	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|parked|semaphore|wake)/")
+	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |rec)")
 	for _, name := range append(callNames, "open again, all symbols") {
 		if r := rows["calls/"+name]; r.Puregpu == nil {
 			t.Errorf("the row of %s is missing", name)
@@ -37,6 +38,12 @@ func TestFake(t *testing.T) {
 	}
 	if r := rows["latency/empty submission, p50"]; r.Goal == nil {
 		t.Errorf("an empty submission has no goal: %+v", r)
+	}
+	for _, name := range []string{"pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total", "graph/10 kernels: submitting",
+		"graph/10 kernels, each bound anew: until done", "graph/10 kernels, launched one by one: until done"} {
+		if r := rows[name]; r.Raw == nil || r.Ratio == nil || r.Goal == nil {
+			t.Errorf("%s was not compared: %+v", name, r)
+		}
 	}
 	var ctl dl.Library
 	if err := ctl.Open(&dl.Spec{Name: "fake", Package: "fake", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "fake_live"}}}, nil, dl.Options{Path: path}); err != nil {

@@ -10,6 +10,7 @@
 // All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
 // do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. Where there
 // is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
+// Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
 //
 // With -sim the device is a simulated one, so that no GPU is needed. Its rows tell how the runtime scales; goals that a
 // real device has a part in are not applied, and the raw side calls the simulated device.
@@ -107,6 +108,8 @@ func benches(e *env) []bench {
 	all = append(all, callBenches(e)...)
 	all = append(all, latencyBenches()...)
 	all = append(all, chainBenches()...)
+	all = append(all, poolBenches()...)
+	all = append(all, graphBenches()...)
 	all = append(all, parkedBench())
 	all = append(all, futureBench(e), unrelatedBench(e))
 	all = append(all, semaphoreBench(), wakeBench(), idleBench())

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
 // runBench runs the program and returns what it printed.
@@ -47,11 +49,14 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 }
 
 func TestSim(t *testing.T) {
-	pattern := "latency|chain|parked|semaphore|wake"
-	if !testing.Short() {
-		pattern = "^(calls|latency|chain|hop|parked|unrelated|future|semaphore|wake)/"
+	groups := "latency|chain|pool|graph|parked|semaphore"
+	if !race { // it would find that the group wake polls the memory that a simulated device fills
+		groups += "|wake"
+		if !testing.Short() {
+			groups += "|calls|hop|unrelated|future"
+		}
 	}
-	rows := runJSON(t, "-sim", "-rounds", "1", "-run", pattern)
+	rows := runJSON(t, "-sim", "-rounds", "1", "-run", "^("+groups+")/")
 	if len(rows) < 10 {
 		t.Errorf("%d rows", len(rows))
 	}
@@ -60,8 +65,37 @@ func TestSim(t *testing.T) {
 			t.Errorf("%s has a goal on a simulated device", name)
 		}
 	}
-	if r := rows["latency/fill 4 KiB, p50"]; r.Raw == nil || r.Ratio == nil {
-		t.Error("the fill has no raw side")
+	for _, name := range []string{"latency/fill 4 KiB, p50", "pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total",
+		"graph/1,000 kernels: until done", "graph/10 kernels, each bound anew: submitting", "graph/10 kernels, launched one by one: submitting"} {
+		if r := rows[name]; r.Raw == nil || r.Ratio == nil {
+			t.Errorf("%s has no raw side", name)
+		}
+	}
+}
+
+// TestLacks wants benches that a device cannot run to say so, and to be no failure.
+func TestLacks(t *testing.T) {
+	caps := simdriver.CUDACaps()
+	caps.Pools, caps.HostPools, caps.Graphs = false, false, false
+	e, err := newEnv(options{sim: true, device: "0", caps: &caps})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	ran := map[string]bool{}
+	for _, b := range append(poolBenches(), graphBenches()...) {
+		for _, r := range b.measure(e, 1, &progress{}) {
+			if r.Error != "" || (r.NotRun == "") != (r.Puregpu != nil) || r.NotRun != "" && !strings.HasPrefix(r.NotRun, "not run: the device has no ") {
+				t.Errorf("%s: %+v", r.Row, r)
+			}
+			if r.NotRun == "" {
+				ran[r.Row] = true
+			}
+		}
+	}
+	if len(ran) != 4 || !ran["pool/portable: alloca and dealloca of 1 MiB"] || !ran["graph/recording a kernel"] ||
+		!ran["graph/10 kernels, launched one by one: until done"] {
+		t.Errorf("ran %v", ran)
 	}
 }
 

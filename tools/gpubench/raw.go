@@ -7,11 +7,29 @@ type api interface {
 	query(event int) (done bool, err error)
 	wait(stream, event int) error
 	close() error
+
+	// Where the device has memory pools.
+	keep() error                                  // have the current one keep what it has, as package gpu does
+	alloc(stream int) (address uint64, err error) // allocSize bytes, from there
+	free(stream int, address uint64) error
+	fillAt(stream int, address uint64) error // the first fillSize bytes
+
+	load() error // the empty kernel, for what follows
+	launch(stream int) error
+	chain(n int) (rawGraph, error) // where the device has graphs
+}
+
+// A rawGraph is a graph of empty kernels, one after the other.
+type rawGraph interface {
+	set(node int, to uint64) error // give a kernel an argument, from its next launch on
+	launch(stream int) error
+	close() error
 }
 
 const (
 	fillSize    = 4096 // bytes
 	fillPattern = 0x01020304
+	allocSize   = 1 << 20
 	rawStreams  = 2
 	rawEvents   = 64 // recorded anew again and again, as hand-written programs do
 )

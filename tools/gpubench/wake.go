@@ -129,7 +129,7 @@ func (d *done) wakeUp() (time.Duration, error) {
 	}
 	end := time.Now()
 	w := <-woken
-	return w.at.Sub(end), w.err
+	return max(w.at.Sub(end), 0), w.err // the other goroutine may see it first
 }
 
 type waking struct {

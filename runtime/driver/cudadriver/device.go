@@ -3,14 +3,18 @@ package cudadriver
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// device is an open device. Nothing of it changes but closed and what hostPools points to.
+// device is an open device. Nothing of it changes but closed, streams and what hostPools points to.
 type device struct {
+	streamsMu sync.Mutex
+	streams   map[cuda.Stream]struct{} // that NewStream has made
+
 	lib  *cuda.Library
 	id   cuda.Device
 	ctx  cuda.Context // the primary one
@@ -27,7 +31,8 @@ type device struct {
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools) (*device, error) {
 	d := &device{
-		lib: lib, id: id, info: info, hostPools: hosts,
+		streams: map[cuda.Stream]struct{}{},
+		lib:     lib, id: id, info: info, hostPools: hosts,
 		hasFuncLoad:    lib.HasSymbol("cuFuncLoad"),
 		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
 		hasElapsed:     lib.HasSymbol("cuEventElapsedTime_v2"),

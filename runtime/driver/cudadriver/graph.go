@@ -170,21 +170,40 @@ func (d *device) DestroyExec(x driver.Exec) error {
 	return nil
 }
 
-// SetNode makes the context current for the call: releases of the driver crash without one.
 func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err error) {
+	return d.withContext("set node", func() error { return d.setNode(x, n, op) })
+}
+
+func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
+	return d.withContext("set node", func() error {
+		for i, n := range nodes {
+			if err := d.setNode(x, n, &ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withContext makes the context current for a call: releases of the driver crash without one where nodes are set.
+func (d *device) withContext(op string, call func() error) (err error) {
 	if d.noGraphs != nil {
-		return d.fail("set node", d.noGraphs, "graphs")
+		return d.fail(op, d.noGraphs, "graphs")
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
-		return d.fail("set node", err, "make the context current")
+		return d.fail(op, err, "make the context current")
 	}
 	defer func() {
 		if _, pop := d.lib.CtxPopCurrent(); pop != nil && err == nil {
-			err = d.fail("set node", pop, "restore the thread's context")
+			err = d.fail(op, pop, "restore the thread's context")
 		}
 	}()
+	return call()
+}
+
+func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err error) {
 	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
 	p := paramsOf(op)
 	defer p.drop()

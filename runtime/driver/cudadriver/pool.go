@@ -198,9 +198,21 @@ func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
+// TrimPool first waits for the streams that have nothing left to do: only so the driver finds out what they have freed.
 func (d *device) TrimPool(p driver.Pool, keep uint64) error {
 	if d.noPools != nil {
 		return d.fail("trim pool", d.noPools, "memory pools")
+	}
+	d.streamsMu.Lock()
+	defer d.streamsMu.Unlock()
+	for s := range d.streams {
+		err := d.lib.StreamQuery(s)
+		if err == nil {
+			err = d.lib.StreamSynchronize(s)
+		}
+		if err != nil && err != cuda.ErrorNotReady {
+			return d.fail("trim pool", err, "wait for stream %#x", uintptr(s))
+		}
 	}
 	if err := d.lib.MemPoolTrimTo(cuda.MemoryPool(p), keep); err != nil {
 		return d.fail("trim pool", err, "pool %#x to %d bytes", uintptr(p), keep)
@@ -221,6 +233,9 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
 	if err := d.access(cuda.MemoryPool(p), other, flags); err != nil {
+		if d.apart(other, err) && !d.hostPools.has(p) {
+			err = unsupported{err}
+		}
 		return d.fail("access pool", err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 	}
 	return nil

@@ -20,6 +20,9 @@ func (d *device) NewStream() (driver.Stream, error) {
 	if err != nil {
 		return 0, d.fail("new stream", err, "create a stream")
 	}
+	d.streamsMu.Lock()
+	d.streams[s] = struct{}{}
+	d.streamsMu.Unlock()
 	return driver.Stream(s), nil
 }
 
@@ -30,6 +33,9 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if err := d.lib.StreamDestroy(cuda.Stream(s)); err != nil {
 		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
 	}
+	d.streamsMu.Lock()
+	delete(d.streams, cuda.Stream(s))
+	d.streamsMu.Unlock()
 	return nil
 }
 

@@ -67,7 +67,11 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 	if n == 0 {
 		return nil
 	}
-	if err := d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s)); err != nil {
+	err := d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
+	if err == cuda.ErrorInvalidValue { // dst may be the host's, from a pool
+		err = d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
+	}
+	if err != nil {
 		return d.fail("upload", err, "%d bytes from %p to %#x in stream %#x", n, src, uint64(dst), uintptr(s))
 	}
 	return nil
@@ -80,7 +84,11 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	if n == 0 {
 		return nil
 	}
-	if err := d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s)); err != nil {
+	err := d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
+	if err == cuda.ErrorInvalidValue { // src may be the host's, from a pool
+		err = d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
+	}
+	if err != nil {
 		return d.fail("download", err, "%d bytes from %#x to %p in stream %#x", n, uint64(src), dst, uintptr(s))
 	}
 	return nil

@@ -104,6 +104,7 @@ func (d *device) askCaps() error {
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // all that they need is required
+		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess"),
 	}
 	return nil
 }

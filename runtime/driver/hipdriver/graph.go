@@ -207,6 +207,16 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return nil
 }
 
+// SetNodes sets several nodes.
+func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
+	for i, n := range nodes {
+		if err := d.SetNode(x, n, &ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	if d.noGraphs != nil {
 		return d.refuse("launch graph", d.noGraphs, "graphs")

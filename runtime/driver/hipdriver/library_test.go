@@ -585,6 +585,13 @@ func testTwoDevices(b *bench) {
 	b.ok(err)
 	b.ok(b.d.Bind())
 	s, e := b.stream(), b.event()
+	if b.d.caps.Peers {
+		for range 2 {
+			if err := b.d.EnablePeer(two); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+				b.Error(err)
+			}
+		}
+	}
 	if takesPTX(b.drv) {
 		if err := b.d.Record(e, s2); err == nil {
 			b.Error("an event is recorded on another device")

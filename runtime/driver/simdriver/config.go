@@ -29,6 +29,10 @@ type Config struct {
 	// Caps says what the devices can do; nil is CUDACaps.
 	Caps *driver.Caps
 
+	// Apart says that the hardware has no way from one device to another: EnablePeer fails with [driver.ErrUnsupported],
+	// and so does AccessPool for pools of device memory. Copies go between devices all the same.
+	Apart bool
+
 	// Kernels are the kernels that modules can have, by name. The map is read by New alone.
 	Kernels map[string]Kernel
 
@@ -68,7 +72,7 @@ type Executed struct {
 func CUDACaps() driver.Caps {
 	return driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true,
 	}
 }
 
@@ -76,5 +80,5 @@ func CUDACaps() driver.Caps {
 // recorded anew while something waits for its last record. They have no memory pools, for those of HIP are not to be relied
 // on.
 func HIPCaps() driver.Caps {
-	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true}
+	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true}
 }

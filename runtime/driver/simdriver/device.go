@@ -22,6 +22,8 @@ type device struct {
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that streams executed which are no more
 
+	peers []atomic.Bool // by index of a device: kernels may use its memory
+
 	tight atomic.Int32 // pools that may keep less than all they have
 
 	mu      sync.Mutex
@@ -93,6 +95,7 @@ func (v *device) Close() error {
 		return err
 	}
 	v.down.CompareAndSwap(nil, &down{err: ErrClosed})
+	v.forgetPeers()
 	left := v.destroyAll()
 	if err == nil && len(left) > 0 {
 		err = failf(codeClose, "device %d: %w: %s; destroy them before", v.index, ErrBusy, strings.Join(left, ", "))

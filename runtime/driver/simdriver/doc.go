@@ -5,7 +5,7 @@
 // events mark positions in streams, and streams wait for events of any device of the driver. Kernels are Go functions
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
-// The devices are [driver.Pools], [driver.Graphs] and [driver.Timers] as far as their [driver.Caps] say so; where they do
+// The devices are [driver.Pools], [driver.Graphs], [driver.Timers] and [driver.Peers] as far as their [driver.Caps] say so; where they do
 // not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently.
 //
 // # What it is strict about
@@ -13,7 +13,8 @@
 // The simulated devices do what a GPU may do at worst. An access outside an allocation, or to freed memory, is found when
 // the operation executes, and loses the device: see [AccessError]. Memory of a pool is there from the moment at which a
 // stream executes the allocation until one executes the free, and its addresses are used again as soon as stream order
-// allows that. Handles are checked, on the right device and alive.
+// allows that. A kernel that touches memory of another device needs [driver.Peers], or access to the pool that it is of;
+// fills and copies of ordinary memory need neither. Handles are checked, on the right device and alive.
 // With [Config.Strict] a call from a thread on which another device is current, or none, fails. An operation in execution
 // reads and writes the memory with plain Go code, so that the race detector finds accesses that no stream and no event
 // orders.

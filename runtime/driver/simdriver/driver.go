@@ -14,6 +14,7 @@ import (
 type Driver struct {
 	caps     driver.Caps
 	strict   bool
+	apart    bool
 	manual   bool // executes in Step only
 	memory   uint64
 	kernels  map[string]Kernel
@@ -56,6 +57,7 @@ func New(c Config) *Driver {
 	d := &Driver{
 		caps:     CUDACaps(),
 		strict:   c.Strict,
+		apart:    c.Apart,
 		manual:   c.Deterministic,
 		memory:   min(c.Memory, maxMemory),
 		kernels:  maps.Clone(c.Kernels),
@@ -75,6 +77,9 @@ func New(c Config) *Driver {
 	d.steps.rand = rand.New(rand.NewPCG(c.Seed, 0))
 	for i := range max(n, 0) {
 		d.devices = append(d.devices, newDevice(d, i))
+	}
+	for _, v := range d.devices {
+		v.peers = make([]atomic.Bool, len(d.devices))
 	}
 	for op, t := range c.Latency {
 		d.SetLatency(op, t)

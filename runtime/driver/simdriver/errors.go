@@ -34,6 +34,7 @@ type AccessError struct {
 	Freed  bool          // that allocation was freed
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
 	Barred bool          // that allocation is of another device's pool, which this device may not use
+	Apart  bool          // that allocation is of another device, whose memory this device's kernels may not use
 }
 
 // Error names the operation, what it touched and what it missed.
@@ -59,6 +60,8 @@ func (e *AccessError) Error() string {
 		s += there + " is yet to be made: nothing has ordered this behind it"
 	case e.Barred:
 		s += there + " is of another device's pool, to which this device was given no access"
+	case e.Apart:
+		s += there + " is another device's, to which EnablePeer has given this device no access"
 	case e.Addr < e.Base:
 		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
 	case offset >= e.Length:

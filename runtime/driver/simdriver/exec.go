@@ -224,6 +224,16 @@ func (x *exec) spare() *plan {
 	return p
 }
 
+// SetNodes sets several nodes.
+func (v *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
+	for i, n := range nodes {
+		if err := v.SetNode(x, n, &ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // LaunchGraph runs an exec as its nodes are now.
 func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	later, err := v.submit(codeLaunchGraph)

@@ -85,8 +85,8 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 	return a.base, a.size, true
 }
 
-// View returns n elements of type T of the memory at p, which any device of the driver and the host may share. The slice
-// is the memory itself, and must not be used when the kernel's function has returned. It may be called concurrently.
+// View returns n elements of type T of the memory at p, which may be of another device that EnablePeer was called for, or
+// the host's. The slice is the memory itself, and must not be used when the kernel's function has returned. It may be called concurrently.
 //
 // If the memory is not there, or p is not aligned for T, View fails with an [AccessError]; the device is lost with the
 // first such error when the function returns, whatever the function returns. T must be a type that [NewKernel] allows
@@ -113,7 +113,7 @@ func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
 		e = v.d.miss(p, size)
 		e.Align = align
 	} else {
-		b, e = v.reach(p, size)
+		b, e = v.launched(p, size)
 	}
 	if e != nil {
 		e.Op, e.Kernel, e.Node, e.Device, e.Stream = OpLaunch, g.Name, g.Node, g.Device, g.Stream

@@ -47,6 +47,9 @@ func newWorld(t *testing.T, seed uint64, c simdriver.Config, wait bool) *world {
 	})
 	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), wait: wait}
 	w.d, w.devices = open(t, c)
+	for i, v := range w.devices {
+		check(t, peers(v).EnablePeer(w.devices[1-i]))
+	}
 	for i := range 5 {
 		v := w.devices[i%2]
 		w.streams = append(w.streams, stream(t, v))

@@ -1,7 +1,7 @@
 package simdriver
 
-// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs] or [driver.Timers], as
-// [driver.Error] does.
+// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers] or
+// [driver.Peers], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -53,6 +53,8 @@ const (
 
 	OpNewTimer Op = "new timer"
 	OpElapsed  Op = "elapsed"
+
+	OpEnablePeer Op = "enable peer"
 )
 
 // A code is an Op as an index.
@@ -103,6 +105,7 @@ const (
 	codeLaunchGraph
 	codeNewTimer
 	codeElapsed
+	codeEnablePeer
 	codes // how many there are
 )
 
@@ -115,6 +118,7 @@ var ops = [codes]Op{
 	OpAccessPool, OpAllocAsync, OpFreeAsync,
 	OpNewGraph, OpDestroyGraph, OpAddNode, OpInstantiate, OpDestroyExec, OpSetNode, OpLaunchGraph,
 	OpNewTimer, OpElapsed,
+	OpEnablePeer,
 }
 
 // String returns the name.

@@ -269,6 +269,9 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	if w == v && !allow {
 		return failf(codeAccessPool, "pool %#x: %w: device %d cannot lose access to its own pool", uint64(h), ErrInvalidValue, v.index)
 	}
+	if w != v && v.d.apart && p.kind == driver.DeviceMem {
+		return failf(codeAccessPool, "from device %d to device %d: the hardware has no way: %w", w.index, v.index, driver.ErrUnsupported)
+	}
 	p.users[w.index].Store(allow)
 	return nil
 }

@@ -69,6 +69,7 @@ func TestThreads(t *testing.T) {
 				simdriver.OpInstantiate:    second(graphs(v).Instantiate(g)),
 				simdriver.OpDestroyExec:    graphs(v).DestroyExec(x),
 				simdriver.OpNewTimer:       second(timers(v).NewTimer()),
+				simdriver.OpEnablePeer:     v.(driver.Peers).EnablePeer(w),
 			} {
 				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
 			}

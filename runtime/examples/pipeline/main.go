@@ -7,15 +7,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/drivers"
+	"github.com/puregpu/puregpu/runtime/examples/internal/ondriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
@@ -24,35 +22,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run runs the program with its arguments and returns its exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("pipeline", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	name := flags.String("driver", "", "`name` of the driver, cuda or sim (default: the GPU that there is, else sim)")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	d, err := open(*name, stdout)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err = pipeline(ctx, d, stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "pipeline:", err)
-		return 1
-	}
-	return 0
-}
-
-// open opens a driver, the best one if none is named, which it explains.
-func open(name string, w io.Writer) (driver.Driver, error) {
-	if name != "" {
-		return drivers.Open(name, simulation)
-	}
-	d, reason := drivers.Best(simulation)
-	fmt.Fprintf(w, "pipeline: on %s\n", reason)
-	return d, nil
+	return ondriver.Main("pipeline", args, stdout, stderr, simulation, pipeline)
 }
 
 func pipeline(ctx context.Context, d driver.Driver, w io.Writer) error {

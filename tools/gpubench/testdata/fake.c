@@ -1,10 +1,24 @@
 // The fake CUDA driver of package cudadriver's tests, with what the calls group needs besides: modules that are loaded
-// without options, and functions that are found through the driver.
+// without options, and functions that are found through the driver. What the graph group needs is a kernel "empty" with a
+// pointer, and what the pool group needs is allocation from the current pool.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#define cuFuncGetParamInfo otherParamInfo
 #include "../../../runtime/driver/cudadriver/testdata/driver.c"
+#undef cuFuncGetParamInfo
 
 int cuModuleLoadData(uintptr_t *m, const char *image) { CREATE(""); LIVE(1); *m = MODULE; return OK; }
+
+int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
+{
+	if (f != FUNCTION) return otherParamInfo(f, i, offset, size);
+	CREATE("%zu", i);
+	if (i > 0) return INVALID_VALUE;
+	*offset = 0, *size = 8;
+	return OK;
+}
+
+int cuMemAllocAsync(uint64_t *p, size_t n, uintptr_t s) { return cuMemAllocFromPoolAsync(p, n, POOL, s); }
 
 // The newest ABI is the only one here.
 int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status)

@@ -18,7 +18,7 @@
 #define DEVICES 2
 #endif
 
-enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, ALREADY_ENABLED = 704 };
 enum { SETTINGS = 128 };
 enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, CONTEXT = 0xc0, SPECIAL = 0x100 };
 enum { POOL = 0x9000, GRAPH = 0x10000, EXEC = 0x20000, NODE = 0x30000 };
@@ -161,6 +161,19 @@ int cuCtxSetCurrent(uintptr_t ctx)
 }
 int cuCtxPushCurrent_v2(uintptr_t ctx) { ENTER("%#lx", (long)ctx); if (depth == 16 || !ctx) return INVALID_VALUE; stack[depth++] = ctx; return OK; }
 int cuCtxPopCurrent_v2(uintptr_t *ctx) { ENTER(""); if (!depth) return INVALID_CONTEXT; *ctx = stack[--depth]; return OK; }
+
+// With the setting "apart" there is no way between the devices. Nothing undoes the access to a peer.
+static int peers;
+int cuDeviceCanAccessPeer(int *can, int id, int other) { ENTER("%d, %d", id, other); *can = id != other && !get("apart"); return OK; }
+int cuCtxEnablePeerAccess(uintptr_t ctx, unsigned flags)
+{
+	CREATE("%#lx, %u", (long)ctx, flags);
+	int bit = 1 << (stack[depth - 1] - CONTEXT);
+	if (flags || ctx < CONTEXT || ctx == stack[depth - 1]) return INVALID_VALUE;
+	if (peers & bit) return ALREADY_ENABLED;
+	peers |= bit;
+	return OK;
+}
 
 int cuStreamCreate(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
 int cuStreamDestroy_v2(uintptr_t s) { CREATE("%#lx", (long)s); if (s != STREAM) return INVALID_HANDLE; LIVE(-1); return OK; }

@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500,
-	NOT_READY = 600, NO_RESOURCES = 701, ALREADY_REGISTERED = 712, NOT_REGISTERED };
+	NOT_READY = 600, NO_RESOURCES = 701, ALREADY_ENABLED = 704, ALREADY_REGISTERED = 712, NOT_REGISTERED };
 enum { DEVICES = 2, CONTEXT = 0xc0 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -58,6 +58,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int id)
 int cuDevicePrimaryCtxRetain(uintptr_t *ctx, int id) { *ctx = CONTEXT + id - 40; return OK; }
 int cuCtxSetCurrent(uintptr_t ctx) { context = ctx; return OK; }
 int cuCtxSynchronize(void) { CREATE(); return OK; }
+int cuDeviceCanAccessPeer(int *can, int id, int other) { *can = id != other; return OK; }
+int cuCtxEnablePeerAccess(uintptr_t ctx, unsigned flags)
+{
+	static int enabled[DEVICES];
+	CREATE();
+	if (flags || ctx == context) return INVALID_VALUE;
+	return __atomic_exchange_n(&enabled[context - CONTEXT], 1, __ATOMIC_SEQ_CST) ? ALREADY_ENABLED : OK;
+}
 
 // ---- Memory
 
@@ -212,7 +220,7 @@ int cuMemcpyDtoHAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); r
 
 // ---- Kernels
 
-typedef struct { int device; } module;
+typedef struct { int device; uint64_t table; } module; // table: a variable of 256 bytes, or 0
 typedef struct { const char *name; size_t sizes[5]; void (*run)(const unsigned *grid, const unsigned *block, void **args); } function;
 
 #define THREADS ((uint64_t)grid[0] * block[0])
@@ -252,10 +260,19 @@ int cuModuleLoadDataEx(module **m, const char *image, unsigned n, void *options,
 	if (strstr(image, "99.9")) return 222;
 	*m = malloc(sizeof **m);
 	(*m)->device = context - CONTEXT;
+	(*m)->table = 0;
+	if (strstr(image, "table")) make(&(*m)->table, 256);
 	LIVE(1);
 	return OK;
 }
-int cuModuleUnload(module *m) { ON(m); free(m); LIVE(-1); return OK; }
+int cuModuleUnload(module *m)
+{
+	ON(m);
+	if (m->table) drop(m->table);
+	free(m);
+	LIVE(-1);
+	return OK;
+}
 int cuModuleGetFunction(function **f, module *m, const char *name)
 {
 	ON(m);
@@ -266,7 +283,14 @@ int cuModuleGetFunction(function **f, module *m, const char *name)
 		}
 	return NOT_FOUND;
 }
-int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, module *m, const char *name) { ON(m); return NOT_FOUND; }
+int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, module *m, const char *name)
+{
+	ON(m);
+	if (!m->table || strcmp(name, "table")) return NOT_FOUND;
+	*p = m->table;
+	*n = 256;
+	return OK;
+}
 int cuFuncGetAttribute(int *value, int attribute, function *f) { CREATE(); *value = attribute ? 0 : 512; return OK; }
 
 // run checks a launch; without the arguments it does no more.

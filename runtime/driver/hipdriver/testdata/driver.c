@@ -19,7 +19,7 @@
 #define DEVICES 2
 #endif
 
-enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600 };
+enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ALREADY_ENABLED = 704 };
 enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, GRAPH = 0x6000, NODE = 0x9000, EXEC = 0x7000 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -147,6 +147,20 @@ int hipGetDevicePropertiesR0600(char *prop, int d)
 	return OK;
 }
 #endif
+
+// With the setting "apart" there is no way between the devices.
+static int peers;
+#ifndef WITHOUT_hipDeviceCanAccessPeer
+int hipDeviceCanAccessPeer(int *can, int d, int other) { PLAIN("%d, %d", d, other); *can = d != other && !get("apart"); return OK; }
+#endif
+int hipDeviceEnablePeerAccess(int other, unsigned flags)
+{
+	CREATE("%d, %u", other, flags);
+	WANT(!flags && other != device, INVALID_VALUE);
+	WANT(!(peers & 1 << device), ALREADY_ENABLED);
+	peers |= 1 << device;
+	return OK;
+}
 
 int hipStreamCreateWithFlags(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
 int hipStreamDestroy(uintptr_t s) { SUBMIT("%#lx", (long)s); LIVE(-1); return OK; }

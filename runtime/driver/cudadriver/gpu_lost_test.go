@@ -1,0 +1,155 @@
+package cudadriver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestGPURuntimeLost runs a kernel that writes where it must not, through the runtime, in a process of its own: a context
+// that is lost stays so as long as the process lives.
+func TestGPURuntimeLost(t *testing.T) {
+	const env = "PUREGPU_TEST_LOSE_RUNTIME"
+	if os.Getenv(env) == "" {
+		openGPU(t)
+		exe, err := os.Executable()
+		ok(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // whatever hangs
+		defer cancel()
+		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPURuntimeLost$", "-test.v")
+		cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 3})
+	ok(t, err)
+	code, err := dev.Load([]byte(gpuPTX))
+	ok(t, err)
+	poke, err := code.Kernel("poke")
+	ok(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 1<<20)
+	ok(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var sems []*gpu.Semaphore
+	sem := func() *gpu.Semaphore {
+		s, err := gpu.NewSemaphore(0)
+		ok(t, err)
+		sems = append(sems, s)
+		return s
+	}
+	at := func(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
+
+	// The device works.
+	before, write := sem(), func(o gpu.Order, at driver.Ptr) error {
+		return dev.Queue(0).Dispatch(o, gpu.Dispatch{Kernel: poke, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+			Args: []unsafe.Pointer{unsafe.Pointer(&at)}, Sizes: []int{8}})
+	}
+	ok(t, write(gpu.Order{Signal: at(before, 1)}, b.Ptr()))
+	ok(t, before.Wait(ctx, 1))
+	sems = nil
+
+	// Everything that depends on the kernel, in all ways, is submitted ahead; it begins with the host's signal.
+	gate, never := sem(), sem()
+	sems = nil
+	faulty := sem()
+	ok(t, write(gpu.Order{Wait: at(gate, 1), Signal: at(faulty, 1)}, 0))
+	last := faulty
+	for i, submit := range []func(o gpu.Order) error{
+		func(o gpu.Order) error { return dev.Queue(0).Fill(o, b.All(), []byte{1}) },
+		func(o gpu.Order) error { return dev.Queue(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
+		func(o gpu.Order) error { return dev.Queue(2).Barrier(o) },
+		func(o gpu.Order) error { return dev.Queue(0).Copy(o, b.Range(0, 64), b.Range(64, 64)) },
+		func(o gpu.Order) error { return dev.Queue(1).Update(o, b.Range(0, 64), make([]byte, 64)) },
+		func(o gpu.Order) error { return dev.Queue(2).Download(o, make([]byte, 64), b.Range(0, 64)) },
+		func(o gpu.Order) error {
+			return dev.Queue(0).HostCall(o, func() error { t.Error("a host call behind the fault runs"); return nil })
+		},
+		func(o gpu.Order) error {
+			return dev.Queue(1).Notify(o, func() { t.Error("a notification behind the fault runs") })
+		},
+	} {
+		next := sem()
+		if err := submit(gpu.Order{Wait: at(last, 1), Signal: at(next, 1)}); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		last = next
+	}
+	parked := sem() // for something that never comes
+	ok(t, dev.Queue(1).Fill(gpu.Order{Wait: at(never, 1), Signal: at(parked, 1)}, b.All(), []byte{1}))
+	linked := sem()
+	faulty.Link(1, linked, 1)
+	waiters := make(chan error, 2*len(sems))
+	for _, s := range sems {
+		go func() { waiters <- s.Wait(ctx, 1) }()
+	}
+	told := make(chan error, 1)
+	last.OnReached(1, func(err error) { told <- err })
+
+	ok(t, gate.Signal(1))
+	for range sems {
+		if err := <-waiters; !errors.Is(err, driver.ErrLost) || !errors.Is(err, cuda.ErrorIllegalAddress) {
+			t.Errorf("a waiter got %v", err)
+		}
+	}
+	select {
+	case err := <-told:
+		if !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the function got %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("the function is not called")
+	}
+	for _, s := range sems {
+		if v, err := s.Query(); v != 0 || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("at %d, %v", v, err)
+		}
+	}
+
+	// What comes later fails, on every queue, and so do its signals.
+	for i := range dev.Queues() {
+		s := sem()
+		if err := dev.Queue(i).Fill(gpu.Order{Signal: at(s, 1)}, b.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("a submission on queue %d: %v", i, err)
+		}
+		if err := s.Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("its signal: %v", err)
+		}
+		if err := dev.Queue(i).Flush(); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("flush: %v", err)
+		}
+	}
+	if _, err := dev.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("alloc: %v", err)
+	}
+	if st := dev.Stats(); st.InFlight+st.Parked != 0 {
+		t.Errorf("left: %+v", st)
+	}
+
+	// Semaphores go on, and the device closes.
+	ok(t, never.Signal(1))
+	closed := make(chan error, 1)
+	go func() { closed <- dev.Close() }()
+	select {
+	case err := <-closed:
+		t.Logf("Close = %v", err)
+	case <-ctx.Done():
+		t.Fatal("Close does not return")
+	}
+	ok(t, b.Close())
+	ok(t, code.Close())
+}

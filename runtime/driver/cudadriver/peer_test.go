@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package cudadriver
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+func TestPeers(t *testing.T) {
+	f := newFake(t, 13000)
+	drv := f.driver()
+	var devs [2]*device
+	for i := range devs {
+		d, err := drv.Open(i)
+		ok(t, err)
+		defer d.Close()
+		devs[i] = d.(*device)
+	}
+	if !devs[0].Caps().Peers {
+		t.Errorf("%+v", devs[0].Caps())
+	}
+	ok(t, devs[1].Bind())
+	f.calls()
+	for _, want := range [][]string{
+		{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"},
+		{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"}, // which answers that it is so already
+	} {
+		ok(t, devs[1].EnablePeer(devs[0]))
+		f.want(want...)
+	}
+	ok(t, devs[1].EnablePeer(devs[1])) // that is no peer
+	f.want("")
+
+	for what, c := range map[string]struct {
+		fn   string
+		code cuda.Result
+		want error
+		lost bool
+	}{
+		"no way":            {"apart", 1, driver.ErrUnsupported, false},
+		"not supported":     {"cuCtxEnablePeerAccess", cuda.ErrorPeerAccessUnsupported, driver.ErrUnsupported, false},
+		"too many":          {"cuCtxEnablePeerAccess", cuda.ErrorTooManyPeers, driver.ErrUnsupported, false},
+		"its code too":      {"cuCtxEnablePeerAccess", cuda.ErrorTooManyPeers, cuda.ErrorTooManyPeers, false},
+		"cannot be asked":   {"cuDeviceCanAccessPeer", cuda.ErrorInvalidDevice, cuda.ErrorInvalidDevice, false},
+		"no context":        {"cuCtxEnablePeerAccess", cuda.ErrorInvalidContext, cuda.ErrorInvalidContext, false},
+		"the device is out": {"cuCtxEnablePeerAccess", cuda.ErrorIllegalAddress, driver.ErrLost, true},
+	} {
+		f.set(c.fn, int(c.code))
+		err := devs[1].EnablePeer(devs[0])
+		f.set(c.fn, 0)
+		e, ok := err.(*driver.Error)
+		if !ok || e.Op != "enable peer" || !errors.Is(err, c.want) || e.Lost != c.lost {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	other, err := newFake(t, 13000).driver().Open(0)
+	ok(t, err)
+	defer other.Close()
+	for what, d := range map[string]driver.Device{"nothing": nil, "of another driver": other} {
+		if err := devs[1].EnablePeer(d); !errors.Is(err, cuda.ErrorInvalidDevice) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestPeersUntouched has the calling thread keep its context.
+func TestPeersUntouched(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	o, err := f.driver().Open(1)
+	ok(t, err)
+	defer o.Close()
+	before := f.stack()
+	if err := d.EnablePeer(o); err == nil { // of another library, though of the same file
+		t.Error("a device of another library is taken")
+	}
+	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1}
+	ok(t, d.EnablePeer(two))
+	if f.stack() != before {
+		t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
+	}
+}
+
+// TestAccessPoolApart lets a device into a pool that it has no way to.
+func TestAccessPoolApart(t *testing.T) {
+	f := newFake(t, 13000)
+	drv := f.driver()
+	open, err := drv.Open(0)
+	ok(t, err)
+	defer open.Close()
+	other, err := drv.Open(1)
+	ok(t, err)
+	defer other.Close()
+	ok(t, open.Bind())
+	d := open.(*device)
+	host, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})
+	ok(t, err)
+	for _, c := range []struct {
+		apart int
+		code  cuda.Result
+		pool  driver.Pool
+		no    bool // it is not supported
+	}{
+		{1, cuda.ErrorInvalidDevice, pool0, true},
+		{1, cuda.ErrorInvalidValue, pool0, true},
+		{0, cuda.ErrorPeerAccessUnsupported, pool0, true},
+		{0, cuda.ErrorInvalidDevice, pool0, false},
+		{1, cuda.ErrorIllegalAddress, pool0, false},
+		{1, cuda.ErrorInvalidValue, host, false},
+	} {
+		f.set("apart", c.apart)
+		f.set("cuMemPoolSetAccess", int(c.code))
+		if err := d.AccessPool(c.pool, other, true); !errors.Is(err, c.code) || errors.Is(err, driver.ErrUnsupported) != c.no {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+var result = regexp.MustCompile(`^mlp: 12 layers of 128, batch of 8, 8 executions on sim \(.+\): largest error \S+ \(1e-05 allowed\): ok\n$`)
+
+// TestSim runs on simulated GPUs that can do different things, and wants everything to be given back. The layers must be
+// nodes of a graph where there are graphs.
+func TestSim(t *testing.T) {
+	plain := simdriver.CUDACaps()
+	plain.Graphs, plain.Pools, plain.HostPools = false, false, false
+	bound := simdriver.HIPCaps()
+	for name, test := range map[string]struct {
+		caps  *driver.Caps
+		nodes int64
+	}{
+		"like CUDA":                     {nil, layers * executions},
+		"like HIP":                      {&bound, layers * executions},
+		"with neither pools nor graphs": {&plain, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var launches, nodes atomic.Int64
+			d := simdriver.New(simdriver.Config{Kernels: kernel, Caps: test.caps, Strict: true, OnExecute: func(x simdriver.Executed) {
+				if x.Op == simdriver.OpLaunch {
+					launches.Add(1)
+					if x.Node != 0 {
+						nodes.Add(1)
+					}
+				}
+			}})
+			var out bytes.Buffer
+			if err := mlp(t.Context(), d, &out); err != nil || !result.MatchString(out.String()) {
+				t.Errorf("%v, printed %q", err, &out)
+			}
+			if launches.Load() != layers*executions || nodes.Load() != test.nodes {
+				t.Errorf("%d launches, %d of them of graphs' nodes; want %d and %d", launches.Load(), nodes.Load(), layers*executions, test.nodes)
+			}
+			if left := d.Leaks(); len(left) > 0 {
+				t.Errorf("not given back: %v", left)
+			}
+		})
+	}
+}
+
+// TestFaults wants what goes wrong on the device to be told, and not to be waited for.
+func TestFaults(t *testing.T) {
+	negative := simdriver.MustKernel(func(g *simdriver.Grid, in, out, batch uint64, w, b, x, y driver.Ptr) error {
+		err := dense(g, in, out, batch, w, b, x, y)
+		if ys, e := simdriver.View[float32](g, y, 1); e == nil {
+			ys[0] -= 0.01
+		}
+		return err
+	})
+	for name, test := range map[string]struct {
+		config simdriver.Config
+		ctx    func(context.Context) context.Context
+		want   string
+	}{
+		"wrong kernel":  {config: simdriver.Config{Kernels: map[string]simdriver.Kernel{"dense": negative}}, want: "on sim (Simulated GPU 0): execution 0: output 0 of sample 0 is "},
+		"no kernel":     {want: "dense"},
+		"little memory": {config: simdriver.Config{Kernels: kernel, Memory: 1 << 19}, want: "memory"},
+		"canceled": {
+			config: simdriver.Config{Kernels: kernel, Latency: map[simdriver.Op]time.Duration{simdriver.OpLaunch: 2 * time.Millisecond}},
+			ctx: func(ctx context.Context) context.Context {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				return ctx
+			},
+			want: context.Canceled.Error(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if test.ctx != nil {
+				ctx = test.ctx(ctx)
+			}
+			var out bytes.Buffer
+			if err := mlp(ctx, simdriver.New(test.config), &out); err == nil || !strings.Contains(err.Error(), test.want) || out.Len() > 0 {
+				t.Errorf("%v, printed %q; want %q", err, &out, test.want)
+			}
+		})
+	}
+}
+
+// TestCompare wants what is not a number to be an error too.
+func TestCompare(t *testing.T) {
+	n, inputs := newNetwork(), newInputs(1)
+	outputs := [][]float32{n.forward(inputs[0])}
+	if worst, err := n.compare(inputs, outputs); worst != 0 || err != nil {
+		t.Errorf("the host's own outputs: %v, %v", worst, err)
+	}
+	outputs[0][5*width+7] = float32(math.NaN())
+	if _, err := n.compare(inputs, outputs); err == nil || !strings.Contains(err.Error(), "output 7 of sample 5 is NaN") {
+		t.Errorf("an output that is no number: %v", err)
+	}
+	zero := &network{params: make([]float32, len(n.params))}
+	if _, err := zero.compare(inputs, inputs); err == nil {
+		t.Error("nothing to compare with, and no error")
+	}
+}
+
+// TestRun runs on the best there is, which every machine has.
+func TestRun(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 || !strings.HasPrefix(stdout.String(), "mlp: on ") || !strings.HasSuffix(stdout.String(), ": ok\n") {
+		t.Errorf("exit status %d, printed %q and %q", code, &stdout, &stderr)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
+	for _, test := range []struct {
+		arg, stdout, stderr string
+		code                int
+	}{
+		{"-driver=sim", "mlp: 12 layers of 128, ", "", 0},
+		{"-driver=cuda", "", "mlp: cuda: ", 1},
+		{"-nonsense", "", "flag provided but not defined", 2},
+		{"more", "", "mlp: takes no arguments", 2},
+		{"-h", "", "Usage of mlp", 0},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run([]string{test.arg}, &stdout, &stderr); code != test.code || !strings.HasPrefix(stdout.String(), test.stdout) || !strings.HasPrefix(stderr.String(), test.stderr) {
+			t.Errorf("%s: exit status %d, printed %q and %q; want %d, %q and %q", test.arg, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// A network is the host's: of each layer a row of weights for each output, and then a bias for each.
+type network struct {
+	params []float32
+}
+
+// newNetwork makes weights of a size that keeps the outputs of all layers alike, the same every time.
+func newNetwork() *network {
+	r := rand.New(rand.NewPCG(1, 2))
+	var n network
+	for range layers {
+		for range width * width {
+			n.params = append(n.params, (2*r.Float32()-1)*float32(math.Sqrt(6./width)))
+		}
+		for range width {
+			n.params = append(n.params, (2*r.Float32()-1)/10)
+		}
+	}
+	return &n
+}
+
+// newInputs makes n batches.
+func newInputs(n int) [][]float32 {
+	r := rand.New(rand.NewPCG(3, 4))
+	inputs := make([][]float32, n)
+	for i := range inputs {
+		for range batch * width {
+			inputs[i] = append(inputs[i], 2*r.Float32()-1)
+		}
+	}
+	return inputs
+}
+
+// forward runs a batch through the layers, on the host.
+func (n *network) forward(x []float32) []float32 {
+	params := n.params
+	for range layers {
+		w, b := params[:width*width], params[width*width:][:width]
+		params = params[width*width+width:]
+		y := make([]float32, 0, len(x))
+		for len(x) > 0 {
+			for j, sum := range b {
+				for k, v := range w[j*width:][:width] {
+					sum += v * x[k]
+				}
+				y = append(y, max(sum, 0))
+			}
+			x = x[width:]
+		}
+		x = y
+	}
+	return x
+}
+
+// compare returns the largest error of outputs, as a share of the host's largest output. Too large a one is an error.
+func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error) {
+	for i, x := range inputs {
+		want, largest := n.forward(x), 0.
+		for _, v := range want {
+			largest = max(largest, float64(v))
+		}
+		if largest == 0 {
+			return 0, errors.New("no output of the host's is above 0, so that there is nothing to compare with")
+		}
+		for k, v := range want {
+			e := math.Abs(float64(outputs[i][k])-float64(v)) / largest
+			if !(e <= tolerance) {
+				return e, fmt.Errorf("execution %d: output %d of sample %d is %v, want %v", i, k%width, k/width, outputs[i][k], v)
+			}
+			worst = max(worst, e)
+		}
+	}
+	return worst, nil
+}

@@ -1,0 +1,338 @@
+package gpu_test
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// commandBuffer makes a command buffer.
+func commandBuffer(t testing.TB, d *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
+	t.Helper()
+	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+	must(t, err)
+	return c
+}
+
+func recorded(t testing.TB) func(gpu.Command, error) gpu.Command {
+	return func(c gpu.Command, err error) gpu.Command {
+		t.Helper()
+		must(t, err)
+		return c
+	}
+}
+
+// content downloads a buffer after a point.
+func content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []byte {
+	t.Helper()
+	s, got := semaphores(t, 1)[0], make([]byte, b.Size())
+	must(t, q.Download(gpu.Order{Wait: after, Signal: pts(s, 1)}, got, b.All()))
+	must(t, s.Wait(minute(t), 1))
+	return got
+}
+
+// TestGraphConcurrency has kernels that end only when others have begun.
+func TestGraphConcurrency(t *testing.T) {
+	t.Run("B103 what nothing orders runs at once, and what something orders does not", func(t *testing.T) {
+		left, right := make(chan struct{}), make(chan struct{})
+		var mu sync.Mutex
+		var order []string
+		note := func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() }
+		meet := func(name string, mine, other chan struct{}) simdriver.Kernel {
+			return simdriver.MustKernel(func(g *simdriver.Grid) {
+				note(name + " begins")
+				close(mine)
+				<-other
+				note(name + " ends")
+			})
+		}
+		d := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{
+			"left": meet("left", left, right), "right": meet("right", right, left),
+			"last": simdriver.MustKernel(func(g *simdriver.Grid) { note("last") }),
+		}})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, err := dev.Load(simdriver.Image("left", "right", "last"))
+		must(t, err)
+		c, s := commandBuffer(t, dev, gpu.GraphMode), semaphores(t, 1)[0]
+		var after []gpu.Command
+		for _, name := range []string{"left", "right", "last"} {
+			k, err := x.Kernel(name)
+			must(t, err)
+			at, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}}, after...)
+			must(t, err)
+			if name == "right" {
+				after = []gpu.Command{0, at}
+			}
+		}
+		must(t, c.End())
+		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		must(t, s.Wait(minute(t), 1))
+		mu.Lock()
+		defer mu.Unlock()
+		if len(order) != 5 || order[4] != "last" {
+			t.Errorf("%v", order)
+		}
+		must(t, dev.Close())
+	})
+}
+
+// TestGraphFaults fails calls that graphs make.
+func TestGraphFaults(t *testing.T) {
+	broken := errors.New("broken")
+	t.Run("B105 End says that a graph cannot be made", func(t *testing.T) {
+		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate} {
+			d := newSim(t, simdriver.Config{})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
+			recorded(t)(c.Fill(b.All(), []byte{1}))
+			recorded(t)(c.Barrier())
+			recorded(t)(c.Fill(b.All(), []byte{2}))
+			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
+			err := c.End()
+			if !errors.Is(err, broken) {
+				t.Errorf("%s: End = %v", op, err)
+			}
+			if op == simdriver.OpAddNode && !strings.Contains(err.Error(), "command 0, fill") {
+				t.Errorf("%v", err)
+			}
+			if g := d.Counters().Devices[0]; g.Graphs+g.Execs != 0 {
+				t.Errorf("%s: %d graphs, %d execs", op, g.Graphs, g.Execs)
+			}
+			must(t, c.Close())
+			must(t, dev.Close())
+		}
+	})
+	t.Run("B105 a graph that is made when it is executed, and cannot be", func(t *testing.T) {
+		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
+			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
+			x, err := c.Binding()
+			must(t, err)
+			recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
+			must(t, c.End())
+			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, b.All()))
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, broken) {
+				t.Errorf("%s: %v", op, err)
+			}
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, b.All()))
+			must(t, s[1].Wait(minute(t), 1))
+			if got := content(t, dev.Queue(0), b); got[7] != 1 {
+				t.Errorf("%s: %x", op, got)
+			}
+			must(t, dev.Close())
+		}
+	})
+	t.Run("B102 what the driver will not change makes a new graph", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+		from, to, c := allocate(t, dev, 256), allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
+		x, err := c.Binding()
+		must(t, err)
+		y, err := c.Binding()
+		must(t, err)
+		f := recorded(t)(c.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		recorded(t)(c.Copy(y.Range(0, 8), x.Range(0, 8), f))
+		must(t, c.End())
+		run := func(i uint64) { // stalled: earlier executions are under way
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, i+1)}, c, from.Range(8*i, 8), to.Range(8*i, 8)))
+		}
+		d.StallDevice(0)
+		run(0)
+		for i := range uint64(12) {
+			switch i % 3 {
+			case 0: // the first that is set, or the last
+				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 1 + i%2*2, Err: broken})
+			case 1: // and then it cannot be made anew: this one fails, and the next ones are right
+				bad := semaphores(t, 1)[0]
+				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 2, Err: broken})
+				d.Inject(simdriver.Fault{Op: simdriver.OpInstantiate, N: 1, Err: broken})
+				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(bad, 1)}, c, from.Range(8*(i+1), 8), to.Range(8*(i+1), 8)))
+				if err := bad.Wait(minute(t), 1); !errors.Is(err, broken) {
+					t.Errorf("%v", err)
+				}
+			}
+			run(i + 1)
+		}
+		d.ResumeDevice(0)
+		got := content(t, dev.Queue(0), to, gpu.Point{Semaphore: s, Value: 13})
+		for i := range 13 * 8 {
+			if got[i] != byte(i%8+1) {
+				t.Fatalf("%x", got)
+			}
+		}
+		must(t, c.Close())
+		must(t, dev.Close())
+	})
+	t.Run("B102 nodes that stay where they are are not set", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+		b, c := allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
+		x, err := c.Binding()
+		must(t, err)
+		for i := range uint64(8) {
+			recorded(t)(c.Fill(b.Range(8*i, 8), []byte{1}))
+		}
+		recorded(t)(c.Fill(x.Range(0, 8), []byte{2}))
+		must(t, c.End())
+		for i, at := range []uint64{128, 128, 136, 136, 128} {
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, uint64(i+1))}, c, b.Range(at, 8)))
+		}
+		must(t, s.Wait(minute(t), 5))
+		if n := calls(d, 0, simdriver.OpSetNode); n != 2 {
+			t.Errorf("%d nodes were set", n)
+		}
+		if n := calls(d, 0, simdriver.OpInstantiate); n != 1 {
+			t.Errorf("%d graphs were made", n)
+		}
+		must(t, dev.Close())
+	})
+	t.Run("B80 a command in the middle that the driver refuses", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
+		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)
+		for i := range uint64(4) {
+			recorded(t)(c.Fill(b.Range(8*i, 8), []byte{byte(i + 1)}))
+		}
+		must(t, c.End())
+		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 3, Err: broken})
+		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+		err := s[0].Wait(minute(t), 1)
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "command 2, fill") {
+			t.Errorf("%v", err)
+		}
+		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+		must(t, s[1].Wait(minute(t), 1))
+		must(t, dev.Close())
+	})
+}
+
+func TestExecuteLost(t *testing.T) {
+	t.Run("B81 a device is lost while recordings are executed", func(t *testing.T) {
+		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+			for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+				d := newSim(t, simdriver.Config{Caps: &caps})
+				dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 5)
+				b, c := allocate(t, dev, 64), commandBuffer(t, dev, m)
+				recorded(t)(c.Fill(b.All(), []byte{1}))
+				recorded(t)(c.HostCall(func() error { t.Error("called"); return nil }))
+				recorded(t)(c.Fill(b.All(), []byte{1}))
+				must(t, c.End())
+				d.StallDevice(0)
+				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+				must(t, dev.Queue(1).Execute(order(s[3], 1, s[1], 1), c))
+				d.LoseDevice(0, io.ErrClosedPipe)
+				for i := range 2 {
+					if err := s[i].Wait(minute(t), 1); !errors.Is(err, io.ErrClosedPipe) {
+						t.Errorf("%d: %v", i, err)
+					}
+					must(t, s[3].Signal(uint64(i+1)))
+				}
+				if err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s[2], 1)}, c); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("Execute = %v", err)
+				}
+				if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("%v", err)
+				}
+				must(t, c.Close())
+				if err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s[4], 1)}, c); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("Execute = %v", err)
+				}
+				dev.Close()
+			}
+		}
+	})
+}
+
+func TestMemoryAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+	b, s, v := allocate(t, dev, 1024), semaphores(t, 1)[0], uint64(0)
+	x, err := dev.Load(simdriver.Image("words"))
+	must(t, err)
+	k, err := x.Kernel("words")
+	must(t, err)
+	record := func(m gpu.Mode) *gpu.CommandBuffer {
+		c := commandBuffer(t, dev, m)
+		x, err := c.Binding()
+		must(t, err)
+		f := recorded(t)(c.Fill(x.Range(0, 64), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		recorded(t)(c.Copy(x.Range(64, 64), x.Range(0, 64), f))
+		recorded(t)(c.Barrier())
+		n := uint64(16)
+		recorded(t)(c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil},
+			Sizes: []int{8, 8, 8}, Buffers: []gpu.BufferArg{{Index: 1, Range: x.Range(128, 64)}, {Index: 2, Range: x.Range(0, 64)}}}))
+		must(t, c.End())
+		return c
+	}
+	stream, graph := record(gpu.StreamMode), record(gpu.GraphMode)
+	p := newPool(t, dev, gpu.PoolOptions{Portable: true})
+	wait, sig, other := pts(s, 0), pts(s, 0), allocate(t, dev, 4)
+	next := func() gpu.Order {
+		wait[0].Value, sig[0].Value = v, v+1
+		v++
+		return gpu.Order{Wait: wait, Signal: sig}
+	}
+	memory := func(p *gpu.Pool, lists bool) func() error {
+		return func() error {
+			var o gpu.Order
+			if lists {
+				o = next()
+			}
+			b, err := dev.Queue(0).Alloca(o, p, 4096)
+			if err != nil {
+				return err
+			}
+			if lists {
+				return dev.Queue(0).Dealloca(next(), b)
+			}
+			if err := dev.Queue(0).Dealloca(o, b); err != nil {
+				return err
+			}
+			return dev.Queue(0).Fill(next(), other.All(), []byte{1}) // so that it does not run ahead
+		}
+	}
+	bind := []gpu.Range{b.Range(0, 256)}
+	for _, c := range []struct {
+		name string
+		most float64
+		run  func() error
+	}{
+		{"a stream's execution", 0, func() error { return dev.Queue(0).Execute(next(), stream, bind...) }},
+		{"a graph's execution", 0, func() error { return dev.Queue(0).Execute(next(), graph, bind...) }},
+		{"a pair of a driver's pool", 1, memory(nil, true)},
+		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
+		{"a pair of a portable pool", 1, memory(p, true)},
+		{"a pair of a portable pool, without lists", 1, memory(p, false)},
+	} {
+		run := func() {
+			if err := c.run(); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				if got, err := s.Query(); err != nil || got >= v {
+					break
+				}
+				runtime.Gosched()
+			}
+		}
+		for range 300 {
+			run()
+		}
+		if n := testing.AllocsPerRun(500, run); n > c.most {
+			t.Errorf("%s allocates %v times, not %v", c.name, n, c.most)
+		}
+	}
+}

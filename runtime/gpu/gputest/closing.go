@@ -1,0 +1,248 @@
+package gputest
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+var closing = []test{
+	{name: "B84 after Close submissions fail, and so do their signals", run: func(e *env) {
+		d, q := e.devs[0], e.q(0)
+		b := e.buffer(64)
+		e.must(d.Close())
+		e.must(d.Close())
+		for name, submit := range map[string]func(o gpu.Order) error{
+			"barrier":   q.Barrier,
+			"fill":      func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
+			"update":    func(o gpu.Order) error { return q.Update(o, b.All(), make([]byte, 64)) },
+			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
+			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
+			"notify":    func(o gpu.Order) error { return q.Notify(o, func() { e.Error("called") }) },
+			"copy":      func(o gpu.Order) error { return q.Copy(o, b.Range(0, 8), b.Range(8, 8)) },
+			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
+			"read":      func(o gpu.Order) error { return q.Read(o, b.All(), &memory{}, 0) },
+			"write":     func(o gpu.Order) error { return q.Write(o, &memory{}, 0, b.All()) },
+			"nothing":   func(o gpu.Order) error { return q.Fill(o, b.Range(0, 0), []byte{1}) },
+		} {
+			s := e.sem()
+			if err := submit(signal(s, 1)); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("%s: %v", name, err)
+			}
+			e.failed(s, 1, gpu.ErrClosed)
+		}
+		if _, err := d.Alloc(gpu.DeviceMem, 16); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("alloc: %v", err)
+		}
+		if _, err := d.Load([]byte("x")); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("load: %v", err)
+		}
+		if err := q.Flush(); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("flush: %v", err)
+		}
+		if _, err := d.Import(1<<20, 8, nil); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("import: %v", err)
+		}
+		if _, err := d.ImportHost(make([]byte, 8), nil); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("import of the host's memory: %v", err)
+		}
+		e.must(b.Close())
+	}},
+	{name: "B84 B95 what a device leaves behind may be used, and does nothing", kernels: true, run: func(e *env) {
+		d := e.devs[0]
+		x, err := d.Load(kernels.Basic)
+		e.must(err)
+		k, err := x.Kernel("words")
+		e.must(err)
+		b, s := e.buffer(64), e.sem()
+		e.must(d.Close())
+		if err := d.Queue(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16},
+			Args: []unsafe.Pointer{arg(uint64(16)), arg(b.Ptr()), arg(b.Ptr())}, Sizes: []int{8, 8, 8}}); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("dispatch: %v", err)
+		}
+		e.failed(s, 1, gpu.ErrClosed)
+		if _, err := x.Kernel("words"); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("kernel: %v", err)
+		}
+		if _, err := x.Global("table"); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("global: %v", err)
+		}
+		if k.Name() != "words" || b.Size() != 64 || b.Device() != d || b.Kind() != gpu.DeviceMem || d.Info().Name == "" {
+			e.Error("what was known is not known any more")
+		}
+		if st := d.Stats(); st.Buffers+st.InFlight+st.Parked > 0 || st.Bytes > 0 {
+			e.Errorf("%+v", st)
+		}
+		for range 2 {
+			e.must(x.Close())
+			e.must(b.Close())
+		}
+	}},
+	{name: "B85 Close waits for a host call that runs", run: func(e *env) {
+		d, s, parked := e.devs[0], e.sem(), e.sem()
+		begun, cont := make(chan struct{}), make(chan struct{})
+		e.must(e.q(0).HostCall(signal(s, 1), func() error {
+			close(begun)
+			<-cont
+			return nil
+		}))
+		e.must(e.q(0).HostCall(between(s, 1, parked, 1), func() error { e.Error("called"); return nil }))
+		<-begun
+		closed := make(chan error, 1)
+		go func() { closed <- d.Close() }()
+		e.until("closing has begun", func() bool { return e.q(0).Flush() != nil })
+		e.failed(parked, 1, gpu.ErrClosed)
+		if len(closed) > 0 {
+			e.Error("Close has not waited")
+		}
+		close(cont)
+		e.must(<-closed)
+		e.at(s, 1)
+	}},
+	{name: "B85 B110 Close ends transfers in pieces", options: small, run: func(e *env) {
+		const n = 8 * 4096
+		d, s := e.devs[0], e.sems(2)
+		a, b := e.buffer(n), e.buffer(n)
+		begun, cont := make(chan struct{}, 2), make(chan struct{})
+		pass := func(p []byte, at int64) (int, error) {
+			if at == 4096 {
+				begun <- struct{}{}
+				<-cont
+			}
+			return len(p), nil
+		}
+		e.must(e.q(0).Read(signal(s[0], 1), a.All(), reader(pass), 0))
+		e.must(e.q(1).Write(signal(s[1], 1), writer(pass), 0, b.All()))
+		<-begun
+		<-begun
+		closed := make(chan error, 1)
+		go func() { closed <- d.Close() }()
+		e.until("closing has begun", func() bool { return e.q(0).Flush() != nil })
+		close(cont)
+		e.must(<-closed)
+		for i := range s {
+			e.failed(s[i], 1, gpu.ErrClosed)
+		}
+	}},
+	{name: "B85 Close fails what waits for nothing that comes", run: func(e *env) {
+		const n = 100
+		b, never, s := e.buffer(64), e.sem(), e.sems(n)
+		var chain []*gpu.Semaphore
+		for i := range s {
+			e.must(e.q(i).Fill(between(never, uint64(i+1), s[i], 1), b.All(), []byte{1}))
+			x := e.sem()
+			e.must(e.q(i+1).Fill(between(s[i], 1, x, 1), b.All(), []byte{1}))
+			chain = append(chain, x)
+		}
+		got := make(chan error, 1)
+		go func() { got <- s[n/2].Wait(e.ctx, 1) }()
+		e.must(e.devs[0].Close())
+		for i := range s {
+			e.failed(s[i], 1, gpu.ErrClosed)
+			e.failed(chain[i], 1, gpu.ErrClosed)
+		}
+		if err := <-got; !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("the waiter got %v", err)
+		}
+		e.at(never, 0)
+		e.must(never.Signal(50)) // B86: nobody is there to hear it
+		e.must(never.Signal(500))
+	}},
+	{name: "B85 Close waits for what the device is at", run: func(e *env) {
+		b, s := e.buffer(1<<16), e.sem()
+		for i := range uint64(50) {
+			e.must(e.q(int(i)).Fill(gpu.Order{Wait: points(s, i), Signal: points(s, i+1)}, b.All(), []byte{byte(i)}))
+		}
+		e.must(e.devs[0].Close())
+		e.at(s, 50)
+	}},
+	{name: "B85 Close from many goroutines at once", run: func(e *env) {
+		b, s := e.buffer(64), e.sem()
+		for v := range uint64(20) {
+			e.must(e.q(int(v)).Fill(signal(s, v+1), b.Range(v%4, 1), []byte{1}))
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if err := e.devs[0].Close(); err != nil {
+					e.Error(err)
+				}
+				e.at(s, 20)
+			})
+		}
+		wg.Wait()
+	}},
+	{name: "B85 Close with barriers behind work, and barriers that wait", stall: true, run: func(e *env) {
+		b, s, x := e.buffer(64), e.sem(), e.sem()
+		resume := e.h.Stall(0)
+		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		for v := range uint64(100) {
+			e.must(e.q(int(v)).Barrier(between(s, v+1, s, v+2)))
+			e.must(e.q(int(v)).Barrier(between(s, 1000, x, v+1)))
+		}
+		got := make(chan error, 2)
+		go func() { got <- s.Wait(e.ctx, 101) }()
+		go func() { got <- x.Wait(e.ctx, 1) }()
+		closed := make(chan error, 1)
+		go func() { closed <- e.devs[0].Close() }()
+		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // x, for the others wait for the work
+			e.Errorf("the barrier that waits: %v", err)
+		}
+		resume()
+		e.must(<-got)
+		e.must(<-closed)
+		e.at(s, 101)
+	}},
+	{name: "B86 semaphores outlive the device", run: func(e *env) {
+		b, s := e.buffer(64), e.sem()
+		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.devs[0].Close())
+		e.wait(s, 1)
+		e.at(s, 1)
+		e.must(s.Signal(2))
+		s.Fail(io.EOF)
+		e.failed(s, 1, io.EOF)
+	}},
+	{name: "B84 B85 Close while others submit", run: func(e *env) {
+		b := e.buffer(5)
+		var wg sync.WaitGroup
+		stop := atomic.Bool{}
+		for g := range 4 {
+			wg.Go(func() {
+				s, host := e.sem(), e.sem()
+				for v := uint64(1); !stop.Load(); v++ {
+					o := signal(s, v)
+					if v%3 == 0 {
+						o.Wait = points(host, v)
+					}
+					if err := e.q(g).Fill(o, b.Range(uint64(g), 1), []byte{byte(v)}); err != nil {
+						if !errors.Is(err, gpu.ErrClosed) {
+							e.Error(err)
+						}
+						break
+					}
+					if v%3 == 0 {
+						host.Signal(v)
+					}
+					if err := s.Wait(e.ctx, v); err != nil {
+						if !errors.Is(err, gpu.ErrClosed) {
+							e.Error(err)
+						}
+						break
+					}
+				}
+			})
+		}
+		s := e.sem()
+		e.must(e.q(0).Fill(signal(s, 1), b.Range(4, 1), []byte{1}))
+		e.wait(s, 1)
+		e.must(e.devs[0].Close())
+		stop.Store(true)
+		wg.Wait()
+	}},
+}

@@ -1,0 +1,979 @@
+package gputest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// eachMode runs a test with command buffers of each kind that the device has.
+func (e *env) eachMode(run func(e *env, m gpu.Mode)) {
+	e.Helper()
+	for _, x := range []struct {
+		name string
+		mode gpu.Mode
+	}{{"auto", gpu.AutoMode}, {"stream", gpu.StreamMode}, {"graph", gpu.GraphMode}} {
+		c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		if x.mode == gpu.GraphMode && errors.Is(err, driver.ErrUnsupported) {
+			continue
+		}
+		e.must(err)
+		e.must(c.Close())
+		e.sub(x.name, func(e *env) { run(e, x.mode) })
+	}
+}
+
+// commands makes a command buffer of the first device.
+func (e *env) commands(m gpu.Mode) *recorder {
+	e.Helper()
+	c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
+	e.must(err)
+	e.Cleanup(func() { e.must(c.Close()) })
+	return &recorder{c, e}
+}
+
+// A recorder is a command buffer that takes no errors.
+type recorder struct {
+	*gpu.CommandBuffer
+	e *env
+}
+
+func (r *recorder) got(at gpu.Command, err error) gpu.Command {
+	r.e.Helper()
+	r.e.must(err)
+	return at
+}
+
+func (r *recorder) fill(dst gpu.Range, pattern []byte, after ...gpu.Command) gpu.Command {
+	r.e.Helper()
+	return r.got(r.Fill(dst, pattern, after...))
+}
+
+func (r *recorder) copy(dst, src gpu.Range, after ...gpu.Command) gpu.Command {
+	r.e.Helper()
+	return r.got(r.Copy(dst, src, after...))
+}
+
+func (r *recorder) update(dst gpu.Range, data []byte, after ...gpu.Command) gpu.Command {
+	r.e.Helper()
+	return r.got(r.Update(dst, data, after...))
+}
+
+func (r *recorder) dispatch(d gpu.Dispatch, after ...gpu.Command) gpu.Command {
+	r.e.Helper()
+	return r.got(r.Dispatch(d, after...))
+}
+
+func (r *recorder) barrier() {
+	r.e.Helper()
+	r.got(r.Barrier())
+}
+
+func (r *recorder) binding() *gpu.Buffer {
+	r.e.Helper()
+	b, err := r.Binding()
+	r.e.must(err)
+	return b
+}
+
+func (r *recorder) end() {
+	r.e.Helper()
+	r.e.must(r.End())
+}
+
+// execute executes the recording and waits.
+func (r *recorder) execute(q int, bindings ...gpu.Range) {
+	r.e.Helper()
+	s := r.e.sem()
+	r.e.must(r.e.q(q).Execute(signal(s, 1), r.CommandBuffer, bindings...))
+	r.e.wait(s, 1)
+}
+
+// pattern repeats a pattern.
+func pattern(p []byte, n uint64) []byte { return bytes.Repeat(p, int(n)/len(p)) }
+
+// basic returns a dispatch of one of the kernels of kernels.Basic, one thread an element.
+func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Dispatch {
+	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
+		Args: []unsafe.Pointer{arg(n), arg(first), arg(step), nil}, Sizes: []int{8, 4, 4, 8}, Buffers: []gpu.BufferArg{{Index: 3, Range: out}}}
+}
+
+func wordsOf(k *gpu.Kernel, n uint64, dst, src gpu.Range) gpu.Dispatch {
+	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
+		Args: []unsafe.Pointer{arg(n), nil, nil}, Sizes: []int{8, 8, 8}, Buffers: []gpu.BufferArg{{Index: 2, Range: src}, {Index: 1, Range: dst}}}
+}
+
+var commandBuffers = []test{
+	{name: "B102 an empty command buffer passes its order on", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c, host, s := e.commands(m), e.sem(), e.sem()
+			if e.devs[0].Stats().Buffers != 0 {
+				e.Error("it has buffers")
+			}
+			c.end()
+			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
+			e.must(e.q(0).Execute(between(s, 1, s, 2), c.CommandBuffer))
+			e.must(e.q(1).Execute(gpu.Order{}, c.CommandBuffer))
+			e.at(s, 0)
+			e.must(host.Signal(1))
+			e.wait(s, 2)
+		})
+	}},
+	{name: "B99 fills of all widths, and nothing beside them", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, c := e.buffer(8192), e.commands(m)
+			want := make([]byte, 8192)
+			at := uint64(16)
+			for _, p := range [][]byte{{0xa1}, {0xb1, 0xb2}, {0xc1, 0xc2, 0xc3, 0xc4}, {1, 2, 3, 4, 1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
+				w := uint64(len(p))
+				for _, n := range []uint64{0, 1, 2, 3, 5, 8, 17, 33} {
+					for _, shift := range []uint64{0, w, 3 * w} {
+						off := at + shift
+						off += (w - off%w) % w
+						c.fill(b.Range(off, n*w), p)
+						copy(want[off:], pattern(p, n*w))
+						at = off + n*w + 1
+					}
+				}
+			}
+			c.end()
+			c.execute(0)
+			e.same("the buffer", e.read(b), want)
+		})
+	}},
+	{name: "B99 fills of all sizes and alignments", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			for _, p := range [][]byte{{7}, {7, 8}, {7, 8, 9, 10}, {7, 8, 9, 10, 11, 12, 13, 14}} {
+				w := uint64(len(p))
+				b, c, want := e.buffer(1<<20), e.commands(m), make([]byte, 1<<20)
+				at := uint64(0)
+				for _, n := range []uint64{64, 127, 4096, 65536 / w, 65536/w + 1} {
+					at += w
+					c.fill(b.Range(at, n*w), p)
+					copy(want[at:], pattern(p, n*w))
+					at += n*w + w
+				}
+				c.end()
+				c.execute(1)
+				e.same("the buffer", e.read(b), want)
+			}
+		})
+	}},
+	{name: "B100 updates and copies, whole, in part, and large", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 300_000
+			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
+			data, small := random(n, 3), []byte{1, 2, 3, 4, 5}
+			want := slices.Clone(data)
+			c.update(a.All(), data)
+			c.update(b.Range(7, 5), small)
+			c.update(b.Range(40, 0), nil)
+			clear(data) // it was copied
+			copy(small, []byte{9, 9, 9, 9, 9})
+			c.barrier()
+			wantB := make([]byte, n)
+			copy(wantB[7:], []byte{1, 2, 3, 4, 5})
+			c.copy(b.Range(100, 200_001), a.Range(33, 200_001))
+			copy(wantB[100:], want[33:33+200_001])
+			c.copy(b.Range(250_001, 1), a.Range(2, 1))
+			wantB[250_001] = want[2]
+			c.copy(b.Range(5, 0), a.Range(6, 0))
+			for i := range uint64(16) {
+				at := 260_000 + i*100 + i
+				c.copy(b.Range(at, i), a.Range(i*3, i))
+				copy(wantB[at:at+i], want[i*3:])
+			}
+			c.end()
+			c.execute(2)
+			e.same("what was updated", e.read(a), want)
+			e.same("what was copied", e.read(b), wantB)
+		})
+	}},
+	{name: "B103 B104 barriers, leading, repeated and trailing", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(4096), e.commands(m)
+			c.barrier()
+			c.barrier()
+			c.fill(a.All(), []byte{1})
+			c.barrier()
+			c.barrier()
+			c.copy(b.All(), a.All())
+			c.copy(x.All(), a.All())
+			c.barrier()
+			c.fill(a.All(), []byte{2})
+			c.fill(b.Range(0, 2048), []byte{3, 4, 5, 6, 7, 8, 9, 10})
+			c.barrier()
+			c.copy(x.Range(0, 1024), b.Range(0, 1024))
+			c.barrier()
+			c.barrier()
+			c.end()
+			for range 3 {
+				c.execute(0)
+				e.holds(a, 2)
+				got := e.read(x)
+				e.same("the beginning", got[:1024], pattern([]byte{3, 4, 5, 6, 7, 8, 9, 10}, 1024))
+				e.same("the end", got[1024:], pattern([]byte{1}, 3072))
+			}
+		})
+	}},
+	{name: "B103 what comes after what, without barriers", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(64), e.commands(m)
+			f := c.fill(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+			g := c.fill(b.Range(0, 64), []byte{9})
+			nothing := c.fill(x.Range(0, 0), []byte{1}, f) // what comes after it comes after f
+			h := c.copy(b.Range(64, 4032), a.Range(64, 4032), nothing)
+			c.copy(a.Range(0, 64), b.Range(0, 64), f, g, h, h)
+			c.barrier()
+			k := c.copy(x.Range(0, 32), a.Range(0, 32), f)
+			c.fill(x.Range(8, 8), []byte{1}, k, f, g)
+			c.end()
+			c.execute(0)
+			want := pattern([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 4096)
+			copy(want, pattern([]byte{9}, 64))
+			e.same("a", e.read(a), want)
+			e.same("b", e.read(b), want)
+			got := pattern([]byte{9}, 64)
+			copy(got[8:], pattern([]byte{1}, 8))
+			clear(got[32:])
+			e.same("x", e.read(x), got)
+		})
+	}},
+	{name: "B103 more commands than a graph begins with room for, again and again", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 129
+			b, c := e.buffer(4*n), e.commands(m)
+			for i := range uint64(n) {
+				c.fill(b.Range(4*i, 4), []byte{byte(i), 1, 2, 3})
+			}
+			c.end()
+			s := e.sem()
+			for i := range uint64(16) {
+				e.must(e.q(0).Fill(between(s, 2*i, s, 2*i+1), b.All(), []byte{0xff}))
+				e.must(e.q(0).Execute(between(s, 2*i+1, s, 2*i+2), c.CommandBuffer))
+			}
+			for i, w := range e.words(b, gpu.Point{Semaphore: s, Value: 32}) {
+				if w != 0x03020100|uint32(byte(i)) {
+					e.Fatalf("word %d is %#x", i, w)
+				}
+			}
+		})
+	}},
+	{name: "B102 512 commands, and 10,000", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			for _, n := range []uint64{512, 10_000} {
+				b, c := e.buffer(4*n), e.commands(m)
+				for i := range n {
+					c.fill(b.Range(4*i, 4), binary.LittleEndian.AppendUint32(nil, uint32(i+1)))
+					if i%100 == 99 {
+						c.barrier()
+					}
+				}
+				c.end()
+				c.execute(0)
+				for i, w := range e.words(b) {
+					if w != uint32(i+1) {
+						e.Fatalf("%d: word %d is %d", n, i, w)
+					}
+				}
+			}
+		})
+	}},
+	{name: "B107 constants and bindings of dispatches", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 1000
+			index, words, ids := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words"), e.kernel(kernels.Basic, "ids")
+			a, b, x, c := e.buffer(4*n), e.buffer(4*n+64), e.buffer(30*16), e.commands(m)
+			count, first := uint64(n), uint32(100)
+			d := indexOf(index, n, 0, 3, a.All())
+			d.Args[0], d.Args[1] = unsafe.Pointer(&count), unsafe.Pointer(&first)
+			c.dispatch(d)
+			count, first = 0, 0
+			clear(d.Args)
+			clear(d.Sizes)
+			clear(d.Buffers)
+			c.dispatch(gpu.Dispatch{Kernel: index, Args: []unsafe.Pointer{arg(uint64(9)), arg(first), arg(first), arg(a.Ptr())}, Sizes: []int{8, 4, 4, 8}}) // of no blocks
+			c.dispatch(gpu.Dispatch{Kernel: ids, Grid: [3]uint32{5, 3, 2}, Block: [3]uint32{4, 2, 3}, Args: []unsafe.Pointer{arg(x.Ptr())}, Sizes: []int{8}})
+			c.barrier()
+			c.dispatch(wordsOf(words, n, b.Range(64, 4*n), a.All()))
+			c.end()
+			for range 2 {
+				c.execute(1)
+				got := e.words(b)
+				for i, w := range got[16:] {
+					if w != uint32(100+3*i) {
+						e.Fatalf("word %d is %d", i, w)
+					}
+				}
+				w := e.words(x)
+				for i := range uint32(30) {
+					if got, want := w[4*i:4*i+4], []uint32{i % 5, i / 5 % 3, i / 15, 24}; !slices.Equal(got, want) {
+						e.Errorf("block %d: %v, want %v", i, got, want)
+					}
+				}
+			}
+		})
+	}},
+	{name: "B107 pipelines of dispatches", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 4096
+			words := e.kernel(kernels.Basic, "words")
+			var bufs []*gpu.Buffer
+			for range 9 {
+				bufs = append(bufs, e.buffer(4*n))
+			}
+			c := e.commands(m)
+			in := c.binding()
+			last := c.copy(bufs[0].All(), in.Range(0, 4*n))
+			for i := range 8 {
+				if i%2 == 0 {
+					last = c.dispatch(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()), last)
+				} else {
+					c.barrier()
+					last = c.dispatch(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()))
+				}
+			}
+			c.end()
+			for i := range uint64(3) {
+				input, s := e.buffer(4*n), e.sem()
+				data := random(4*n, i)
+				e.must(e.q(0).Update(signal(s, 1), input.All(), data))
+				e.must(e.q(1).Execute(between(s, 1, s, 2), c.CommandBuffer, input.All()))
+				e.same("what comes out", e.read(bufs[8], gpu.Point{Semaphore: s, Value: 2}), data)
+			}
+		})
+	}},
+	{name: "B102 the same recording with other bindings while it is under way", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 64
+			c := e.commands(m)
+			dst, src := c.binding(), c.binding()
+			all := c.copy(dst.Range(0, 256), src.Range(0, 256))
+			c.fill(dst.Range(8, 16), []byte{1, 2, 3, 4, 5, 6, 7, 8}, all)
+			c.fill(dst.Range(64, 4), []byte{7, 7}, all)
+			c.end()
+			from, to, s, host := e.buffer(256*n), e.buffer(256*n), e.sems(4), e.sem()
+			data := random(256*n, 8)
+			e.must(e.q(0).Update(signal(host, 1), from.All(), data))
+			e.wait(host, 1)
+			want := slices.Clone(data)
+			for i := range uint64(n) {
+				copy(want[256*i+8:], pattern([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 16))
+				copy(want[256*i+64:], []byte{7, 7, 7, 7})
+				q := int(i % 4)
+				bindings := []gpu.Range{to.Range(256*i, 256), from.Range(256*i, 256)}
+				e.must(e.q(q).Execute(gpu.Order{Wait: points(host, 1+i%2), Signal: points(s[q], i+1)}, c.CommandBuffer, bindings...))
+				clear(bindings)
+			}
+			e.must(host.Signal(2))
+			for q := range uint64(4) {
+				e.wait(s[q], n-3+q)
+			}
+			e.same("what was copied", e.read(to), want)
+		})
+	}},
+	{name: "B102 B107 the same dispatch with other bindings, from many goroutines", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const rounds, n = 32, 64
+			index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
+			c, fixed := e.commands(m), e.buffer(4*n)
+			dst := c.binding()
+			i := c.dispatch(indexOf(index, n, 5, 2, dst.Range(0, 4*n)))
+			c.dispatch(wordsOf(words, n, dst.Range(4*n, 4*n), dst.Range(0, 4*n)), i)
+			c.dispatch(wordsOf(words, n, dst.Range(8*n, 4*n), fixed.All()))
+			c.end()
+			to := e.buffer(4 * rounds * 12 * n)
+			var wg sync.WaitGroup
+			var errs [4]error
+			s := e.sems(4)
+			for g := range uint64(4) {
+				wg.Go(func() {
+					for i := range uint64(rounds) {
+						at := (g*rounds + i) * 12 * n
+						if err := e.q(int(g+i/8)).Execute(between(s[g], i, s[g], i+1), c.CommandBuffer, to.Range(at, 12*n)); err != nil {
+							errs[g] = err
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			e.must(errors.Join(errs[:]...))
+			for g := range s {
+				e.wait(s[g], rounds)
+			}
+			for i, w := range e.words(to) {
+				want := uint32(5 + 2*(i%n))
+				if i%(3*n) >= 2*n {
+					want = 0
+				}
+				if w != want {
+					e.Fatalf("word %d is %d, want %d", i, w, want)
+				}
+			}
+		})
+	}},
+	{name: "B102 recordings in recordings", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			inner := e.commands(m)
+			x, y := inner.binding(), inner.binding()
+			own := e.buffer(16)
+			f := inner.fill(x.Range(0, 16), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+			inner.copy(y.Range(4, 16), x.Range(0, 16), f)
+			inner.fill(own.All(), []byte{3})
+			inner.barrier()
+			inner.update(x.Range(0, 2), []byte{0xaa, 0xbb})
+			outer, fixed := e.commands(m), e.buffer(32)
+			b := outer.binding()
+			if err := outer.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.All()); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("Execute of what has not ended = %v", err)
+			}
+			inner.end()
+			outer.fill(fixed.All(), []byte{9})
+			outer.barrier()
+			e.must(outer.Execute(inner.CommandBuffer, b.Range(16, 16), fixed.All()))
+			outer.barrier()
+			e.must(outer.Execute(inner.CommandBuffer, b.Range(32, 16), b.Range(48, 20)))
+			for name, c := range map[string]struct{ err, kind error }{
+				"no recording":          {outer.Execute(nil), gpu.ErrArgument},
+				"itself":                {outer.Execute(outer.CommandBuffer, b.All()), gpu.ErrArgument},
+				"one binding":           {outer.Execute(inner.CommandBuffer, b.Range(0, 16)), gpu.ErrArgument},
+				"a small binding":       {outer.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.Range(0, 19)), gpu.ErrRange},
+				"another one's binding": {outer.Execute(inner.CommandBuffer, x.Range(0, 16), fixed.All()), gpu.ErrArgument},
+			} {
+				if !errors.Is(c.err, c.kind) {
+					e.Errorf("%s: %v", name, c.err)
+				}
+			}
+			outer.end()
+			e.must(inner.Close()) // it stays for the other
+			e.must(own.Close())
+			for range 2 {
+				to := e.buffer(80)
+				outer.execute(0, to.Range(8, 72))
+				want := make([]byte, 80)
+				p := []byte{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}
+				copy(want[8+16:], p)
+				copy(want[8+16:], []byte{0xaa, 0xbb})
+				copy(want[8+32:], p)
+				copy(want[8+32:], []byte{0xaa, 0xbb})
+				copy(want[8+48+4:], p)
+				e.same("what was bound", e.read(to), want)
+				want = pattern([]byte{9}, 32)
+				copy(want[4:], p)
+				e.same("the fixed one", e.read(fixed), want)
+			}
+			if err := e.q(0).Execute(gpu.Order{}, outer.CommandBuffer, fixed.All()); !errors.Is(err, gpu.ErrRange) {
+				e.Errorf("what the inner one needs is not asked for: %v", err)
+			}
+		})
+	}},
+	{name: "B108 host calls in recordings come in order", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, c, host, s := e.buffer(16), e.commands(m), e.sem(), e.sem()
+			mem, err := e.devs[0].Alloc(gpu.HostMem, 16)
+			e.must(err)
+			defer mem.Close()
+			var saw []byte
+			look := func() error { saw = append(saw, mem.Bytes()[3]); return nil }
+			f := c.fill(b.All(), []byte{1})
+			c.copy(mem.All(), b.All(), f)
+			h := c.got(c.HostCall(look))
+			c.got(c.HostCall(look))
+			c.fill(mem.All(), []byte{2}, h, f)
+			c.got(c.HostCall(look))
+			c.got(c.HostCall(func() error { mem.Bytes()[3] = 77; return nil }))
+			c.copy(b.All(), mem.All())
+			c.end()
+			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
+			e.at(s, 0)
+			if saw != nil {
+				e.Error("called too early")
+			}
+			e.must(host.Signal(1))
+			e.wait(s, 1)
+			e.same("what the calls saw", saw, []byte{1, 1, 2})
+			if got := e.read(b); got[3] != 77 || got[2] != 2 {
+				e.Errorf("%x", got)
+			}
+		})
+	}},
+	{name: "B108 B109 a host call that fails, or panics, fails the execution", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			for _, panics := range []bool{false, true} {
+				b, c, s, x := e.buffer(16), e.commands(m), e.sem(), e.sem()
+				c.fill(b.Range(0, 8), []byte{1})
+				c.got(c.HostCall(func() error {
+					if panics {
+						panic("it is " + io.ErrNoProgress.Error())
+					}
+					return io.ErrNoProgress
+				}))
+				c.fill(b.Range(8, 8), []byte{1})
+				c.got(c.HostCall(func() error { e.Error("called after a failure"); return nil }))
+				c.end()
+				e.must(e.q(0).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 5}}}, c.CommandBuffer))
+				for i, s := range []*gpu.Semaphore{s, x} {
+					if err := s.Wait(e.ctx, 1); err == nil || !strings.Contains(err.Error(), io.ErrNoProgress.Error()) || !panics && !errors.Is(err, io.ErrNoProgress) {
+						e.Errorf("signal %d: %v", i, err)
+					}
+				}
+				e.same("the buffer", e.read(b), []byte{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+				bad, y := e.sem(), e.sem()
+				e.must(e.q(0).Execute(between(bad, 1, y, 1), c.CommandBuffer))
+				bad.Fail(io.EOF)
+				e.failed(y, 1, io.EOF)
+			}
+		})
+	}},
+	{name: "times in recordings", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, c := e.buffer(1<<20), e.commands(m)
+			from, err := c.Timestamp()
+			if errors.Is(err, driver.ErrUnsupported) {
+				if !strings.Contains(err.Error(), "command 0, timestamp") {
+					e.Errorf("%v", err)
+				}
+				c.end()
+				if _, err := c.Elapsed(0, 0); !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("Elapsed = %v", err)
+				}
+				return
+			}
+			e.must(err)
+			c.barrier()
+			f := c.fill(b.All(), []byte{1})
+			c.barrier()
+			to := c.got(c.Timestamp(f))
+			c.end()
+			for range 3 {
+				c.execute(0)
+				if d, err := c.Elapsed(from, to); d < 0 || err != nil {
+					e.Errorf("%v, %v", d, err)
+				}
+				if d, err := c.Elapsed(from, from); d != 0 || err != nil {
+					e.Errorf("%v, %v", d, err)
+				}
+			}
+			for _, at := range [][2]gpu.Command{{from, f}, {-1, to}, {from, 99}} {
+				if _, err := c.Elapsed(at[0], at[1]); !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("Elapsed(%d, %d) = %v", at[0], at[1], err)
+				}
+			}
+			// Asked while an execution waits to be issued.
+			host, s := e.sem(), e.sem()
+			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
+			e.must(host.Signal(1))
+			for range 20 {
+				c.Elapsed(from, to)
+			}
+			e.wait(s, 1)
+			e.must(c.Close())
+			if _, err := c.Elapsed(from, to); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Elapsed = %v", err)
+			}
+		})
+	}},
+	{name: "B96 memory that is allocated after it has been recorded", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			host, s := e.sem(), e.sem()
+			b, out := e.alloca(0, between(host, 1, s, 1), nil, 1024), e.buffer(1024)
+			c := e.commands(m)
+			in := c.binding()
+			f := c.fill(b.All(), []byte{4})
+			u := c.update(b.Range(100, 4), []byte{1, 2, 3, 4}, f)
+			c.copy(b.Range(200, 8), in.Range(0, 8), f)
+			c.copy(out.Range(0, 200), b.Range(0, 200), u)
+			c.copy(out.Range(208, 816), b.Range(208, 816), u)
+			c.barrier()
+			c.copy(out.Range(200, 8), b.Range(200, 8))
+			c.copy(in.Range(8, 8), b.Range(96, 8))
+			c.end()
+			indirect := e.alloca(1, between(host, 1, s, 2), nil, 64)
+			early := e.sem()
+			e.must(e.q(2).Execute(signal(early, 1), c.CommandBuffer, indirect.Range(16, 16)))
+			e.failed(early, 1, gpu.ErrUnallocated)
+			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: s, Value: 2}}, Signal: points(s, 3)}, indirect.All(), []byte{9}))
+			e.must(e.q(0).Execute(between(s, 3, s, 4), c.CommandBuffer, indirect.Range(16, 16)))
+			e.must(host.Signal(1))
+			e.wait(s, 4)
+			want := pattern([]byte{4}, 1024)
+			copy(want[100:], []byte{1, 2, 3, 4})
+			copy(want[200:], pattern([]byte{9}, 8))
+			e.same("what was copied", e.read(out), want)
+			e.same("what was bound", e.read(indirect)[16:40], []byte{9, 9, 9, 9, 9, 9, 9, 9, 4, 4, 4, 4, 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 9, 9})
+			e.must(e.q(0).Dealloca(signal(s, 5), indirect))
+			e.wait(s, 5)
+			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, indirect.Range(16, 16)); !errors.Is(err, gpu.ErrUnallocated) {
+				e.Errorf("Execute with what is deallocated = %v", err)
+			}
+			e.must(b.Dealloca(signal(s, 6)))
+			x := e.sem()
+			e.must(e.q(0).Execute(signal(x, 1), c.CommandBuffer, out.Range(0, 16)))
+			e.failed(x, 1, gpu.ErrUnallocated)
+		})
+	}},
+	{name: "B96 memory of a pool in recordings", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			s := e.sem()
+			b, out := e.alloca(0, signal(s, 1), nil, 4096), e.buffer(4096)
+			e.wait(s, 1)
+			c := e.commands(m)
+			for i, p := range [][]byte{{1}, {2, 3}, {4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7, 8}} {
+				c.fill(b.Range(uint64(i)*1024, 1024), p)
+			}
+			c.barrier()
+			c.update(b.Range(1000, 100), random(100, 1))
+			c.barrier()
+			c.copy(out.All(), b.All())
+			c.end()
+			want := slices.Concat(pattern([]byte{1}, 1024), pattern([]byte{2, 3}, 1024), pattern([]byte{4, 5, 6, 7}, 1024), pattern([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 1024))
+			copy(want[1000:], random(100, 1))
+			c.execute(1)
+			e.same("what came out", e.read(out), want)
+			e.must(b.Dealloca(gpu.Order{}))
+		})
+	}},
+	{name: "B90 allocate, execute, deallocate, in a pipeline", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			tmp, out := c.binding(), c.binding()
+			f := c.fill(tmp.Range(0, 1024), []byte{6, 7})
+			c.copy(out.Range(0, 64), tmp.Range(512, 64), f)
+			c.end()
+			for _, portable := range []bool{false, true} {
+				const n = 24
+				p, s, host, to := e.pool(gpu.PoolOptions{Portable: portable}), e.sem(), e.sem(), e.buffer(64*n)
+				e.must(e.q(0).Barrier(between(host, 1, s, 1)))
+				v := uint64(1)
+				for i := range uint64(n) {
+					b := e.alloca(int(i), between(s, v, s, v+1), p, 1024)
+					e.must(e.q(int(i+1)).Execute(between(s, v+1, s, v+2), c.CommandBuffer, b.All(), to.Range(64*i, 64)))
+					e.must(b.Dealloca(between(s, v+2, s, v+3)))
+					v += 3
+				}
+				e.must(host.Signal(1))
+				e.wait(s, v)
+				e.same("what came out", e.read(to), pattern([]byte{6, 7}, 64*n))
+				e.unused(p)
+			}
+		})
+	}},
+	{name: "B82 mistakes in recordings are told at once, by number and name, and change nothing", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			k := e.kernel(kernels.Basic, "words")
+			a, gone, c, other := e.buffer(64), e.buffer(64), e.commands(m), e.commands(m)
+			e.must(gone.Close())
+			mine, theirs := c.binding(), other.binding()
+			c.fill(a.All(), []byte{1})
+			huge := mine.Range(1<<62, 64)
+			bad := func(d gpu.Dispatch, after ...gpu.Command) error {
+				_, err := c.Dispatch(d, after...)
+				return err
+			}
+			x := func(_ gpu.Command, err error) error { return err }
+			for name, r := range map[string]struct {
+				err, kind error
+				op        string
+			}{
+				"fill, no pattern":       {x(c.Fill(a.All(), nil)), gpu.ErrArgument, "fill"},
+				"fill, 3 bytes":          {x(c.Fill(a.All(), []byte{1, 2, 3})), gpu.ErrArgument, "fill"},
+				"fill, size":             {x(c.Fill(a.Range(0, 6), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
+				"fill, offset":           {x(c.Fill(a.Range(2, 8), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
+				"fill, bound, offset":    {x(c.Fill(mine.Range(2, 8), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
+				"fill, range":            {x(c.Fill(a.Range(60, 8), []byte{1})), gpu.ErrRange, "fill"},
+				"fill, no buffer":        {x(c.Fill(gpu.Range{}, []byte{1})), gpu.ErrArgument, "fill"},
+				"fill, closed":           {x(c.Fill(gone.All(), []byte{1})), gpu.ErrClosed, "fill"},
+				"fill, another one's":    {x(c.Fill(theirs.Range(0, 8), []byte{1})), gpu.ErrArgument, "fill"},
+				"fill, after":            {x(c.Fill(mine.Range(1<<50, 8), []byte{1}, 7)), gpu.ErrArgument, "fill"},
+				"copy, sizes":            {x(c.Copy(a.Range(0, 8), a.Range(8, 9))), gpu.ErrArgument, "copy"},
+				"copy, range":            {x(c.Copy(huge, a.Range(63, 64))), gpu.ErrRange, "copy"},
+				"copy, closed":           {x(c.Copy(huge, gone.All())), gpu.ErrClosed, "copy"},
+				"copy, after":            {x(c.Copy(huge, a.All(), -1)), gpu.ErrArgument, "copy"},
+				"update, size":           {x(c.Update(a.All(), make([]byte, 63))), gpu.ErrArgument, "update"},
+				"update, range":          {x(c.Update(a.Range(1, 64), make([]byte, 64))), gpu.ErrRange, "update"},
+				"update, after":          {x(c.Update(huge, make([]byte, 64), 1)), gpu.ErrArgument, "update"},
+				"dispatch, no kernel":    {bad(gpu.Dispatch{}), gpu.ErrArgument, "dispatch"},
+				"dispatch, arguments":    {bad(gpu.Dispatch{Kernel: k, Sizes: []int{8}}), gpu.ErrArgument, "dispatch"},
+				"dispatch, range":        {bad(wordsOf(k, 16, huge, a.Range(1, 64))), gpu.ErrRange, "dispatch"},
+				"dispatch, closed":       {bad(wordsOf(k, 16, gone.All(), huge)), gpu.ErrClosed, "dispatch"},
+				"dispatch, after":        {bad(wordsOf(k, 16, a.All(), huge), 1), gpu.ErrArgument, "dispatch"},
+				"host call, no function": {x(c.HostCall(nil)), gpu.ErrArgument, "host call"},
+			} {
+				if !errors.Is(r.err, r.kind) {
+					e.Errorf("%s: %v; want %v", name, r.err, r.kind)
+				} else if msg := r.err.Error(); !strings.Contains(msg, r.op) || r.op != "fill" && !strings.Contains(msg, "command 1, "+r.op) {
+					e.Errorf("%s: %v", name, r.err)
+				}
+			}
+			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, a.All()); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("Execute before End = %v", err)
+			}
+			if n := c.fill(mine.Range(4, 4), []byte{2, 2, 2, 2}); n != 1 {
+				e.Errorf("command %d", n)
+			}
+			c.end()
+			_, late := c.Binding()
+			for name, err := range map[string]error{
+				"End":       c.End(),
+				"Fill":      x(c.Fill(a.All(), []byte{1})),
+				"Copy":      x(c.Copy(a.All(), a.All())),
+				"Update":    x(c.Update(a.Range(0, 1), []byte{1})),
+				"Dispatch":  bad(wordsOf(k, 16, a.All(), a.All())),
+				"HostCall":  x(c.HostCall(func() error { return nil })),
+				"Barrier":   x(c.Barrier()),
+				"Timestamp": x(c.Timestamp()),
+				"Execute":   c.Execute(other.CommandBuffer),
+				"Binding":   late,
+			} {
+				if !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("%s after End = %v", name, err)
+				}
+			}
+			s := e.sem()
+			for name, r := range map[string]struct {
+				bindings []gpu.Range
+				kind     error
+			}{
+				"no binding":            {nil, gpu.ErrArgument},
+				"two bindings":          {[]gpu.Range{a.All(), a.All()}, gpu.ErrArgument},
+				"a small one":           {[]gpu.Range{a.Range(0, 7)}, gpu.ErrRange},
+				"one that is not there": {[]gpu.Range{a.Range(60, 8)}, gpu.ErrRange},
+				"one that is unaligned": {[]gpu.Range{a.Range(2, 8)}, gpu.ErrArgument},
+				"one that is closed":    {[]gpu.Range{gone.All()}, gpu.ErrClosed},
+				"no buffer":             {[]gpu.Range{{}}, gpu.ErrArgument},
+				"a binding of its own":  {[]gpu.Range{mine.Range(0, 8)}, gpu.ErrArgument},
+				"another one's binding": {[]gpu.Range{theirs.Range(0, 8)}, gpu.ErrArgument},
+			} {
+				if err := e.q(0).Execute(signal(s, 1), c.CommandBuffer, r.bindings...); !errors.Is(err, r.kind) {
+					e.Errorf("%s: %v; want %v", name, err, r.kind)
+				}
+			}
+			for name, err := range map[string]error{
+				"fill":     e.q(0).Fill(gpu.Order{}, mine.Range(0, 8), []byte{1}),
+				"no order": e.q(0).Execute(gpu.Order{Wait: []gpu.Point{{}}}, c.CommandBuffer, a.All()),
+				"nothing":  e.q(0).Execute(gpu.Order{}, nil),
+			} {
+				if !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("%s: %v", name, err)
+				}
+			}
+			e.at(s, 0)
+			to := e.buffer(8)
+			c.execute(0, to.All())
+			e.same("what was bound", e.read(to), []byte{0, 0, 0, 0, 2, 2, 2, 2})
+			e.must(c.Close())
+			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, a.All()); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Execute after Close = %v", err)
+			}
+			e.must(other.Close())
+			if _, err := other.Fill(a.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Fill after Close = %v", err)
+			}
+			if err := other.End(); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("End after Close = %v", err)
+			}
+		})
+	}},
+	{name: "B82 modes that there are not", devices: 2, run: func(e *env) {
+		for _, m := range []gpu.Mode{-1, 3} {
+			if c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m}); c != nil || !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("mode %d: %v", m, err)
+			}
+		}
+		c := e.commands(gpu.AutoMode)
+		c.end()
+		if err := e.devs[1].Queue(0).Execute(gpu.Order{}, c.CommandBuffer); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("Execute on another device = %v", err)
+		}
+	}},
+	{name: "B59 what is executed stays until that is over, whatever is closed", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			d := e.devs[0]
+			for order := range 6 {
+				x, err := d.Load(kernels.Basic)
+				e.must(err)
+				k, err := x.Kernel("index")
+				e.must(err)
+				own, err := d.Alloc(gpu.DeviceMem, 256)
+				e.must(err)
+				bound, err := d.Alloc(gpu.DeviceMem, 256)
+				e.must(err)
+				out, host, s := e.buffer(512), e.sem(), e.sem()
+				c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+				e.must(err)
+				r := &recorder{c, e}
+				b := r.binding()
+				i := r.dispatch(indexOf(k, 64, 7, 0, own.All()))
+				f := r.fill(b.Range(0, 256), []byte{3})
+				r.copy(out.Range(0, 256), own.All(), i)
+				r.copy(out.Range(256, 256), b.Range(0, 256), f)
+				r.end()
+				e.must(e.q(0).Execute(between(host, 1, s, 1), c, bound.All()))
+				e.must(e.q(1).Execute(between(s, 1, s, 2), c, bound.All()))
+				closers := []func() error{x.Close, own.Close, bound.Close, c.Close}
+				r2 := rand.New(rand.NewPCG(uint64(order), 1))
+				r2.Shuffle(len(closers), func(i, j int) { closers[i], closers[j] = closers[j], closers[i] })
+				for _, fn := range closers {
+					e.must(fn())
+					e.must(fn())
+				}
+				e.must(host.Signal(1))
+				e.wait(s, 2)
+				for i, w := range e.words(out) {
+					want := uint32(7)
+					if i >= 64 {
+						want = 0x03030303
+					}
+					if w != want {
+						e.Fatalf("order %d: word %d is %#x", order, i, w)
+					}
+				}
+				e.must(out.Close())
+				e.until("all is freed", func() bool { return d.Stats().Buffers == 0 })
+			}
+		})
+	}},
+	{name: "B82 what a recording uses has been closed", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, c := e.buffer(64), e.commands(m)
+			c.fill(b.All(), []byte{1})
+			e.must(b.Close()) // the recording has it
+			c.end()
+			c.execute(0)
+			if n := e.devs[0].Stats().Buffers; n != 1 {
+				e.Errorf("%d buffers", n)
+			}
+			e.must(c.Close())
+			e.until("it is freed", func() bool { return e.devs[0].Stats().Buffers == 0 })
+		})
+	}},
+	{name: "B84 B85 a device is closed with recordings", run: func(e *env) {
+		d, host, s := e.devs[0], e.sem(), e.sems(8)
+		var all []*recorder
+		var bufs []*gpu.Buffer
+		for _, m := range []gpu.Mode{gpu.AutoMode, gpu.StreamMode, gpu.GraphMode} {
+			c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+			if errors.Is(err, driver.ErrUnsupported) {
+				continue
+			}
+			e.must(err)
+			r, b := &recorder{c, e}, e.buffer(64)
+			x := r.binding()
+			for range 4 {
+				r.fill(x.Range(0, 8), []byte{1})
+				r.update(b.Range(8, 8), make([]byte, 8))
+				r.barrier()
+			}
+			if m != gpu.StreamMode {
+				r.got(c.HostCall(func() error { return nil }))
+				r.fill(b.All(), []byte{1})
+			}
+			r.end()
+			all, bufs = append(all, r), append(bufs, b)
+		}
+		b := bufs[0]
+		unended := e.commands(gpu.AutoMode)
+		unended.update(b.All(), make([]byte, 64))
+		outer := e.commands(gpu.AutoMode)
+		e.must(outer.Execute(all[0].CommandBuffer, b.All()))
+		outer.end()
+		for i, r := range all {
+			e.must(e.q(i).Execute(signal(s[i], 1), r.CommandBuffer, bufs[i].All()))
+			e.must(e.q(i).Execute(between(host, 1, s[4+i], 1), r.CommandBuffer, bufs[i].All()))
+		}
+		e.must(all[0].Close())
+		e.must(e.q(0).Execute(signal(s[3], 1), outer.CommandBuffer))
+		e.must(d.Close())
+		for i := range all {
+			e.failed(s[4+i], 1, gpu.ErrClosed)
+			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) { // it had host calls to come
+				e.Error(err)
+			}
+		}
+		for _, r := range append(all[1:], outer, unended) {
+			x := e.sem()
+			if err := e.q(0).Execute(signal(x, 1), r.CommandBuffer, b.All()); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Execute = %v", err)
+			}
+			e.failed(x, 1, gpu.ErrClosed)
+			if _, err := r.Fill(b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Fill = %v", err)
+			}
+			e.must(r.Close())
+		}
+		if c, err := d.NewCommandBuffer(gpu.CommandOptions{}); c != nil || !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("NewCommandBuffer = %v", err)
+		}
+	}},
+	{name: "B113 recordings are made, closed and executed at once", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			d, b := e.devs[0], e.buffer(1<<16)
+			var wg sync.WaitGroup
+			var errs [4]error
+			done := e.sems(4)
+			for g := range uint64(4) {
+				wg.Go(func() {
+					for i := range uint64(12) {
+						c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+						if err != nil {
+							errs[g] = err
+							return
+						}
+						x, err := c.Binding()
+						for j := range uint64(8) {
+							_, err2 := c.Update(x.Range(8*j, 8), bytes.Repeat([]byte{byte(g<<4 | i)}, 8))
+							err = errors.Join(err, err2)
+						}
+						err = errors.Join(err, c.End(), e.q(int(g)).Execute(between(done[g], i, done[g], i+1), c, b.Range(4096*g, 64)), c.Close())
+						if err != nil {
+							errs[g] = err
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			e.must(errors.Join(errs[:]...))
+			for g := range done {
+				e.wait(done[g], 12)
+			}
+			got := e.read(b)
+			for g := range 4 {
+				e.same("what was written", got[4096*g:4096*g+64], pattern([]byte{byte(g<<4 | 11)}, 64))
+			}
+		})
+	}},
+	{name: "B113 a recording is closed while it is recorded", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b := e.buffer(1 << 12)
+			for range 20 {
+				c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
+				e.must(err)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for err := error(nil); err == nil; {
+						_, err = c.Update(b.All(), make([]byte, 1<<12))
+					}
+				})
+				wg.Go(func() {
+					for err := error(nil); err == nil; {
+						_, err = c.Timestamp()
+					}
+				})
+				e.must(c.Close())
+				wg.Wait()
+			}
+		})
+	}},
+}

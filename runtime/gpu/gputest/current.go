@@ -1,0 +1,624 @@
+package gputest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// A stand is what the operations of package gpu are tried on.
+type stand struct {
+	*env
+	d     *gpu.Device // the device
+	other *gpu.Device // another one of the driver
+	group *gpu.Group  // of the two
+	b, c  *gpu.Buffer // of the device, and of the other one
+	x     *gpu.Executable
+	k     *gpu.Kernel // "words", or nil
+	p     *gpu.Pool
+	mode  gpu.Mode // of command buffers
+	how   string   // what is current
+}
+
+// keeps checks that an operation leaves current what is.
+func (x *stand) keeps(what string, f func()) {
+	x.Helper()
+	before := x.h.Current()
+	f()
+	if after := x.h.Current(); after != before {
+		x.Errorf("%s, with %s: %v is current, and %v was", what, x.how, after, before)
+	}
+}
+
+// may ends the test on an error, unless the device cannot do that.
+func (x *stand) may(err error) bool {
+	x.Helper()
+	if errors.Is(err, driver.ErrUnsupported) {
+		return false
+	}
+	x.must(err)
+	return true
+}
+
+// submit tries an operation of a queue that is issued at once, one that is parked until the host signals, and one that is
+// parked until another device has issued what it waits for.
+func (x *stand) submit(f func(o gpu.Order) error) {
+	x.Helper()
+	host, s := x.sem(), x.sem()
+	x.keeps("the call", func() { x.must(f(signal(s, 1))) })
+	x.keeps("the wait", func() { x.wait(s, 1) })
+	x.keeps("the call that parks", func() { x.must(f(between(host, 1, s, 2))) })
+	x.keeps("the signal of the host", func() { x.must(host.Signal(1)) })
+	x.keeps("the wait", func() { x.wait(s, 2) })
+	x.keeps("the call that parks", func() { x.must(f(between(host, 2, s, 3))) })
+	x.keeps("the signal of another device", func() { x.must(x.other.Queue(0).Fill(signal(host, 2), x.c.Range(0, 4), []byte{1})) })
+	x.keeps("the wait", func() { x.wait(s, 3) })
+}
+
+// dispatch is a launch of the kernel, if there is one.
+func (x *stand) dispatch() gpu.Dispatch {
+	n := uint64(8)
+	return gpu.Dispatch{Kernel: x.k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
+		Buffers: []gpu.BufferArg{{Index: 1, Range: x.b.Range(0, 32)}, {Index: 2, Range: x.b.Range(32, 32)}}}
+}
+
+// alloca allocates and waits for that.
+func (x *stand) alloca() *gpu.Buffer {
+	s := x.sem()
+	b, err := x.d.Queue(0).Alloca(signal(s, 1), x.p, 64)
+	x.must(err)
+	x.wait(s, 1)
+	return b
+}
+
+// recording makes a command buffer, has it recorded, and ends it.
+func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer {
+	x.Helper()
+	c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+	x.must(err)
+	record(c)
+	x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
+	return c
+}
+
+// recorded has something recorded, executed twice, and closed.
+func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error)) {
+	x.Helper()
+	c := x.recording(func(c *gpu.CommandBuffer) {
+		x.keeps("the recording", func() {
+			_, err := record(c)
+			x.must(err)
+		})
+	})
+	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Execute(o, c) })
+	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
+}
+
+// ofCurrent are the types all of whose methods are operations.
+var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil)}
+
+// operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
+var operations = []struct {
+	name string
+	run  func(x *stand)
+}{
+	{"Open", func(x *stand) {
+		d, err := gpu.Open(x.h.Driver, 0, gpu.Options{Events: 1})
+		x.must(err)
+		x.must(d.Close())
+		if _, err := gpu.Open(x.h.Driver, 1<<20, gpu.Options{}); err == nil {
+			x.Error("a device that there is not is opened")
+		}
+	}},
+	{"Device.Close", func(x *stand) {
+		for i := range 2 {
+			d, err := gpu.Open(x.h.Driver, i, gpu.Options{})
+			x.must(err)
+			b, err := d.Alloc(gpu.DeviceMem, 64)
+			x.must(err)
+			x.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // in flight, perhaps
+			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(x.sem(), 1)}, b.All(), []byte{1}))
+			x.keeps("Close", func() { x.must(d.Close()) })
+			x.keeps("Close again", func() { x.must(d.Close()) })
+		}
+	}},
+	{"Device.Info", func(x *stand) { x.d.Info() }},
+	{"Device.Queue", func(x *stand) { x.d.Queue(1) }},
+	{"Device.Queues", func(x *stand) { x.d.Queues() }},
+	{"Device.Pick", func(x *stand) { x.d.Pick(0) }},
+	{"Device.Stats", func(x *stand) { x.d.Stats() }},
+	{"Device.Alloc", func(x *stand) {
+		for _, kind := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem} {
+			if b, err := x.d.Alloc(kind, 64); x.may(err) {
+				x.must(b.Close())
+			}
+		}
+		if _, err := x.d.Alloc(gpu.DeviceMem, 1<<50); !errors.Is(err, driver.ErrOutOfMemory) {
+			x.Errorf("more than there is: %v", err)
+		}
+	}},
+	{"Device.Import", func(x *stand) {
+		b, err := x.d.Import(x.b.Ptr(), 64, nil)
+		x.must(err)
+		x.must(b.Close())
+	}},
+	{"Device.ImportHost", func(x *stand) {
+		if b, err := x.d.ImportHost(make([]byte, 64), nil); x.may(err) {
+			x.must(b.Close())
+		}
+	}},
+	{"Device.Load", func(x *stand) {
+		if x.h.Kernels {
+			c, err := x.d.Load(kernels.Basic)
+			x.must(err)
+			x.must(c.Close())
+		}
+		if _, err := x.d.Load([]byte("no code\x00")); err == nil {
+			x.Error("no code is loaded")
+		}
+	}},
+	{"Device.LoadFile", func(x *stand) {
+		name := filepath.Join(x.TempDir(), "code")
+		x.must(os.WriteFile(name, kernels.Basic, 0o666))
+		if c, err := x.d.LoadFile(name); x.h.Kernels {
+			x.must(err)
+			x.must(c.Close())
+		}
+	}},
+	{"Device.DefaultPool", func(x *stand) {
+		_, err := x.d.DefaultPool()
+		x.must(err)
+	}},
+	{"Device.CurrentPool", func(x *stand) {
+		_, err := x.d.CurrentPool()
+		x.must(err)
+	}},
+	{"Device.SetCurrentPool", func(x *stand) {
+		before, err := x.d.CurrentPool()
+		x.must(err)
+		x.must(x.d.SetCurrentPool(x.p))
+		x.must(x.d.SetCurrentPool(before))
+	}},
+	{"Device.NewPool", func(x *stand) {
+		for _, o := range []gpu.PoolOptions{{InitialSize: 64}, {Kind: gpu.HostMem}, {Portable: true, InitialSize: 64}, {Over: x.bufferOn(x.d, 4096)}} {
+			p, err := x.d.NewPool(o)
+			x.must(err)
+			x.must(p.Close())
+		}
+	}},
+	{"Device.NewCommandBuffer", func(x *stand) {
+		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		x.must(err)
+		x.must(c.Close())
+	}},
+
+	{"Queue.Device", func(x *stand) { x.d.Queue(0).Device() }},
+	{"Queue.Barrier", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Barrier(o) }) }},
+	{"Queue.HostCall", func(x *stand) {
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).HostCall(o, func() error { return nil }) })
+	}},
+	{"Queue.Notify", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Notify(o, func() {}) }) }},
+	{"Queue.Flush", func(x *stand) {
+		x.must(x.d.Queue(0).Fill(gpu.Order{}, x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Flush())
+	}},
+	{"Queue.Fill", func(x *stand) {
+		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Fill(o, x.b.All(), pattern) })
+		}
+		for range 200 { // so that what is done is looked for on the way
+			x.must(x.d.Queue(1).Fill(gpu.Order{}, x.b.Range(0, 4), []byte{1}))
+		}
+	}},
+	{"Queue.Copy", func(x *stand) {
+		for _, from := range []gpu.Range{x.b.Range(0, 32), x.c.Range(0, 32)} {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Copy(o, x.b.Range(32, 32), from) })
+		}
+		b := x.bufferOn(x.stranger(gpu.Options{}), 32)
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Copy(o, b.All(), x.b.Range(32, 32)) })
+	}},
+	{"Queue.Update", func(x *stand) {
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Update(o, x.b.All(), make([]byte, 64)) })
+	}},
+	{"Queue.Upload", func(x *stand) {
+		b := x.bufferOn(x.d, 3<<20)
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Upload(o, b.All(), make([]byte, 3<<20)) })
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Upload(o, x.b.All(), make([]byte, 64)) })
+	}},
+	{"Queue.Download", func(x *stand) {
+		b := x.bufferOn(x.d, 3<<20)
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Download(o, make([]byte, 3<<20), b.All()) })
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Download(o, make([]byte, 64), x.b.All()) })
+	}},
+	{"Queue.Read", func(x *stand) {
+		x.submit(func(o gpu.Order) error {
+			return x.d.Queue(0).Read(o, x.b.All(), &memory{data: make([]byte, 64)}, 0)
+		})
+	}},
+	{"Queue.Write", func(x *stand) {
+		x.submit(func(o gpu.Order) error {
+			return x.d.Queue(0).Write(o, &memory{data: make([]byte, 64)}, 0, x.b.All())
+		})
+	}},
+	{"Queue.Dispatch", func(x *stand) {
+		if x.k != nil {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, x.dispatch()) })
+		}
+	}},
+	{"Queue.Alloca", func(x *stand) {
+		for _, size := range []uint64{64, 8 << 20} { // for which a pool has to grow
+			var all []*gpu.Buffer
+			x.submit(func(o gpu.Order) error {
+				b, err := x.d.Queue(0).Alloca(o, x.p, size)
+				all = append(all, b)
+				return err
+			})
+			for _, b := range all {
+				x.must(b.Dealloca(gpu.Order{}))
+			}
+		}
+	}},
+	{"Queue.Dealloca", func(x *stand) {
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dealloca(o, x.alloca()) })
+	}},
+	{"Queue.Execute", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			b, err := c.Binding()
+			x.must(err)
+			_, err = c.Fill(b.Range(0, 4), []byte{1})
+			x.must(err)
+			if x.k != nil {
+				_, err = c.Dispatch(x.dispatch())
+				x.must(err)
+			}
+		})
+		i := uint64(0)
+		x.submit(func(o gpu.Order) error { // somewhere else each time, for which nodes of a graph are set
+			i += 4
+			return x.d.Queue(0).Execute(o, c, x.b.Range(i, 8))
+		})
+		x.must(c.Close())
+	}},
+
+	{"Buffer.Device", func(x *stand) { x.b.Device() }},
+	{"Buffer.Kind", func(x *stand) { x.b.Kind() }},
+	{"Buffer.Size", func(x *stand) { x.b.Size() }},
+	{"Buffer.Ptr", func(x *stand) { x.b.Ptr() }},
+	{"Buffer.Bytes", func(x *stand) { x.b.Bytes() }},
+	{"Buffer.All", func(x *stand) { x.b.All() }},
+	{"Buffer.Range", func(x *stand) { x.b.Range(0, 1) }},
+	{"Buffer.Close", func(x *stand) {
+		b, err := x.d.Alloc(gpu.DeviceMem, 64)
+		x.must(err)
+		x.keeps("Close", func() { x.must(b.Close()) })
+		b = x.alloca()
+		x.keeps("Close of memory from a pool", func() { x.must(b.Close()) })
+	}},
+	{"Buffer.Dealloca", func(x *stand) { x.submit(func(o gpu.Order) error { return x.alloca().Dealloca(o) }) }},
+
+	{"Pool.Device", func(x *stand) { x.p.Device() }},
+	{"Pool.Options", func(x *stand) { x.p.Options() }},
+	{"Pool.Stats", func(x *stand) {
+		_, err := x.p.Stats()
+		x.must(err)
+	}},
+	{"Pool.ResetHigh", func(x *stand) { x.must(x.p.ResetHigh()) }},
+	{"Pool.Threshold", func(x *stand) {
+		_, err := x.p.Threshold()
+		x.must(err)
+	}},
+	{"Pool.SetThreshold", func(x *stand) { x.must(x.p.SetThreshold(1 << 20)) }},
+	{"Pool.Reuse", func(x *stand) {
+		_, err := x.p.Reuse()
+		x.must(err)
+	}},
+	{"Pool.SetReuse", func(x *stand) { x.must(x.p.SetReuse(gpu.Reuse{Events: true, Opportunistic: true, Internal: true})) }},
+	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
+	{"Pool.Access", func(x *stand) {
+		if x.may(x.p.Access(x.other, true)) {
+			x.must(x.p.Access(x.other, false))
+		}
+	}},
+	{"Pool.Close", func(x *stand) {
+		for _, portable := range []bool{false, true} {
+			p, err := x.d.NewPool(gpu.PoolOptions{Portable: portable})
+			x.must(err)
+			b, err := x.d.Queue(0).Alloca(gpu.Order{}, p, 64)
+			x.must(err)
+			x.keeps("Close", func() { x.must(p.Close()) })
+			x.must(b.Dealloca(gpu.Order{}))
+		}
+	}},
+
+	{"CommandBuffer.Barrier", func(x *stand) { x.recorded((*gpu.CommandBuffer).Barrier) }},
+	{"CommandBuffer.Binding", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("Binding", func() {
+				_, err := c.Binding()
+				x.must(err)
+			})
+		})
+		x.must(c.Close())
+	}},
+	{"CommandBuffer.Fill", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Fill(x.b.All(), []byte{1, 2}) })
+	}},
+	{"CommandBuffer.Copy", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) {
+			return c.Copy(x.b.Range(0, 32), x.b.Range(32, 32))
+		})
+	}},
+	{"CommandBuffer.Update", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Update(x.b.All(), make([]byte, 64)) })
+	}},
+	{"CommandBuffer.Dispatch", func(x *stand) {
+		if x.k != nil {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Dispatch(x.dispatch()) })
+		}
+	}},
+	{"CommandBuffer.HostCall", func(x *stand) {
+		if x.mode != gpu.GraphMode {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.HostCall(func() error { return nil }) })
+		}
+	}},
+	{"CommandBuffer.Timestamp", func(x *stand) {
+		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		x.must(err)
+		_, err = c.Timestamp()
+		x.must(c.Close())
+		if x.may(err) {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Timestamp() })
+		}
+	}},
+	{"CommandBuffer.Elapsed", func(x *stand) {
+		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		x.must(err)
+		from, err := c.Timestamp()
+		if x.may(err) {
+			to, err := c.Timestamp(from)
+			x.must(err)
+			x.must(c.End())
+			s := x.sem()
+			x.must(x.d.Queue(0).Execute(signal(s, 1), c))
+			x.wait(s, 1)
+			x.keeps("Elapsed", func() {
+				_, err := c.Elapsed(from, to)
+				x.must(err)
+			})
+		}
+		x.must(c.Close())
+	}},
+	{"CommandBuffer.Execute", func(x *stand) {
+		child := x.recording(func(c *gpu.CommandBuffer) {
+			_, err := c.Fill(x.b.All(), []byte{3})
+			x.must(err)
+		})
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return 0, c.Execute(child) })
+		x.must(child.Close())
+	}},
+	{"CommandBuffer.End", func(x *stand) { x.must(x.recording(func(*gpu.CommandBuffer) {}).Close()) }},
+	{"CommandBuffer.Close", func(x *stand) {
+		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		x.must(err)
+		_, err = c.Fill(x.b.All(), []byte{1})
+		x.must(err)
+		x.must(c.Close()) // before its end
+	}},
+
+	{"Executable.Kernel", func(x *stand) {
+		if x.x != nil {
+			_, err := x.x.Kernel("index")
+			x.must(err)
+			if _, err := x.x.Kernel("nothing"); err == nil {
+				x.Error("a kernel that there is not is found")
+			}
+		}
+	}},
+	{"Executable.Global", func(x *stand) {
+		if x.x != nil {
+			if _, err := x.x.Global("nothing"); err == nil {
+				x.Error("a variable that there is not is found")
+			}
+		}
+	}},
+	{"Executable.Close", func(x *stand) {
+		if x.x != nil {
+			c, err := x.d.Load(kernels.Basic)
+			x.must(err)
+			x.keeps("Close", func() { x.must(c.Close()) })
+		}
+	}},
+	{"Kernel.Name", func(x *stand) {
+		if x.k != nil {
+			x.k.Name()
+		}
+	}},
+	{"Kernel.Info", func(x *stand) {
+		if x.k != nil {
+			x.k.Info()
+		}
+	}},
+
+	{"OpenGroup", func(x *stand) {
+		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1}, 1, 0)
+		x.must(err)
+		x.must(g.Close())
+	}},
+	{"NewGroup", func(x *stand) {
+		_, err := gpu.NewGroup(x.d, x.other)
+		x.must(err)
+	}},
+	{"Group.Devices", func(x *stand) { x.group.Devices() }},
+	{"Group.Queues", func(x *stand) { x.group.Queues() }},
+	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
+	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
+	{"Group.Load", func(x *stand) {
+		if x.h.Kernels {
+			all, err := x.group.Load(kernels.Basic)
+			x.must(err)
+			for _, c := range all {
+				x.must(c.Close())
+			}
+		}
+	}},
+	{"Group.NewPools", func(x *stand) {
+		pools, err := x.group.NewPools(gpu.PoolOptions{})
+		x.must(err)
+		for _, p := range pools {
+			x.must(p.Close())
+		}
+	}},
+	{"Group.Close", func(x *stand) {
+		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1})
+		x.must(err)
+		x.keeps("Close", func() { x.must(g.Close()) })
+	}},
+
+	// Semaphores make native calls when they are waited for, and when what waits for them is issued.
+	{"Semaphore.Query", func(x *stand) {
+		s := x.sem()
+		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		for v := uint64(0); v == 0; {
+			var err error
+			v, err = s.Query()
+			x.must(err)
+			x.must(x.ctx.Err())
+		}
+	}},
+	{"Semaphore.Signal", func(x *stand) {
+		host, s := x.sem(), x.sem()
+		for _, d := range []*gpu.Device{x.d, x.other} {
+			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.c.Range(0, 4), []byte{1}))
+			x.must(d.Queue(1).Barrier(gpu.Order{Wait: points(host, 1)}))
+		}
+		x.must(x.d.Queue(0).Fill(between(host, 1, s, 1), x.b.All(), []byte{1}))
+		x.keeps("Signal", func() { x.must(host.Signal(1)) })
+		x.wait(s, 1)
+	}},
+	{"Semaphore.Fail", func(x *stand) {
+		host := x.sem()
+		x.must(x.d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.b.All(), []byte{1}))
+		x.keeps("Fail", func() { host.Fail(errors.New("no more")) })
+	}},
+	{"Semaphore.Close", func(x *stand) {
+		host := x.sem()
+		x.must(x.d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.b.All(), []byte{1}))
+		x.keeps("Close", func() { x.must(host.Close()) })
+	}},
+	{"Semaphore.Wait", func(x *stand) {
+		s := x.sem()
+		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		x.keeps("Wait", func() { x.wait(s, 1) })
+		if err := s.Wait(ended, 2); err == nil {
+			x.Error("it has not ended")
+		}
+	}},
+	{"Semaphore.OnReached", func(x *stand) {
+		s, called := x.sem(), make(chan error, 1)
+		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		s.OnReached(1, func(err error) { called <- err })
+		x.must(<-called)
+	}},
+	{"Semaphore.Link", func(x *stand) {
+		s, to := x.sem(), x.sem()
+		s.Link(1, to, 1)
+		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		x.must(x.other.Queue(0).Fill(gpu.Order{Wait: points(to, 1)}, x.c.All(), []byte{1}))
+		x.wait(to, 1)
+	}},
+	{"WaitAll, WaitAny, SignalAll, FailAll", func(x *stand) {
+		a, b, host := x.sem(), x.sem(), x.sem()
+		x.must(x.d.Queue(0).Fill(between(host, 1, a, 1), x.b.All(), []byte{1}))
+		x.must(x.other.Queue(0).Fill(between(host, 1, b, 1), x.c.All(), []byte{1}))
+		x.keeps("SignalAll", func() { x.must(gpu.SignalAll(points(host, 1)...)) })
+		all := []gpu.Point{{Semaphore: a, Value: 1}, {Semaphore: b, Value: 1}}
+		x.keeps("WaitAny", func() {
+			_, err := gpu.WaitAny(x.ctx, all...)
+			x.must(err)
+		})
+		x.keeps("WaitAll", func() { x.must(gpu.WaitAll(x.ctx, all...)) })
+		x.keeps("FailAll", func() { gpu.FailAll(errors.New("no more"), a, b) })
+	}},
+}
+
+var current = []test{
+	{name: "B115 every operation is tried", run: func(e *env) {
+		tried := map[string]bool{}
+		for _, op := range operations {
+			tried[op.name] = true
+		}
+		methods := map[string]bool{}
+		for _, v := range ofCurrent {
+			t := reflect.TypeOf(v)
+			for i := range t.NumMethod() {
+				name := t.Elem().Name() + "." + t.Method(i).Name
+				if methods[name] = true; !tried[name] {
+					e.Errorf("%s is missing", name)
+				}
+			}
+		}
+		for name := range tried {
+			if strings.Contains(name, ".") && !methods[name] {
+				e.Errorf("%s does not exist", name)
+			}
+		}
+	}},
+	{name: "B115 B118 no operation changes the caller's current device", devices: 2, run: func(e *env) {
+		if e.h.Current == nil {
+			e.Skip("there is no current device")
+		}
+		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+			for device, how := range []string{"the same device current", "another device current", "no device current"} {
+				locked(func() {
+					x := &stand{env: e, d: e.devs[0], other: e.devs[1], mode: mode, how: how}
+					if device < 2 {
+						x.h.SetCurrent(device)
+					}
+					x.open()
+					for _, op := range operations {
+						if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || op.name == "Queue.Execute" {
+							x.keeps(op.name, func() { op.run(x) })
+						}
+					}
+					x.close()
+				})
+			}
+		}
+	}},
+}
+
+// open makes what the operations use.
+func (x *stand) open() {
+	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
+		x.must(c.Close())
+	} else {
+		x.mode = gpu.AutoMode
+	}
+	var err error
+	x.group, err = gpu.NewGroup(x.d, x.other)
+	x.must(err)
+	x.b, x.c = x.bufferOn(x.d, 64), x.bufferOn(x.other, 64)
+	x.p, err = x.d.NewPool(gpu.PoolOptions{})
+	x.must(err)
+	if x.h.Kernels {
+		x.x, err = x.d.Load(kernels.Basic)
+		x.must(err)
+		x.k, err = x.x.Kernel("words")
+		x.must(err)
+	}
+}
+
+func (x *stand) close() {
+	if x.x != nil {
+		x.must(x.x.Close())
+	}
+	x.must(x.p.Close())
+}

@@ -1,0 +1,253 @@
+package gputest
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// arg returns a pointer to a value as an argument.
+func arg[T any](v T) unsafe.Pointer { return unsafe.Pointer(&v) }
+
+// variables is code with a variable.
+var variables = []byte(`.version 6.4
+.target sm_50
+.address_size 64
+
+.visible .global .align 8 .b8 table[256];
+
+.visible .entry nothing_to_do()
+{
+	ret;
+}
+` + "\x00")
+
+var dispatches = []test{
+	{name: "B107 saxpy", kernels: true, run: func(e *env) {
+		const n = 100_000
+		k := e.kernel(kernels.Saxpy, "saxpy")
+		x, y, s := e.buffer(4*n), e.buffer(4*n), e.sem()
+		hx, hy := make([]float32, n), make([]float32, n)
+		for i := range n {
+			hx[i], hy[i] = float32(i), float32(2*i)
+		}
+		e.must(e.q(0).Update(signal(s, 1), x.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n)))
+		e.must(e.q(0).Update(between(s, 1, s, 2), y.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n)))
+		e.must(e.q(1).Dispatch(between(s, 2, s, 3), gpu.Dispatch{
+			Kernel: k, Grid: [3]uint32{(n + 255) / 256, 1, 1}, Block: [3]uint32{256},
+			Args:  []unsafe.Pointer{arg(uint64(n)), arg(float32(0.5)), arg(x.Ptr()), arg(y.Ptr())},
+			Sizes: []int{8, 4, 8, 8},
+		}))
+		e.must(e.q(2).Download(between(s, 3, s, 4), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n), y.All()))
+		e.wait(s, 4)
+		for i, v := range hy {
+			if want := float32(0.5)*float32(i) + float32(2*i); v != want {
+				e.Fatalf("element %d is %v, want %v", i, v, want)
+			}
+		}
+	}},
+	{name: "B107 constants and addresses reach the kernel, and are copied by the call", kernels: true, run: func(e *env) {
+		index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
+		const n = 1000
+		a, b, host, s := e.buffer(4*n), e.buffer(4*n), e.sem(), e.sem()
+		count, first, step, ptr := uint64(n), uint32(100), uint32(3), a.Ptr()
+		d := gpu.Dispatch{Kernel: index, Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{128, 1, 1},
+			Args:  []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&first), unsafe.Pointer(&step), unsafe.Pointer(&ptr)},
+			Sizes: []int{8, 4, 4, 8}}
+		e.must(e.q(0).Dispatch(between(host, 1, s, 1), d))
+		count, first, step, ptr = 0, 0, 0, 0
+		clear(d.Args)
+		clear(d.Sizes)
+		e.must(e.q(1).Dispatch(between(s, 1, s, 2), gpu.Dispatch{Kernel: words, Grid: [3]uint32{n, 1, 1},
+			Args: []unsafe.Pointer{arg(uint64(n)), arg(b.Ptr()), arg(a.Ptr())}, Sizes: []int{8, 8, 8}}))
+		e.must(host.Signal(1))
+		e.wait(s, 2)
+		for i, w := range e.words(b) {
+			if w != uint32(100+3*i) {
+				e.Fatalf("word %d is %d", i, w)
+			}
+		}
+	}},
+	{name: "B107 grids of three dimensions", kernels: true, run: func(e *env) {
+		ids := e.kernel(kernels.Basic, "ids")
+		grid := [3]uint32{5, 3, 2}
+		b, s := e.buffer(5*3*2*16), e.sem()
+		e.must(e.q(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: ids, Grid: grid, Block: [3]uint32{4, 2, 3},
+			Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}))
+		w := e.words(b, gpu.Point{Semaphore: s, Value: 1})
+		for i := range uint32(30) {
+			want := []uint32{i % 5, i / 5 % 3, i / 15, 24}
+			if got := w[4*i : 4*i+4]; !slices.Equal(got, want) {
+				e.Errorf("block %d: %v, want %v", i, got, want)
+			}
+		}
+	}},
+	{name: "B106 a grid without blocks does nothing and signals", kernels: true, run: func(e *env) {
+		index := e.kernel(kernels.Basic, "index")
+		b, host, s := e.buffer(64), e.sem(), e.sem()
+		v := uint64(0)
+		for i := range 3 {
+			grid := [3]uint32{1, 1, 1}
+			grid[i] = 0
+			d := gpu.Dispatch{Kernel: index, Grid: grid, Block: [3]uint32{16},
+				Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(1)), arg(uint32(1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}
+			e.must(e.q(0).Dispatch(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, d))
+			e.must(e.q(0).Dispatch(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: v + 1}, {Semaphore: host, Value: uint64(i + 1)}}, Signal: points(s, v+2)}, d))
+			e.must(host.Signal(uint64(i + 1)))
+			v += 2
+			e.wait(s, v)
+		}
+		e.holds(b, 0)
+	}},
+	{name: "B82 arguments that a kernel cannot take", kernels: true, run: func(e *env) {
+		k := e.kernel(kernels.Basic, "words")
+		info := e.devs[0].Info()
+		b, s := e.buffer(64), e.sem()
+		good := func() gpu.Dispatch {
+			return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
+				Args: []unsafe.Pointer{arg(uint64(16)), arg(b.Ptr()), arg(b.Ptr())}, Sizes: []int{8, 8, 8}}
+		}
+		for name, change := range map[string]func(d *gpu.Dispatch){
+			"no argument":          func(d *gpu.Dispatch) { d.Args, d.Sizes = nil, nil; d.Sizes = []int{8} },
+			"a nil argument":       func(d *gpu.Dispatch) { d.Args[1] = nil },
+			"a size too few":       func(d *gpu.Dispatch) { d.Sizes = d.Sizes[:2] },
+			"a size of nothing":    func(d *gpu.Dispatch) { d.Sizes[2] = 0 },
+			"a size below nothing": func(d *gpu.Dispatch) { d.Sizes[2] = -8 },
+			"too many threads":     func(d *gpu.Dispatch) { d.Block = [3]uint32{64, 64, 64} },
+			"far too many threads": func(d *gpu.Dispatch) { d.Block = [3]uint32{1 << 31, 1 << 31, 4} },
+			"a block too long":     func(d *gpu.Dispatch) { d.Block = [3]uint32{1, 1, uint32(info.MaxBlock[2]) + 1} },
+			"a grid too high":      func(d *gpu.Dispatch) { d.Grid[1] = uint32(info.MaxGrid[1]) + 1 },
+			"too much shared memory": func(d *gpu.Dispatch) {
+				d.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1
+			},
+		} {
+			d := good()
+			change(&d)
+			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%s: %v", name, err)
+			}
+		}
+		if k.Info().Params != nil {
+			d := good()
+			d.Args, d.Sizes = append(d.Args, arg(uint64(1))), append(d.Sizes, 8)
+			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("an argument too many: %v", err)
+			}
+			d = good()
+			d.Sizes[1] = 4
+			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("an argument of another size: %v", err)
+			}
+			d = good()
+			d.Sizes = nil
+			e.must(e.q(0).Dispatch(gpu.Order{}, d))
+		}
+		e.at(s, 0)
+		e.must(e.q(0).Dispatch(signal(s, 1), good()))
+		e.wait(s, 1)
+	}},
+	{name: "B59 code that is closed with a dispatch under way", kernels: true, run: func(e *env) {
+		x, err := e.devs[0].Load(kernels.Basic)
+		e.must(err)
+		k, err := x.Kernel("index")
+		e.must(err)
+		b, host, s := e.buffer(64), e.sem(), e.sem()
+		d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16},
+			Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(0)), arg(uint32(1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}
+		e.must(e.q(0).Dispatch(between(host, 1, s, 1), d))
+		e.must(x.Close())
+		if err := e.q(0).Dispatch(gpu.Order{}, d); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("a dispatch of closed code: %v", err)
+		}
+		if _, err := x.Kernel("words"); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("a kernel of closed code: %v", err)
+		}
+		e.must(host.Signal(1))
+		e.wait(s, 1)
+		if w := e.words(b); w[15] != 15 {
+			e.Errorf("%v", w)
+		}
+	}},
+	{name: "a kernel that is not there, and code that is none", kernels: true, run: func(e *env) {
+		x, err := e.devs[0].Load(kernels.Basic)
+		e.must(err)
+		defer x.Close()
+		if k, err := x.Kernel("nothing"); k != nil || err == nil {
+			e.Errorf("Kernel = %v, %v", k, err)
+		}
+		if _, err := e.devs[0].Load([]byte("this is no code\x00")); err == nil {
+			e.Error("Load took it")
+		}
+	}},
+	{name: "B107 many blocks, and a kernel again and again", kernels: true, run: func(e *env) {
+		index := e.kernel(kernels.Basic, "index")
+		const n = 1 << 20
+		b, s := e.buffer(4*n), e.sem()
+		for v := range uint64(20) {
+			e.must(e.q(int(v)).Dispatch(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Dispatch{Kernel: index, Grid: [3]uint32{n / 64, 1, 1}, Block: [3]uint32{64},
+				Args: []unsafe.Pointer{arg(uint64(n)), arg(uint32(v)), arg(uint32(v + 1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}))
+		}
+		for i, w := range e.words(b, gpu.Point{Semaphore: s, Value: 20}) {
+			if w != uint32(19+20*i) {
+				e.Fatalf("word %d is %d", i, w)
+			}
+		}
+	}},
+	{name: "B95 a variable of the code is a buffer, which keeps the code", kernels: true, run: func(e *env) {
+		d, s := e.devs[0], e.sem()
+		x, err := d.Load(variables)
+		e.must(err)
+		b, err := x.Global("table")
+		e.must(err)
+		if b.Size() != 256 || b.Ptr() == 0 || b.Kind() != gpu.DeviceMem || b.Bytes() != nil || b.Device() != d {
+			e.Errorf("%d bytes at %#x", b.Size(), b.Ptr())
+		}
+		if _, err := x.Global("nothing"); err == nil {
+			e.Error("a variable that is not there")
+		}
+		e.must(x.Close())
+		if _, err := x.Global("table"); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("a variable of closed code: %v", err)
+		}
+		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x77}))
+		e.must(e.q(1).Fill(between(s, 1, s, 2), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		want := bytes.Repeat([]byte{0x77}, 256)
+		copy(want[8:], []byte{1, 2, 3, 4, 5, 6, 7, 8})
+		e.same("the variable", e.read(b, gpu.Point{Semaphore: s, Value: 2}), want)
+		if err := e.q(0).Fill(signal(s, 3), b.Range(256, 1), []byte{0}); !errors.Is(err, gpu.ErrRange) {
+			e.Errorf("behind the variable: %v", err)
+		}
+		e.must(b.Close())
+		e.must(b.Close())
+		if st := d.Stats(); st.Buffers != 0 {
+			e.Errorf("%+v", st)
+		}
+	}},
+	{name: "code from a file", kernels: true, run: func(e *env) {
+		name := filepath.Join(e.TempDir(), "code")
+		e.must(os.WriteFile(name, kernels.Basic, 0o666))
+		x, err := e.devs[0].LoadFile(name)
+		e.must(err)
+		defer x.Close()
+		k, err := x.Kernel("ids")
+		e.must(err)
+		if k.Name() != "ids" {
+			e.Errorf("kernel %s", k.Name())
+		}
+		if _, err := e.devs[0].LoadFile(name + "?"); !errors.Is(err, fs.ErrNotExist) {
+			e.Errorf("a file that is not there: %v", err)
+		}
+		e.must(os.WriteFile(name, []byte("no code\x00"), 0o666))
+		if _, err := e.devs[0].LoadFile(name); err == nil || !strings.Contains(err.Error(), name) {
+			e.Errorf("a file without code: %v", err)
+		}
+	}},
+}

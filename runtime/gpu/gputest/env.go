@@ -1,0 +1,205 @@
+package gputest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A test is one of the suite.
+type test struct {
+	name    string
+	devices int         // 0 is 1
+	options gpu.Options // with 4 queues
+	kernels bool
+	stall   bool
+	calls   bool
+	run     func(e *env)
+}
+
+// An env is what a test has.
+type env struct {
+	*testing.T
+	h    Harness
+	devs []*gpu.Device
+	ctx  context.Context // ends when nobody can hope any more
+}
+
+// q returns a queue of the first device.
+func (e *env) q(i int) *gpu.Queue { return e.devs[0].Queue(i) }
+
+// must ends the test on an error.
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// sem makes a semaphore at 0.
+func (e *env) sem() *gpu.Semaphore {
+	e.Helper()
+	s, err := gpu.NewSemaphore(0)
+	e.must(err)
+	return s
+}
+
+// sems makes n semaphores at 0.
+func (e *env) sems(n int) (all []*gpu.Semaphore) {
+	for range n {
+		all = append(all, e.sem())
+	}
+	return all
+}
+
+// wait waits, and ends the test if that fails.
+func (e *env) wait(s *gpu.Semaphore, v uint64) {
+	e.Helper()
+	e.must(s.Wait(e.ctx, v))
+}
+
+// at checks a semaphore's value.
+func (e *env) at(s *gpu.Semaphore, v uint64) {
+	e.Helper()
+	if got, err := s.Query(); got != v || err != nil {
+		e.Errorf("at %d, %v; want %d", got, err, v)
+	}
+}
+
+// failed waits for a value and checks that the semaphore has failed with one of an error's kind.
+func (e *env) failed(s *gpu.Semaphore, v uint64, kind error) error {
+	e.Helper()
+	err := s.Wait(e.ctx, v)
+	if !errors.Is(err, kind) {
+		e.Errorf("Wait = %v; want %v", err, kind)
+	}
+	return err
+}
+
+// buffer makes a buffer of the first device's own memory and fills it with zeros.
+func (e *env) buffer(size uint64) *gpu.Buffer {
+	e.Helper()
+	return e.bufferOn(e.devs[0], size)
+}
+
+func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
+	e.Helper()
+	b, err := d.Alloc(gpu.DeviceMem, size)
+	e.must(err)
+	e.Cleanup(func() { b.Close() })
+	s := e.sem()
+	e.must(d.Queue(0).Fill(signal(s, 1), b.All(), []byte{0}))
+	e.wait(s, 1)
+	return b
+}
+
+// read downloads a buffer, after some points.
+func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
+	e.Helper()
+	data := make([]byte, b.Size())
+	s := e.sem()
+	e.must(e.q(3).Download(gpu.Order{Wait: after, Signal: points(s, 1)}, data, b.All()))
+	e.wait(s, 1)
+	return data
+}
+
+// holds checks that a buffer has a byte everywhere.
+func (e *env) holds(b *gpu.Buffer, want byte, after ...gpu.Point) {
+	e.Helper()
+	for i, got := range e.read(b, after...) {
+		if got != want {
+			e.Errorf("byte %d is %#x, want %#x", i, got, want)
+			return
+		}
+	}
+}
+
+// words returns a buffer's 32-bit words.
+func (e *env) words(b *gpu.Buffer, after ...gpu.Point) []uint32 {
+	e.Helper()
+	data := e.read(b, after...)
+	w := make([]uint32, len(data)/4)
+	for i := range w {
+		w[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	return w
+}
+
+// kernel loads one of the kernels of package kernels.
+func (e *env) kernel(image []byte, name string) *gpu.Kernel {
+	e.Helper()
+	x, err := e.devs[0].Load(image)
+	e.must(err)
+	e.Cleanup(func() { x.Close() })
+	k, err := x.Kernel(name)
+	e.must(err)
+	return k
+}
+
+func points(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
+
+// signal is the order to signal a point.
+func signal(s *gpu.Semaphore, v uint64) gpu.Order { return gpu.Order{Signal: points(s, v)} }
+
+// between is the order to wait for a point and signal another.
+func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order {
+	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
+}
+
+// until asks until something is so.
+func (e *env) until(what string, so func() bool) {
+	e.Helper()
+	for !so() {
+		if e.ctx.Err() != nil {
+			e.Fatalf("%s: it does not happen", what)
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// settled checks that nothing is parked or in flight any more.
+func (e *env) settled(d *gpu.Device) {
+	e.Helper()
+	e.until("nothing is left", func() bool {
+		for i := range d.Queues() {
+			e.must(d.Queue(i).Flush()) // for nobody need wait for it
+		}
+		st := d.Stats()
+		return st.InFlight+st.Parked == 0
+	})
+}
+
+// random returns bytes that differ from one seed to another.
+func random(n int, seed uint64) []byte {
+	data, r := make([]byte, n), rand.New(rand.NewPCG(seed, uint64(n)))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+// same checks bytes.
+func (e *env) same(what string, got, want []byte) {
+	e.Helper()
+	if len(got) != len(want) {
+		e.Errorf("%s: %d bytes, want %d", what, len(got), len(want))
+		return
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			e.Errorf("%s: byte %d of %d is %#x, want %#x", what, i, len(got), got[i], want[i])
+			return
+		}
+	}
+}

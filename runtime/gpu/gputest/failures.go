@@ -1,0 +1,204 @@
+package gputest
+
+import (
+	"errors"
+	"io"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+var failures = []test{
+	{name: "B77 a failed wait fails the signals, and nothing runs", run: func(e *env) {
+		b, host, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
+		e.must(e.q(0).Fill(gpu.Order{Wait: points(host, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		host.Fail(io.ErrUnexpectedEOF)
+		e.failed(s, 1, io.ErrUnexpectedEOF)
+		e.failed(x, 1, io.ErrUnexpectedEOF)
+		y := e.sem() // failed before
+		e.must(e.q(0).Fill(between(host, 1, y, 1), b.All(), []byte{1}))
+		err := e.failed(y, 1, io.ErrUnexpectedEOF)
+		var se *gpu.SubmitError
+		if !errors.As(err, &se) || se.Op != "fill" {
+			e.Errorf("the failure is %v", err)
+		}
+		e.holds(b, 0)
+	}},
+	{name: "B78 a failure passes through chains", run: func(e *env) {
+		const n = 1000
+		b, s, last := e.buffer(64), e.sems(n+1), e.sem()
+		for i := range n {
+			e.must(e.q(i).Fill(between(s[i], 1, s[i+1], 1), b.All(), []byte{1}))
+		}
+		e.must(e.q(0).HostCall(between(s[n], 1, last, 1), func() error { e.Error("the host call runs"); return nil }))
+		s[0].Fail(io.ErrUnexpectedEOF)
+		err := e.failed(last, 1, io.ErrUnexpectedEOF)
+		if len(err.Error()) > 500 {
+			e.Errorf("the failure has grown to %d bytes: %.200s…", len(err.Error()), err.Error())
+		}
+		e.holds(b, 0)
+	}},
+	{name: "B79 a failure hurts nothing else", run: func(e *env) {
+		b, bad, x := e.buffer(64), e.sem(), e.sem()
+		e.must(e.q(0).Fill(between(bad, 1, x, 1), b.Range(0, 8), []byte{1}))
+		good, y := e.sem(), e.sem()
+		e.must(e.q(0).Fill(between(good, 1, y, 1), b.Range(8, 8), []byte{2}))
+		bad.Fail(io.EOF)
+		e.failed(x, 1, io.EOF)
+		e.must(good.Signal(1))
+		e.wait(y, 1)
+		z := e.sem()
+		e.must(e.q(0).Fill(signal(z, 1), b.All(), []byte{3}))
+		e.wait(z, 1)
+		e.holds(b, 3)
+	}},
+	{name: "B82 a mistake is told at once, and nothing has changed", run: func(e *env) {
+		b, s := e.buffer(64), e.sem()
+		other, err := e.devs[0].Alloc(gpu.DeviceMem, 16)
+		e.must(err)
+		e.must(other.Close())
+		q, o := e.q(0), signal(s, 1)
+		none := gpu.Order{Wait: []gpu.Point{{}}, Signal: o.Signal}
+		high := gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: s, Value: 1<<64 - 1}}}
+		for name, c := range map[string]struct {
+			err, kind error
+		}{
+			"fill behind the end":         {q.Fill(o, b.Range(60, 8), []byte{1}), gpu.ErrRange},
+			"fill far behind the end":     {q.Fill(o, b.Range(65, 0), []byte{1}), gpu.ErrRange},
+			"fill with an overflow":       {q.Fill(o, b.Range(8, 1<<64-4), []byte{1}), gpu.ErrRange},
+			"fill of no buffer":           {q.Fill(o, gpu.Range{}, []byte{1}), gpu.ErrArgument},
+			"fill of a closed buffer":     {q.Fill(o, other.All(), []byte{1}), gpu.ErrClosed},
+			"fill with no pattern":        {q.Fill(o, b.All(), nil), gpu.ErrArgument},
+			"fill with 3 bytes":           {q.Fill(o, b.All(), []byte{1, 2, 3}), gpu.ErrArgument},
+			"fill with a size unaligned":  {q.Fill(o, b.Range(0, 6), []byte{1, 2, 3, 4}), gpu.ErrArgument},
+			"fill with an offset of 2":    {q.Fill(o, b.Range(2, 8), []byte{1, 2, 3, 4}), gpu.ErrArgument},
+			"copy of different sizes":     {q.Copy(o, b.Range(0, 8), b.Range(8, 16)), gpu.ErrArgument},
+			"copy from behind the end":    {q.Copy(o, b.Range(0, 8), b.Range(60, 8)), gpu.ErrRange},
+			"copy from a closed buffer":   {q.Copy(o, b.Range(0, 8), other.Range(0, 8)), gpu.ErrClosed},
+			"update of a different size":  {q.Update(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
+			"update behind the end":       {q.Update(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
+			"download of another size":    {q.Download(o, make([]byte, 9), b.Range(0, 8)), gpu.ErrArgument},
+			"download behind the end":     {q.Download(o, make([]byte, 8), b.Range(57, 8)), gpu.ErrRange},
+			"update of a closed buffer":   {q.Update(o, other.Range(0, 8), make([]byte, 8)), gpu.ErrClosed},
+			"download of a closed buffer": {q.Download(o, make([]byte, 8), other.Range(0, 8)), gpu.ErrClosed},
+			"upload of another size":      {q.Upload(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
+			"upload behind the end":       {q.Upload(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
+			"a large upload to nothing":   {q.Upload(o, gpu.Range{Size: 2 << 20}, make([]byte, 2<<20)), gpu.ErrArgument},
+			"a large download of nothing": {q.Download(o, make([]byte, 2<<20), b.Range(0, 2<<20)), gpu.ErrRange},
+			"fill of 8 bytes at 4":        {q.Fill(o, b.Range(4, 8), make([]byte, 8)), gpu.ErrArgument},
+			"fill of 12 bytes with 8":     {q.Fill(o, b.Range(0, 12), make([]byte, 8)), gpu.ErrArgument},
+			"fill with 16 bytes":          {q.Fill(o, b.All(), make([]byte, 16)), gpu.ErrArgument},
+			"notify of no function":       {q.Notify(o, nil), gpu.ErrArgument},
+			"a wait above the highest":    {q.Barrier(gpu.Order{Wait: points(s, gpu.MaxValue+1), Signal: o.Signal}), gpu.ErrArgument},
+			"a host call's wait above it": {q.HostCall(gpu.Order{Wait: points(s, gpu.MaxValue+1)}, func() error { return nil }), gpu.ErrArgument},
+			"dispatch of no kernel":       {q.Dispatch(o, gpu.Dispatch{}), gpu.ErrArgument},
+			"host call of no function":    {q.HostCall(o, nil), gpu.ErrArgument},
+			"a wait for no semaphore":     {q.Barrier(none), gpu.ErrArgument},
+			"a signal of no semaphore":    {q.Fill(gpu.Order{Signal: []gpu.Point{{}}}, b.All(), []byte{1}), gpu.ErrArgument},
+			"a signal above the highest":  {q.Update(high, b.All(), make([]byte, 64)), gpu.ErrArgument},
+		} {
+			if !errors.Is(c.err, c.kind) {
+				e.Errorf("%s: %v; want %v", name, c.err, c.kind)
+			}
+		}
+		e.at(s, 0)
+		e.must(q.Fill(o, b.All(), []byte{1}))
+		e.wait(s, 1)
+		if n := e.devs[0].Stats(); n.InFlight+n.Parked > 0 {
+			e.Errorf("left: %+v", n)
+		}
+	}},
+	{name: "B83 a value that has passed fails its own submission only", run: func(e *env) {
+		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
+		e.must(e.q(0).Fill(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 5}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		e.must(s.Signal(5))
+		e.must(gate.Signal(1))
+		e.failed(x, 1, gpu.ErrValue)
+		e.failed(s, 5, gpu.ErrValue)
+		e.must(e.q(0).Fill(signal(y, 1), b.All(), []byte{2}))
+		e.wait(y, 1)
+		e.holds(b, 2)
+	}},
+	{name: "B87 a closed semaphore in a list hurts no other", run: func(e *env) {
+		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
+		e.must(e.q(0).Fill(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		e.must(s.Close())
+		e.must(gate.Signal(1))
+		e.wait(x, 1)
+		e.failed(s, 1, gpu.ErrClosed)
+	}},
+	{name: "B78 a failure passes through operations of all kinds", options: small, run: func(e *env) {
+		const n = 2 * 4096 // in pieces
+		b, data, host := e.buffer(n), make([]byte, n), e.sem()
+		s := host
+		for _, submit := range []func(o gpu.Order) error{
+			e.q(0).Barrier,
+			func(o gpu.Order) error { return e.q(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
+			func(o gpu.Order) error { return e.q(0).HostCall(o, func() error { e.Error("called"); return nil }) },
+			e.q(2).Barrier,
+			func(o gpu.Order) error { return e.q(1).Update(o, b.All(), data) },
+			func(o gpu.Order) error { return e.q(2).Notify(o, func() { e.Error("notified") }) },
+			func(o gpu.Order) error { return e.q(3).Upload(o, b.All(), data) },
+			func(o gpu.Order) error { return e.q(3).Download(o, data, b.All()) },
+			func(o gpu.Order) error { return e.q(3).Download(o, data[:16], b.Range(0, 16)) },
+			func(o gpu.Order) error { return e.q(0).Read(o, b.All(), &memory{data: data}, 0) },
+			func(o gpu.Order) error { return e.q(1).Write(o, &memory{}, 0, b.All()) },
+			func(o gpu.Order) error { return e.q(1).Copy(o, b.Range(0, 8), b.Range(8, 8)) },
+		} {
+			next := e.sem()
+			e.must(submit(between(s, 1, next, 1)))
+			s = next
+		}
+		far := e.sem()
+		s.Link(1, far, 1)
+		host.Fail(io.ErrUnexpectedEOF)
+		e.failed(far, 1, io.ErrUnexpectedEOF)
+		e.failed(s, 1, io.ErrUnexpectedEOF)
+		e.holds(b, 0)
+		e.settled(e.devs[0])
+	}},
+	{name: "B24 semaphores that fail together fail what waits for each", run: func(e *env) {
+		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
+		for i := range s {
+			e.must(e.q(i).Fill(between(s[i], 1, x[i], 1), b.All(), []byte{1}))
+		}
+		s[1].Fail(io.EOF)
+		gpu.FailAll(io.ErrNoProgress, s[0], nil, s[1], s[2])
+		e.failed(x[0], 1, io.ErrNoProgress)
+		e.failed(x[1], 1, io.EOF)
+		e.failed(x[2], 1, io.ErrNoProgress)
+		e.holds(b, 0)
+	}},
+	{name: "B83 of two that signal the same value one fails", run: func(e *env) {
+		b := e.buffer(64)
+		for _, queues := range []int{1, 2} {
+			for range 20 {
+				s, x := e.sem(), e.sems(2)
+				for i := range x {
+					e.must(e.q(i%queues).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}, b.Range(uint64(i), 1), []byte{1}))
+				}
+				failed := 0
+				for _, x := range x {
+					if err := x.Wait(e.ctx, 1); errors.Is(err, gpu.ErrValue) {
+						failed++
+					} else if err != nil {
+						e.Error(err)
+					}
+				}
+				if failed != 1 {
+					e.Errorf("%d have failed", failed)
+				}
+				e.failed(s, 1, gpu.ErrValue)
+			}
+		}
+	}},
+	{name: "B5 B75 values that unordered work raises are all reached, whoever is first", run: func(e *env) {
+		const n = 400
+		b, s := e.buffer(64), e.sem()
+		for v := range uint64(n) {
+			e.must(e.q(int(v)).Fill(signal(s, v+1), b.Range(v%4, 1), []byte{1}))
+		}
+		e.wait(s, n)
+		e.settled(e.devs[0])
+		e.at(s, n)
+	}},
+}

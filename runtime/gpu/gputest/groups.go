@@ -1,0 +1,544 @@
+package gputest
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// group opens all devices there are as a group.
+func (e *env) group(o gpu.Options) *gpu.Group {
+	e.Helper()
+	g, err := gpu.OpenGroup(e.h.Driver, o)
+	e.must(err)
+	e.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			e.Errorf("close: %v", err)
+		}
+	})
+	return g
+}
+
+// stranger opens a device of another driver.
+func (e *env) stranger(o gpu.Options) *gpu.Device {
+	e.Helper()
+	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, o)
+	e.must(err)
+	e.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			e.Errorf("close: %v", err)
+		}
+	})
+	return d
+}
+
+// reachable reports whether the kernels of the first device may use the memory of the second, once they are in a group.
+func (e *env) reachable() (yes bool) {
+	e.Helper()
+	locked(func() {
+		var devs []driver.Device
+		for i := range 2 {
+			d, err := e.h.Driver.Open(i)
+			if err != nil {
+				e.Error(err)
+				return
+			}
+			devs = append(devs, d)
+		}
+		if peers, ok := devs[0].(driver.Peers); ok && devs[0].Caps().Peers {
+			err := devs[0].Bind()
+			if err == nil {
+				err = peers.EnablePeer(devs[1])
+			}
+			if yes = err == nil; !yes && !errors.Is(err, driver.ErrUnsupported) {
+				e.Error(err)
+			}
+		}
+		for _, d := range devs {
+			if err := errors.Join(d.Bind(), d.Close()); err != nil {
+				e.Error(err)
+			}
+		}
+	})
+	return yes
+}
+
+// fetch downloads a buffer of any device.
+func (e *env) fetch(b *gpu.Buffer, after ...gpu.Point) []byte {
+	e.Helper()
+	data, s := make([]byte, b.Size()), e.sem()
+	e.must(b.Device().Queue(0).Download(gpu.Order{Wait: after, Signal: points(s, 1)}, data, b.All()))
+	e.wait(s, 1)
+	return data
+}
+
+// store uploads to a buffer of any device.
+func (e *env) store(b *gpu.Buffer, data []byte) {
+	e.Helper()
+	s := e.sem()
+	e.must(b.Device().Queue(0).Upload(signal(s, 1), b.All(), data))
+	e.wait(s, 1)
+}
+
+var groups = []test{
+	{name: "groups of all devices, of some, and of none", devices: 2, run: func(e *env) {
+		infos, err := e.h.Driver.Devices()
+		e.must(err)
+		g := e.group(gpu.Options{Queues: 3})
+		if len(g.Devices()) != len(infos) || g.Queues() != 3*len(infos) {
+			e.Errorf("%d devices, %d queues", len(g.Devices()), g.Queues())
+		}
+		for i, d := range g.Devices() {
+			if d.Info() != infos[i] {
+				e.Errorf("device %d is %s", i, d.Info().Name)
+			}
+			for j := range 3 {
+				if n := 3*i + j; g.Queue(n) != d.Queue(j) || g.Queue(n+g.Queues()) != d.Queue(j) || g.Queue(n-g.Queues()) != d.Queue(j) {
+					e.Errorf("queue %d is another one", n)
+				}
+			}
+		}
+		g.Devices()[0] = nil
+		if g.Devices()[0] == nil {
+			e.Error("what Devices returned is the group's own")
+		}
+		for i := range g.Queues() {
+			if q, err := g.Pick(1 << i); q != g.Queue(i) || err != nil {
+				e.Errorf("bit %d: %v", i, err)
+			}
+		}
+		if q, err := g.Pick(1<<g.Queues() | 1<<4); q != g.Queue(4) || err != nil {
+			e.Errorf("a bit of a queue that there is not, and another one: %v", err)
+		}
+		if q, err := g.Pick(1 << g.Queues()); q != nil || !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("a bit of a queue that there is not: %v", err)
+		}
+		host, s := e.sem(), e.sem()
+		e.must(host.Signal(1))
+		q, err := g.Pick(0)
+		e.must(err)
+		e.must(q.Fill(between(host, 1, s, 1), e.bufferOn(q.Device(), 64).All(), []byte{1}))
+		e.wait(s, 1)
+
+		some, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 1, 0)
+		e.must(err)
+		if d := some.Devices(); len(d) != 2 || d[0].Info() != infos[1] || d[1].Info() != infos[0] || some.Queues() != 2 || some.Queue(0) != d[0].Queue(0) {
+			e.Errorf("devices 1 and 0 are %v", d)
+		}
+		e.must(some.Close())
+		e.must(some.Close())
+		if _, err := gpu.NewGroup(some.Devices()...); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("a group of closed devices: %v", err)
+		}
+		if _, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 0, 1, 0); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("a device twice: %v", err)
+		}
+		if g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 0, len(infos)); g != nil || err == nil {
+			e.Errorf("a device that there is not: %v", err)
+		}
+		if _, err := gpu.OpenGroup(e.h.Driver, gpu.Options{Queues: 65}); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("options that nobody takes: %v", err)
+		}
+		for what, devs := range map[string][]*gpu.Device{"none": nil, "nil": {e.devs[0], nil}, "twice": {e.devs[0], e.devs[1], e.devs[0]}} {
+			if _, err := gpu.NewGroup(devs...); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+	}},
+	{name: "a group of devices of two drivers", devices: 2, run: func(e *env) {
+		other := e.stranger(gpu.Options{Queues: 2})
+		g, err := gpu.NewGroup(e.devs[0], other, e.devs[1])
+		e.must(err)
+		if g.Queues() != 10 || g.Queue(4) != other.Queue(0) || g.Queue(6) != e.devs[1].Queue(0) {
+			e.Errorf("%d queues", g.Queues())
+		}
+		pools, err := g.NewPools(gpu.PoolOptions{})
+		e.must(err)
+		s, v := e.sem(), uint64(0)
+		for i := range g.Queues() { // one after the other
+			q := g.Queue(i)
+			p := pools[slices.Index(g.Devices(), q.Device())]
+			b, err := q.Alloca(between(s, v, s, v+1), p, 64)
+			e.must(err)
+			e.must(q.Fill(between(s, v+1, s, v+2), b.All(), []byte{byte(i)}))
+			e.must(q.Dealloca(between(s, v+2, s, v+3), b))
+			v += 3
+		}
+		e.wait(s, v)
+		for _, p := range pools {
+			e.must(p.Close())
+		}
+	}},
+	{name: "code on all devices", devices: 2, kernels: true, run: func(e *env) {
+		g := e.group(gpu.Options{})
+		all, err := g.Load(kernels.Basic)
+		e.must(err)
+		if len(all) != len(g.Devices()) {
+			e.Fatalf("%d executables", len(all))
+		}
+		for i, d := range g.Devices() {
+			k, err := all[i].Kernel("index")
+			e.must(err)
+			n, first, step, b, s := uint64(16), uint32(i), uint32(1), e.bufferOn(d, 64), e.sem()
+			out := b.Ptr()
+			e.must(d.Queue(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
+				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&first), unsafe.Pointer(&step), unsafe.Pointer(&out)}, Sizes: []int{8, 4, 4, 8}}))
+			if got := e.fetch(b, points(s, 1)...); binary.LittleEndian.Uint32(got[60:]) != uint32(i)+15 {
+				e.Errorf("device %d: %v", i, got)
+			}
+		}
+		for _, x := range all {
+			e.must(x.Close())
+		}
+		if all, err := g.Load([]byte("no code")); all != nil || err == nil {
+			e.Errorf("no code: %v", err)
+		}
+	}},
+	{name: "kernels on the memory of another device", devices: 2, kernels: true, run: func(e *env) {
+		if !e.reachable() {
+			e.Skip("the devices have no way to each other")
+		}
+		enabled := func() (n uint64) {
+			if e.h.Calls != nil {
+				n = e.h.Calls(0, "enable peer")
+			}
+			return n
+		}
+		before := enabled()
+		g := e.group(gpu.Options{})
+		if n := enabled() - before; e.h.Calls != nil && n != uint64(len(g.Devices())-1) {
+			e.Errorf("%d devices were let in", n)
+		}
+		const n = 1024
+		k := e.kernelOn(g.Devices()[0], "words")
+		words := func(o gpu.Order, dst, src driver.Ptr) {
+			count := uint64(n)
+			e.must(g.Devices()[0].Queue(0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{n / 128, 1, 1}, Block: [3]uint32{128, 1, 1},
+				Args: []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&dst), unsafe.Pointer(&src)}, Sizes: []int{8, 8, 8}}))
+		}
+		mine, a, b, s := e.bufferOn(g.Devices()[0], 4*n), e.bufferOn(g.Devices()[1], 4*n), e.bufferOn(g.Devices()[1], 4*n), e.sem()
+		data := random(4*n, 1)
+		e.must(g.Devices()[1].Queue(0).Upload(signal(s, 1), a.All(), data))
+		words(between(s, 1, s, 2), mine.Ptr(), a.Ptr())
+		words(between(s, 2, s, 3), b.Ptr(), mine.Ptr())
+		e.same("what was read there and written there", e.fetch(b, points(s, 3)...), data)
+	}},
+	{name: "pools that all devices use", devices: 2, run: func(e *env) {
+		reach := e.reachable()
+		for _, portable := range []bool{false, true} {
+			g := e.group(gpu.Options{})
+			pools, err := g.NewPools(gpu.PoolOptions{Portable: portable})
+			e.must(err)
+			for i, p := range pools {
+				if p.Device() != g.Devices()[i] {
+					e.Errorf("pool %d is of another device", i)
+				}
+			}
+			if !reach && !portable {
+				continue // only the devices themselves may use them then
+			}
+			a, b := g.Devices()[0].Queue(0), g.Devices()[1].Queue(0)
+			s, back := e.sem(), make([]byte, 256)
+			x, err := a.Alloca(signal(s, 1), pools[0], 256)
+			e.must(err)
+			e.must(b.Fill(between(s, 1, s, 2), x.All(), []byte{7, 8}))
+			y, err := b.Alloca(between(s, 2, s, 3), pools[1], 256)
+			e.must(err)
+			e.must(a.Copy(between(s, 3, s, 4), y.All(), x.All()))
+			e.must(a.Download(between(s, 4, s, 5), back, y.All()))
+			e.must(b.Dealloca(between(s, 5, s, 6), y))
+			e.must(a.Dealloca(between(s, 6, s, 7), x))
+			e.wait(s, 7)
+			if back[0] != 7 || back[255] != 8 {
+				e.Errorf("portable %t: %v came through", portable, back[:4])
+			}
+			for _, p := range pools {
+				e.must(p.Close())
+			}
+		}
+		if _, err := e.group(gpu.Options{}).NewPools(gpu.PoolOptions{Kind: gpu.ManagedMem}); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("pools that nobody makes: %v", err)
+		}
+	}},
+	{name: "B116 copies between devices in all orders of wait and signal", devices: 2, run: func(e *env) {
+		const n = 3000
+		for from := range 2 {
+			for by := range 2 { // whose queue copies
+				for _, waitFirst := range []bool{true, false} {
+					for _, byHost := range []bool{true, false} {
+						src, dst := e.bufferOn(e.devs[from], n), e.bufferOn(e.devs[1-from], n)
+						data := random(n, uint64(from))
+						host, s, x := e.sem(), e.sem(), e.sem()
+						steps := []func(){
+							func() { e.must(e.devs[by].Queue(1).Copy(between(s, 1, x, 1), dst.All(), src.All())) },
+							func() {
+								if byHost {
+									e.store(src, data)
+									e.must(s.Signal(1))
+								} else {
+									e.must(e.devs[from].Queue(2).Upload(between(host, 1, s, 1), src.All(), data))
+									e.must(host.Signal(1))
+								}
+							},
+						}
+						if !waitFirst {
+							slices.Reverse(steps)
+						}
+						for _, f := range steps {
+							f()
+						}
+						e.same("the copy", e.fetch(dst, points(x, 1)...), data)
+					}
+				}
+			}
+		}
+	}},
+	{name: "B116 a chain over all queues of a group", devices: 2, run: func(e *env) {
+		g := e.group(gpu.Options{Queues: 3})
+		const n = 150
+		var bufs []*gpu.Buffer
+		for _, d := range g.Devices() {
+			bufs = append(bufs, e.bufferOn(d, n+1))
+		}
+		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
+			k := int(i) * 4 % g.Queues() // a device further each time
+			return g.Queue(k), bufs[k/3]
+		}
+		for _, backwards := range []bool{true, false} {
+			s := e.sem()
+			for i := range uint64(n) {
+				if backwards {
+					i = n - 1 - i
+				}
+				_, from := on(i)
+				q, to := on(i + 1)
+				e.must(q.Copy(between(s, i+1, s, i+2), to.Range(i+1, 1), from.Range(i, 1)))
+			}
+			q, first := on(0)
+			e.must(q.Fill(signal(s, 1), first.Range(0, 1), []byte{99}))
+			_, last := on(n)
+			if got := e.fetch(last, points(s, n+1)...); got[n] != 99 {
+				e.Errorf("%d came through", got[n])
+			}
+			e.must(q.Fill(gpu.Order{}, first.Range(0, 1), []byte{0}))
+		}
+	}},
+	{name: "B116 random work over a group does what a sequential model does", devices: 2, run: func(e *env) {
+		for seed := range uint64(8) {
+			randomGroup(e, seed)
+		}
+	}},
+	{name: "copies between drivers", run: func(e *env) {
+		const stage = 4096
+		other := e.stranger(gpu.Options{StageSize: stage / 2, Queues: 2})
+		mine, err := gpu.Open(e.h.Driver, 0, gpu.Options{StageSize: stage})
+		e.must(err)
+		e.Cleanup(func() { e.must(mine.Close()) })
+		for _, n := range []uint64{0, 1, 100, stage / 2, stage/2 + 1, stage, stage + 1, 5*stage + 77} {
+			a, b, c := e.bufferOn(mine, n+16), e.bufferOn(other, n+16), e.bufferOn(mine, n+16)
+			data := random(int(n), n)
+			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} { // of either side
+				s := e.sem()
+				e.must(mine.Queue(0).Upload(signal(s, 1), a.Range(3, n), data))
+				e.must(q.Copy(between(s, 1, s, 2), b.Range(5, n), a.Range(3, n)))
+				e.must(q.Copy(between(s, 2, s, 3), c.Range(1, n), b.Range(5, n)))
+				got := e.fetch(c, points(s, 3)...)
+				e.same("what came back", got[1:1+n], data)
+				if got[0] != 0 || got[n+1] != 0 {
+					e.Error("it wrote more than that")
+				}
+				z := e.sem()
+				e.must(mine.Queue(0).Fill(signal(z, 1), c.All(), []byte{0}))
+				e.wait(z, 1)
+			}
+		}
+		a, b := e.bufferOn(mine, 64), e.bufferOn(other, 64)
+		for what, c := range map[string]struct {
+			dst, src gpu.Range
+			want     error
+		}{
+			"too far there": {a.All(), b.Range(1, 64), gpu.ErrRange},
+			"too far here":  {a.Range(1, 64), b.All(), gpu.ErrRange},
+			"other sizes":   {a.All(), b.Range(0, 63), gpu.ErrArgument},
+		} {
+			if err := mine.Queue(0).Copy(gpu.Order{}, c.dst, c.src); !errors.Is(err, c.want) {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		third := e.stranger(gpu.Options{})
+		if err := third.Queue(0).Copy(gpu.Order{}, a.All(), b.All()); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("a queue of neither driver: %v", err)
+		}
+	}},
+	{name: "a copy between drivers keeps what it copies", run: func(e *env) {
+		const n = 3<<20 + 5
+		other := e.stranger(gpu.Options{})
+		data := random(n, 3)
+		pool, err := other.NewPool(gpu.PoolOptions{})
+		e.must(err)
+		for _, pooled := range []bool{false, true} {
+			host, s := e.sem(), e.sem()
+			a, err := e.devs[0].Alloc(gpu.DeviceMem, n)
+			e.must(err)
+			b, err := other.Alloc(gpu.DeviceMem, n)
+			if pooled {
+				b, err = other.Queue(0).Alloca(gpu.Order{}, pool, n)
+			}
+			e.must(err)
+			c := e.buffer(n)
+			e.must(e.q(0).Upload(signal(s, 1), a.All(), data))
+			e.must(e.q(0).Copy(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, b.All(), a.All()))
+			e.must(e.q(1).Copy(between(s, 2, s, 3), c.All(), b.All()))
+			if pooled {
+				e.must(other.Queue(0).Dealloca(between(s, 3, s, 4), b))
+			}
+			e.must(a.Close()) // which the copies still use
+			e.must(b.Close())
+			e.must(host.Signal(1))
+			e.wait(s, 3)
+			e.same("what came back", e.read(c), data)
+			if pooled {
+				e.wait(s, 4)
+			}
+		}
+		e.must(pool.Close())
+	}},
+	{name: "B81 B86 a copy between drivers of which one is closed", run: func(e *env) {
+		for closeOther := range 2 {
+			other := e.stranger(gpu.Options{StageSize: 4096})
+			mine, err := gpu.Open(e.h.Driver, 0, gpu.Options{StageSize: 4096})
+			e.must(err)
+			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
+			host, s := e.sem(), e.sem()
+			e.must(mine.Queue(0).Copy(signal(s, 1), b.All(), a.All()))           // in the middle, or done
+			e.must(mine.Queue(0).Copy(between(host, 1, s, 2), a.All(), b.All())) // never
+			if closeOther == 1 {
+				e.must(other.Close())
+			} else {
+				e.must(mine.Close())
+			}
+			e.must(host.Signal(1))
+			e.failed(s, 2, gpu.ErrClosed)
+			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(0)} {
+				x := e.sem()
+				if err := q.Copy(signal(x, 1), a.All(), b.All()); err == nil {
+					err = x.Wait(e.ctx, 1)
+					if !errors.Is(err, gpu.ErrClosed) {
+						e.Errorf("after it is closed: %v", err)
+					}
+				} else if !errors.Is(err, gpu.ErrClosed) {
+					e.Errorf("after it is closed: %v", err)
+				}
+			}
+			e.must(mine.Close())
+		}
+	}},
+	{name: "B86 a group is closed while its devices use each other", devices: 2, run: func(e *env) {
+		for range 10 {
+			g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{Queues: 2})
+			e.must(err)
+			var bufs []*gpu.Buffer
+			for i := range g.Queues() {
+				b, err := g.Queue(i).Device().Alloc(gpu.DeviceMem, 21*64)
+				e.must(err)
+				bufs = append(bufs, b)
+			}
+			never, s := e.sem(), e.sems(g.Queues())
+			for v := range uint64(20) {
+				for i := range g.Queues() {
+					next := (i + 2) % g.Queues()
+					e.must(g.Queue(i).Copy(gpu.Order{Wait: points(s[i], v), Signal: points(s[next], v+1)},
+						bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64)))
+				}
+			}
+			x := e.sem()
+			e.must(g.Queue(0).Barrier(between(never, 1, x, 1)))
+			e.must(g.Close())
+			e.failed(x, 1, gpu.ErrClosed)
+			for _, s := range s {
+				if err := s.Wait(e.ctx, 20); err != nil && !errors.Is(err, gpu.ErrClosed) {
+					e.Errorf("work at the time of Close: %v", err)
+				}
+			}
+		}
+	}},
+}
+
+// kernelOn loads a kernel of package kernels on a device.
+func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
+	e.Helper()
+	x, err := d.Load(kernels.Basic)
+	e.must(err)
+	e.Cleanup(func() { x.Close() })
+	k, err := x.Kernel(name)
+	e.must(err)
+	return k
+}
+
+// randomGroup has random fills and copies between the devices of a group ordered by their semaphores alone, submits them in
+// any order, and compares with the same done one after the other.
+func randomGroup(e *env, seed uint64) {
+	const ops, size = 200, 256
+	r := rand.New(rand.NewPCG(seed, 116))
+	g := e.group(gpu.Options{Queues: 2, Events: 4})
+	host := e.sem()
+	type memory struct {
+		b     *gpu.Buffer
+		model []byte
+		wrote []gpu.Point // the last that wrote it
+		read  []gpu.Point // those that have read it since
+	}
+	var mem []*memory
+	for i := range 3 * len(g.Devices()) {
+		mem = append(mem, &memory{b: e.bufferOn(g.Devices()[i%len(g.Devices())], size), model: make([]byte, size)})
+	}
+	var todo []func()
+	var all []gpu.Point
+	for range ops {
+		done := gpu.Point{Semaphore: e.sem(), Value: 1 + r.Uint64N(5)}
+		o := gpu.Order{Signal: []gpu.Point{done}}
+		if r.IntN(4) == 0 {
+			o.Wait = append(o.Wait, gpu.Point{Semaphore: host, Value: 1 + r.Uint64N(3)})
+		}
+		q, at, n := g.Queue(r.IntN(g.Queues())), r.Uint64N(size), uint64(0)
+		n = r.Uint64N(size-at) + 1
+		dst := mem[r.IntN(len(mem))]
+		o.Wait = append(append(o.Wait, dst.wrote...), dst.read...)
+		src := mem[r.IntN(len(mem))]
+		if src == dst || r.IntN(3) == 0 {
+			v := byte(r.Uint32())
+			todo = append(todo, func() { e.must(q.Fill(o, dst.b.Range(at, n), []byte{v})) })
+			for j := range n {
+				dst.model[at+j] = v
+			}
+		} else {
+			from := r.Uint64N(size - n + 1)
+			o.Wait = append(o.Wait, src.wrote...)
+			src.read = append(src.read, done)
+			todo = append(todo, func() { e.must(q.Copy(o, dst.b.Range(at, n), src.b.Range(from, n))) })
+			copy(dst.model[at:at+n], src.model[from:from+n])
+		}
+		dst.wrote, dst.read = []gpu.Point{done}, nil
+		all = append(all, done)
+	}
+	r.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
+	for i, f := range todo {
+		f()
+		if i%(ops/3) == ops/3-1 { // three times
+			e.must(host.Signal(uint64(i/(ops/3)) + 1))
+		}
+	}
+	e.must(gpu.WaitAll(e.ctx, all...))
+	for i, m := range mem {
+		if got := e.fetch(m.b); !slices.Equal(got, m.model) {
+			e.Errorf("seed %d: buffer %d differs from the model", seed, i)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package gputest
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A holding is memory of a pool, as the model has it.
+type holding struct {
+	b     *gpu.Buffer
+	word  uint32    // it is full of this
+	ready gpu.Point // behind the last write
+	uses  []gpu.Point
+}
+
+// A peek is a download whose data is known.
+type peek struct {
+	got  []byte
+	word uint32
+	done gpu.Point
+}
+
+var randomPools = []test{
+	{name: "B90 B91 B95 memory is nobody else's while it is somebody's, at random", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			first := rand.Uint64()
+			for seed := first; seed < first+6 && !e.Failed(); seed++ {
+				e.randomPool(p, seed)
+				if e.Failed() {
+					e.Errorf("the seed was %d", seed)
+				}
+			}
+		})
+	}},
+}
+
+// randomPool allocates, fills, copies, looks at and deallocates memory on all queues, in an order that semaphores make and
+// that is otherwise random. What has been parked goes on at random times.
+func (e *env) randomPool(p *gpu.Pool, seed uint64) {
+	const steps, most = 250, 12
+	r := rand.New(rand.NewPCG(seed, 3))
+	gate, gates := e.sem(), uint64(0)
+	var live []*holding
+	var peeks []peek
+	var ends []gpu.Point // of deallocations
+	next := uint32(seed)
+	// submit takes a semaphore of its own, or the queue's, for what is submitted, and waits for some points more than it must.
+	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
+		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
+		if r.IntN(12) == 0 {
+			o.Wait = append(o.Wait, gpu.Point{Semaphore: gate, Value: gates + 1})
+		}
+		if len(ends) > 0 && r.IntN(3) == 0 {
+			o.Wait = append(o.Wait, ends[r.IntN(len(ends))])
+		}
+		r.Shuffle(len(o.Wait), func(i, j int) { o.Wait[i], o.Wait[j] = o.Wait[j], o.Wait[i] })
+		e.must(do(e.q(r.IntN(4)), o))
+		return o.Signal[0]
+	}
+	fill := func(h *holding) {
+		next += 0x01030507
+		var word [4]byte
+		binary.LittleEndian.PutUint32(word[:], next)
+		h.word = next
+		h.ready = submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, h.b.All(), word[:]) })
+		h.uses = nil
+	}
+	look := func(h *holding) {
+		n := min(h.b.Size(), 64)
+		at := r.Uint64N(h.b.Size()/4-n/4+1) * 4
+		x := peek{got: make([]byte, n), word: h.word}
+		x.done = submit([]gpu.Point{h.ready}, func(q *gpu.Queue, o gpu.Order) error { return q.Download(o, x.got, h.b.Range(at, n)) })
+		h.uses = append(h.uses, x.done)
+		peeks = append(peeks, x)
+	}
+	drop := func(i int) {
+		h := live[i]
+		live = append(live[:i], live[i+1:]...)
+		if r.IntN(8) == 0 { // whoever has it last gives it back
+			e.must(h.b.Close())
+			return
+		}
+		ends = append(ends, submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Dealloca(o, h.b) }))
+	}
+	for range steps {
+		switch k := r.IntN(10); {
+		case len(live) == 0 || k < 3 && len(live) < most:
+			h := &holding{}
+			size := 4 * (1 + r.Uint64N(1<<uint(2+r.IntN(12))))
+			if r.IntN(4) == 0 { // without an order but the queue's
+				q := e.q(r.IntN(4))
+				var err error
+				h.b, err = q.Alloca(gpu.Order{}, p, size)
+				e.must(err)
+				h.ready = gpu.Point{Semaphore: e.sem(), Value: 1}
+				e.must(q.Fill(gpu.Order{Signal: []gpu.Point{h.ready}}, h.b.All(), []byte{0}))
+			} else {
+				h.ready = submit(nil, func(q *gpu.Queue, o gpu.Order) (err error) {
+					h.b, err = q.Alloca(o, p, size)
+					return err
+				})
+			}
+			fill(h)
+			live = append(live, h)
+		case k < 5:
+			fill(live[r.IntN(len(live))])
+		case k < 8:
+			look(live[r.IntN(len(live))])
+		case k < 9 && len(live) > 1: // from one to another
+			i, j := r.IntN(len(live)), r.IntN(len(live))
+			if i == j || live[i].b.Size() > live[j].b.Size() {
+				continue
+			}
+			to, from := live[i], live[j]
+			to.ready = submit(append(to.uses, to.ready, from.ready), func(q *gpu.Queue, o gpu.Order) error {
+				return q.Copy(o, to.b.All(), from.b.Range(0, to.b.Size()))
+			})
+			to.uses, to.word = nil, from.word
+			from.uses = append(from.uses, to.ready)
+		default:
+			i := r.IntN(len(live))
+			look(live[i])
+			drop(i)
+		}
+		if r.IntN(20) == 0 {
+			gates++
+			e.must(gate.Signal(gates))
+		}
+	}
+	gates++
+	e.must(gate.Signal(gates))
+	for len(live) > 0 {
+		look(live[0])
+		drop(0)
+	}
+	e.must(gate.Signal(gates + 1))
+	for i, x := range peeks {
+		e.wait(x.done.Semaphore, x.done.Value)
+		for at := 0; at < len(x.got); at += 4 {
+			if got := binary.LittleEndian.Uint32(x.got[at:]); got != x.word {
+				e.Errorf("peek %d: word %d is %#x, want %#x", i, at/4, got, x.word)
+				break
+			}
+		}
+	}
+	for _, p := range ends {
+		e.wait(p.Semaphore, p.Value)
+	}
+	e.unused(p)
+}

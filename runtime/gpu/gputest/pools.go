@@ -1,0 +1,879 @@
+package gputest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// eachPool runs a test on pools of all kinds, one after the other.
+func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
+	e.Helper()
+	d := e.devs[0]
+	for _, x := range []struct {
+		name string
+		make func(e *env) (*gpu.Pool, error)
+	}{
+		{"default", func(e *env) (*gpu.Pool, error) { return d.DefaultPool() }},
+		{"new", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{}) }},
+		{"portable", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Portable: true}) }},
+		{"over a buffer", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Over: e.buffer(1<<20 + 256)}) }}, // which need not be aligned
+	} {
+		e.sub(x.name, func(e *env) {
+			p, err := x.make(e)
+			e.must(err)
+			if def, err := d.DefaultPool(); p != def || err != nil {
+				e.Cleanup(func() { e.must(p.Close()) })
+			}
+			run(e, p)
+		})
+	}
+}
+
+// sub runs a part of a test.
+func (e *env) sub(name string, run func(e *env)) {
+	e.Helper()
+	e.Run(name, func(t *testing.T) {
+		part := *e
+		part.T = t
+		run(&part)
+	})
+}
+
+// pool makes a pool of the first device.
+func (e *env) pool(o gpu.PoolOptions) *gpu.Pool {
+	e.Helper()
+	p, err := e.devs[0].NewPool(o)
+	e.must(err)
+	e.Cleanup(func() { e.must(p.Close()) })
+	return p
+}
+
+// alloca allocates in the order of a queue's work.
+func (e *env) alloca(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
+	e.Helper()
+	b, err := e.q(q).Alloca(o, p, size)
+	e.must(err)
+	return b
+}
+
+// memory returns a pool's statistics.
+func (e *env) memory(p *gpu.Pool) gpu.MemoryStats {
+	e.Helper()
+	s, err := p.Stats()
+	e.must(err)
+	return s
+}
+
+// unused waits until nothing of a pool is in use.
+func (e *env) unused(p *gpu.Pool) {
+	e.Helper()
+	e.settled(e.devs[0])
+	e.until("the pool is unused", func() bool { return e.memory(p).Used == 0 })
+}
+
+var pools = []test{
+	{name: "B88 memory has a name at once, and what is ordered after its allocation uses it", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s := e.sem(), e.sem()
+			b := e.alloca(0, between(host, 1, s, 1), p, 1000)
+			if b.Size() != 1000 || b.Kind() != gpu.DeviceMem || b.Device() != e.devs[0] || b.Ptr() != 0 || b.Bytes() != nil {
+				e.Errorf("%d bytes of kind %d at %#x", b.Size(), b.Kind(), uint64(b.Ptr()))
+			}
+			got := make([]byte, 1000)
+			e.must(e.q(1).Download(between(s, 3, s, 4), got, b.All()))
+			e.must(e.q(2).Fill(between(s, 2, s, 3), b.Range(10, 980), []byte{7}))
+			e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{5}))
+			e.must(host.Signal(1))
+			e.wait(s, 4)
+			want := bytes.Repeat([]byte{7}, 1000)
+			copy(want, bytes.Repeat([]byte{5}, 10))
+			copy(want[990:], bytes.Repeat([]byte{5}, 10))
+			e.same("the memory", got, want)
+			if b.Ptr() == 0 {
+				e.Error("no address")
+			}
+			e.must(e.q(3).Dealloca(signal(s, 5), b))
+			e.wait(s, 5)
+		})
+	}},
+	{name: "B89 an alloca waits, and holds up nobody", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s, x := e.sem(), e.sem(), e.sem()
+			b, ordinary := e.alloca(0, between(host, 1, s, 1), p, 256), e.buffer(64)
+			e.must(e.q(0).Fill(signal(x, 1), ordinary.All(), []byte{1}))
+			e.wait(x, 1)
+			e.at(s, 0)
+			if b.Ptr() != 0 {
+				e.Error("it is there before its wait is reached")
+			}
+			e.must(host.Signal(1))
+			e.wait(s, 1)
+			e.must(b.Dealloca(signal(s, 2)))
+			e.wait(s, 2)
+		})
+	}},
+	{name: "B90 allocations one after the other, without growth", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			s, v, reserved := e.sem(), uint64(0), uint64(0)
+			for i := range 32 {
+				b := e.alloca(i, between(s, v, s, v+1), p, 50_000)
+				e.must(e.q(i).Fill(between(s, v+1, s, v+2), b.All(), []byte{byte(i)}))
+				e.holds(b, byte(i), gpu.Point{Semaphore: s, Value: v + 2})
+				e.must(e.q(i+1).Dealloca(between(s, v+2, s, v+3), b))
+				v += 3
+				e.wait(s, v)
+				switch now := e.memory(p).Reserved; {
+				case i == 0:
+					reserved = now
+				case now != reserved:
+					e.Errorf("after %d: %d bytes, and %d after the first", i+1, now, reserved)
+				}
+			}
+			e.unused(p)
+		})
+	}},
+	{name: "B90 allocations in a pipeline, without growth", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s, v := e.sem(), e.sem(), uint64(0)
+			first := e.alloca(0, signal(s, 1), p, 50_000)
+			e.must(e.q(0).Dealloca(between(s, 1, s, 2), first))
+			e.wait(s, 2)
+			e.unused(p)
+			before, live := e.memory(p).Reserved, e.devs[0].Stats().Buffers
+			var got [32][8]byte
+			chain := e.sem()
+			start := gpu.Point{Semaphore: host, Value: 1}
+			for i := range got {
+				o := gpu.Order{Wait: []gpu.Point{{Semaphore: chain, Value: v}, start}, Signal: points(chain, v+1)}
+				b := e.alloca(i, o, p, 50_000)
+				e.must(e.q(i+1).Fill(between(chain, v+1, chain, v+2), b.All(), []byte{byte(i), 1}))
+				e.must(e.q(i+2).Download(between(chain, v+2, chain, v+3), got[i][:], b.Range(40_000, 8)))
+				e.must(e.q(i+i/3).Dealloca(between(chain, v+3, chain, v+4), b))
+				v += 4
+			}
+			e.must(host.Signal(1))
+			e.wait(chain, v)
+			for i := range got {
+				if want := byte(i); got[i] != [8]byte{want, 1, want, 1, want, 1, want, 1} {
+					e.Errorf("%d: %x", i, got[i])
+				}
+			}
+			e.unused(p)
+			if after := e.memory(p).Reserved; after != before {
+				e.Errorf("it has grown from %d bytes to %d", before, after)
+			}
+			if n := e.devs[0].Stats().Buffers; n != live {
+				e.Errorf("%d buffers, and %d before", n, live)
+			}
+		})
+	}},
+	{name: "B90 allocations of many queues at once do not mix", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			const rounds = 64
+			type result struct {
+				got  [rounds][4]byte
+				done *gpu.Semaphore
+				err  error
+			}
+			var all [4]result
+			ended := make(chan int)
+			for q := range all {
+				all[q].done = e.sem()
+				go func() {
+					defer func() { ended <- q }()
+					r := &all[q]
+					for i := range rounds {
+						b, err := e.q(q).Alloca(gpu.Order{}, p, 1024)
+						err = errors.Join(err, e.q(q).Fill(gpu.Order{}, b.All(), []byte{byte(q), byte(i)}))
+						err = errors.Join(err, e.q(q).Download(signal(r.done, uint64(i+1)), r.got[i][:], b.Range(512, 4)))
+						if r.err = errors.Join(err, e.q(q).Dealloca(gpu.Order{}, b)); r.err != nil {
+							return
+						}
+					}
+				}()
+			}
+			for range all {
+				<-ended
+			}
+			for q := range all {
+				e.must(all[q].err)
+				e.wait(all[q].done, rounds)
+				for i, got := range all[q].got {
+					if want := [4]byte{byte(q), byte(i), byte(q), byte(i)}; got != want {
+						e.Errorf("queue %d, %d: %x", q, i, got)
+					}
+				}
+			}
+			e.unused(p)
+		})
+	}},
+	{name: "B91 memory that nothing orders after its allocation cannot be used", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s, x := e.sem(), e.sem(), e.sems(4)
+			b, other := e.alloca(0, between(host, 1, s, 1), p, 256), e.buffer(256)
+			e.must(e.q(1).Fill(signal(x[0], 1), b.All(), []byte{1}))
+			e.must(e.q(2).Copy(signal(x[1], 1), other.All(), b.All()))
+			e.must(e.q(3).Update(signal(x[2], 1), b.All(), make([]byte, 256)))
+			e.must(e.q(0).Dealloca(signal(x[3], 1), b))
+			for i := range x {
+				e.failed(x[i], 1, gpu.ErrUnallocated)
+			}
+			e.must(host.Signal(1))
+			e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{2}))
+			e.holds(b, 2, gpu.Point{Semaphore: s, Value: 2})
+			e.must(b.Dealloca(signal(s, 3)))
+			e.wait(s, 3)
+		})
+	}},
+	{name: "B91 memory that is deallocated cannot be used", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s, x, y := e.sem(), e.sem(), e.sem(), e.sem()
+			b, other := e.alloca(0, signal(s, 1), p, 256), e.buffer(256)
+			e.must(e.q(1).Fill(between(host, 1, x, 1), b.All(), []byte{1}))
+			e.must(e.q(1).Dealloca(between(host, 1, y, 1), b))
+			e.must(e.q(2).Dealloca(between(s, 1, s, 2), b))
+			e.wait(s, 2)
+			for name, err := range map[string]error{
+				"fill":     e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}),
+				"copy":     e.q(0).Copy(gpu.Order{}, other.All(), b.All()),
+				"copy to":  e.q(0).Copy(gpu.Order{}, b.All(), other.All()),
+				"update":   e.q(0).Update(gpu.Order{}, b.All(), make([]byte, 256)),
+				"download": e.q(0).Download(gpu.Order{}, make([]byte, 256), b.All()),
+				"read":     e.q(0).Read(gpu.Order{}, b.All(), bytes.NewReader(make([]byte, 256)), 0),
+				"dealloca": e.q(0).Dealloca(gpu.Order{}, b),
+				"its own":  b.Dealloca(gpu.Order{}),
+			} {
+				if !errors.Is(err, gpu.ErrUnallocated) {
+					e.Errorf("%s: %v", name, err)
+				}
+			}
+			if b.Ptr() != 0 || b.Bytes() != nil {
+				e.Error("it has an address")
+			}
+			e.must(host.Signal(1))
+			e.failed(x, 1, gpu.ErrUnallocated)
+			e.failed(y, 1, gpu.ErrUnallocated)
+			e.holds(other, 0)
+			e.must(b.Close())
+			e.unused(p)
+		})
+	}},
+	{name: "B92 a dealloca whose wait fails leaves the memory", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			bad, s, x := e.sem(), e.sem(), e.sem()
+			b := e.alloca(0, signal(s, 1), p, 256)
+			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{9}))
+			e.must(e.q(1).Dealloca(between(bad, 1, x, 1), b))
+			bad.Fail(io.EOF)
+			e.failed(x, 1, io.EOF)
+			y := e.sem() // failed before
+			e.must(e.q(1).Dealloca(between(bad, 1, y, 1), b))
+			e.failed(y, 1, io.EOF)
+			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
+			e.must(e.q(1).Dealloca(signal(s, 3), b))
+			e.wait(s, 3)
+			e.unused(p)
+		})
+	}},
+	{name: "B92 memory whose allocation fails is never there", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			bad, s, x := e.sem(), e.sem(), e.sems(2)
+			b := e.alloca(0, between(bad, 1, s, 1), p, 256)
+			e.must(e.q(0).Fill(between(s, 1, x[0], 1), b.All(), []byte{9}))
+			bad.Fail(io.EOF)
+			e.failed(x[0], 1, io.EOF)
+			e.must(e.q(0).Fill(signal(x[1], 1), b.All(), []byte{9}))
+			e.failed(x[1], 1, gpu.ErrUnallocated)
+			live := e.devs[0].Stats().Buffers
+			e.must(b.Close())
+			e.until("it is let go of", func() bool { return e.devs[0].Stats().Buffers == live-1 })
+			e.unused(p)
+		})
+	}},
+	{name: "B93 a dealloca of an ordinary buffer is a barrier", run: func(e *env) {
+		b, host, s := e.buffer(64), e.sem(), e.sem()
+		e.must(e.q(0).Dealloca(between(host, 1, s, 1), b))
+		e.must(b.Dealloca(between(s, 1, s, 2)))
+		e.at(s, 0)
+		e.must(host.Signal(1))
+		e.wait(s, 2)
+		e.must(e.q(0).Fill(signal(s, 3), b.All(), []byte{4}))
+		e.holds(b, 4, gpu.Point{Semaphore: s, Value: 3})
+	}},
+	{name: "B94 no order, no pool: the queue's own, and the current one", run: func(e *env) {
+		d := e.devs[0]
+		p := e.pool(gpu.PoolOptions{})
+		for range 2 {
+			b := e.alloca(1, gpu.Order{}, nil, 512)
+			s := e.sem()
+			e.must(e.q(1).Fill(signal(s, 1), b.All(), []byte{3}))
+			e.holds(b, 3, gpu.Point{Semaphore: s, Value: 1})
+			current, err := d.CurrentPool()
+			e.must(err)
+			if used := e.memory(current).Used; used < 512 {
+				e.Errorf("%d bytes are used", used)
+			}
+			e.must(e.q(1).Dealloca(gpu.Order{}, b))
+			e.must(e.q(1).Fill(signal(s, 2), e.buffer(4).All(), []byte{1}))
+			e.wait(s, 2)
+			e.unused(current)
+			e.must(d.SetCurrentPool(p))
+		}
+	}},
+	{name: "B95 memory that no queue deallocates goes with its last use, once", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			d, host, s := e.devs[0], e.sem(), e.sem()
+			live := d.Stats()
+			b := e.alloca(0, signal(s, 1), p, 4096)
+			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Bytes != live.Bytes+4096 {
+				e.Errorf("%+v", st)
+			}
+			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, b.All(), []byte{1}))
+			for range 2 {
+				e.must(b.Close())
+			}
+			if err := e.q(0).Dealloca(gpu.Order{}, b); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Dealloca = %v", err)
+			}
+			if st := d.Stats(); st.Buffers != live.Buffers+1 {
+				e.Errorf("freed while it is needed: %+v", st)
+			}
+			e.must(host.Signal(1))
+			e.wait(s, 2)
+			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
+			e.unused(p)
+		})
+	}},
+	{name: "B95 memory that is closed before it is there goes as well", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s := e.sem(), e.sem()
+			b := e.alloca(0, between(host, 1, s, 1), p, 4096)
+			e.must(b.Close())
+			e.must(host.Signal(1))
+			e.wait(s, 1)
+			e.unused(p)
+		})
+	}},
+	{name: "B97 memory of no size", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s := e.sem(), e.sem()
+			b := e.alloca(0, between(host, 1, s, 1), p, 0)
+			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{1}))
+			e.must(e.q(0).Dealloca(between(s, 2, s, 3), b))
+			e.at(s, 0)
+			e.must(host.Signal(1))
+			e.wait(s, 3)
+			e.must(b.Close())
+			if used := e.memory(p).Used; used != 0 {
+				e.Errorf("%d bytes are used", used)
+			}
+		})
+	}},
+	{name: "B98 memory goes from one queue to another in order", stall: true, run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			resume := e.h.Stall(0)
+			x, y := e.sem(), e.sem()
+			a := e.alloca(0, gpu.Order{}, p, 1<<20)
+			e.must(e.q(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
+			e.must(e.q(0).Download(gpu.Order{}, first, a.All()))
+			e.must(e.q(0).Dealloca(signal(x, 1), a))
+			b := e.alloca(1, gpu.Order{}, p, 1<<20) // that is all there is over a buffer
+			e.must(e.q(1).Fill(gpu.Order{}, b.All(), []byte{2}))
+			e.must(e.q(1).Download(signal(y, 1), second, b.All()))
+			e.at(y, 0)
+			resume()
+			e.wait(x, 1)
+			e.wait(y, 1)
+			e.same("the first", first, bytes.Repeat([]byte{1}, 1<<20))
+			e.same("the second", second, bytes.Repeat([]byte{2}, 1<<20))
+			e.must(b.Dealloca(gpu.Order{}))
+		})
+	}},
+	{name: "B98 a pool that is used up has memory again when some is deallocated", run: func(e *env) {
+		p := e.pool(gpu.PoolOptions{Over: e.buffer(4096 + 256)})
+		s := e.sem()
+		all := e.alloca(0, signal(s, 1), p, 4096)
+		none, x := e.sem(), e.sem()
+		lost := e.alloca(0, signal(none, 1), p, 4096)
+		e.failed(none, 1, driver.ErrOutOfMemory)
+		e.must(lost.Close())
+		e.must(all.Dealloca(signal(s, 2)))
+		some := e.alloca(1, signal(x, 1), p, 4096)
+		e.wait(x, 1)
+		e.must(some.Dealloca(signal(x, 2)))
+		e.wait(x, 2)
+	}},
+	{name: "a pool of the host's memory", run: func(e *env) {
+		for _, portable := range []bool{false, true} {
+			p := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable})
+			s, dev := e.sem(), e.buffer(1000)
+			b := e.alloca(0, signal(s, 1), p, 1000)
+			e.wait(s, 1)
+			if b.Kind() != gpu.HostMem || len(b.Bytes()) != 1000 {
+				e.Fatalf("%d bytes of kind %d", len(b.Bytes()), b.Kind())
+			}
+			want := random(1000, 5)
+			copy(b.Bytes(), want)
+			e.must(e.q(0).Copy(signal(s, 2), dev.All(), b.All()))
+			e.same("what the device got", e.read(dev, gpu.Point{Semaphore: s, Value: 2}), want)
+			e.must(e.q(1).Fill(between(s, 2, s, 3), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+			e.wait(s, 3)
+			e.same("what the host got", b.Bytes()[8:16], []byte{1, 2, 3, 4, 5, 6, 7, 8})
+			e.must(b.Dealloca(signal(s, 4)))
+			e.wait(s, 4)
+			if b.Bytes() != nil {
+				e.Error("the host has an address of what is deallocated")
+			}
+		}
+	}},
+	{name: "memory is zero if a pool is to make it so", run: func(e *env) {
+		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
+			p, s, v := e.pool(o), e.sem(), uint64(0)
+			for range 3 {
+				b := e.alloca(0, between(s, v, s, v+1), p, 5001)
+				e.holds(b, 0, gpu.Point{Semaphore: s, Value: v + 1})
+				e.must(e.q(1).Fill(between(s, v+1, s, v+2), b.All(), []byte{0xff}))
+				e.must(b.Dealloca(between(s, v+2, s, v+3)))
+				v += 3
+			}
+			e.wait(s, v)
+		}
+	}},
+	{name: "a pool has as much as it may, and says that there is no more", run: func(e *env) {
+		const most = 64 << 20
+		for _, portable := range []bool{false, true} {
+			p := e.pool(gpu.PoolOptions{MaxSize: most, Portable: portable})
+			s, x, y := e.sem(), e.sem(), e.sem()
+			b := e.alloca(0, signal(s, 1), p, 1<<20)
+			e.wait(s, 1)
+			big := e.alloca(0, signal(x, 1), p, 4*most)
+			err := e.failed(x, 1, driver.ErrOutOfMemory)
+			var se *gpu.SubmitError
+			if !errors.As(err, &se) || se.Op != "alloca" {
+				e.Errorf("the failure is %v", err)
+			}
+			e.must(e.q(0).Fill(signal(y, 1), big.Range(0, 1), []byte{1}))
+			e.failed(y, 1, gpu.ErrUnallocated)
+			if now, err := e.q(0).Alloca(gpu.Order{}, p, 4*most); err == nil { // then it shows when the memory is used
+				z := e.sem()
+				e.must(e.q(0).Fill(signal(z, 1), now.Range(0, 1), []byte{1}))
+				e.failed(z, 1, gpu.ErrUnallocated)
+				e.must(now.Close())
+			} else if !errors.Is(err, driver.ErrOutOfMemory) {
+				e.Errorf("Alloca = %v", err)
+			}
+			if st := e.memory(p); st.Reserved > most {
+				e.Errorf("%+v", st)
+			}
+			e.must(big.Close())
+			e.must(b.Dealloca(signal(s, 2))) // and nothing else is hurt
+			e.wait(s, 2)
+			e.unused(p)
+		}
+	}},
+	{name: "a pool has what it is to begin with", run: func(e *env) {
+		for _, portable := range []bool{false, true} {
+			p := e.pool(gpu.PoolOptions{InitialSize: 3 << 20, Portable: portable})
+			st := e.memory(p)
+			if st.Reserved < 3<<20 {
+				e.Errorf("%+v", st)
+			}
+			s := e.sem()
+			b := e.alloca(0, signal(s, 1), p, 1<<20)
+			e.wait(s, 1)
+			if now := e.memory(p); now.Reserved != st.Reserved || now.Used < 1<<20 {
+				e.Errorf("%+v", now)
+			}
+			e.must(b.Dealloca(gpu.Order{}))
+		}
+	}},
+	{name: "statistics of pools add up", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			e.unused(p)
+			e.must(p.ResetHigh())
+			s, v := e.sem(), uint64(0)
+			var bufs []*gpu.Buffer
+			for range 4 {
+				bufs = append(bufs, e.alloca(0, signal(s, v+1), p, 1<<16))
+				v++
+			}
+			e.wait(s, v)
+			if st := e.memory(p); st.Used != 4<<16 || st.UsedHigh != 4<<16 || st.Reserved < st.Used || st.ReservedHigh < st.Reserved {
+				e.Errorf("%+v", st)
+			}
+			for _, b := range bufs[:3] {
+				e.must(b.Dealloca(signal(s, v+1)))
+				v++
+			}
+			e.wait(s, v)
+			e.until("it is used no more", func() bool { return e.memory(p).Used == 1<<16 })
+			if st := e.memory(p); st.UsedHigh != 4<<16 {
+				e.Errorf("%+v", st)
+			}
+			e.must(p.ResetHigh())
+			if st := e.memory(p); st.UsedHigh != 1<<16 || st.ReservedHigh != st.Reserved {
+				e.Errorf("%+v", st)
+			}
+			e.must(bufs[3].Dealloca(signal(s, v+1)))
+			e.wait(s, v+1)
+			e.unused(p)
+		})
+	}},
+	{name: "a pool gives back what it is to give back", run: func(e *env) {
+		for _, portable := range []bool{false, true} {
+			p, s := e.pool(gpu.PoolOptions{Portable: portable}), e.sem()
+			if n, err := p.Threshold(); n != gpu.KeepAll || err != nil {
+				e.Errorf("threshold %d, %v", n, err)
+			}
+			b := e.alloca(0, signal(s, 1), p, 1<<20)
+			e.must(b.Dealloca(signal(s, 2)))
+			e.wait(s, 2)
+			e.unused(p)
+			kept := e.memory(p)
+			if kept.Reserved == 0 {
+				e.Errorf("%+v", kept)
+			}
+			e.must(p.Trim(kept.Reserved))
+			if st := e.memory(p); st.Reserved != kept.Reserved {
+				e.Errorf("%+v", st)
+			}
+			e.until("it is given back", func() bool {
+				e.must(p.Trim(0))
+				return e.memory(p).Reserved == 0
+			})
+			e.must(p.SetThreshold(0))
+			if n, err := p.Threshold(); n != 0 || err != nil {
+				e.Errorf("threshold %d, %v", n, err)
+			}
+			b = e.alloca(0, signal(s, 3), p, 1<<20)
+			e.must(b.Dealloca(signal(s, 4)))
+			e.wait(s, 4)
+			e.until("it is given back", func() bool {
+				if !portable {
+					e.must(p.Trim(0)) // for only a wait for a whole stream would
+				}
+				return e.memory(p).Reserved == 0
+			})
+			e.must(p.SetThreshold(2048))
+			if n, err := p.Threshold(); n != 2048 || err != nil {
+				e.Errorf("threshold %d, %v", n, err)
+			}
+		}
+	}},
+	{name: "when memory may go from one stream to another", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			all := gpu.Reuse{Events: true, Opportunistic: true, Internal: true}
+			if r, err := p.Reuse(); r != all || err != nil {
+				e.Errorf("%+v, %v", r, err)
+			}
+			defer func() { e.must(p.SetReuse(all)) }()
+			for _, want := range []gpu.Reuse{{}, {Events: true}, {Opportunistic: true}, {Internal: true}} {
+				err := p.SetReuse(want)
+				if errors.Is(err, driver.ErrUnsupported) {
+					want = all
+				} else {
+					e.must(err)
+				}
+				if r, err := p.Reuse(); r != want || err != nil {
+					e.Errorf("%+v, %v; want %+v", r, err, want)
+				}
+				s := e.sem()
+				b := e.alloca(0, signal(s, 1), p, 4096)
+				e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{6}))
+				e.holds(b, 6, gpu.Point{Semaphore: s, Value: 2})
+				e.must(b.Dealloca(signal(s, 3)))
+				e.wait(s, 3)
+			}
+		})
+	}},
+	{name: "the default pool is one, and stays", run: func(e *env) {
+		d := e.devs[0]
+		p, err := d.DefaultPool()
+		e.must(err)
+		for range 2 {
+			again, err := d.DefaultPool()
+			current, err2 := d.CurrentPool()
+			if again != p || current != p || err != nil || err2 != nil {
+				e.Errorf("%p, %p, want %p; %v, %v", again, current, p, err, err2)
+			}
+		}
+		if err := p.Close(); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("Close = %v", err)
+		}
+		if n, err := p.Threshold(); n != gpu.KeepAll || err != nil {
+			e.Errorf("threshold %d, %v", n, err)
+		}
+		if p.Device() != d || p.Options().Kind != gpu.DeviceMem {
+			e.Errorf("%+v", p.Options())
+		}
+		own := e.pool(gpu.PoolOptions{MaxSize: 1 << 30})
+		if o := own.Options(); o.MaxSize != 1<<30 || own.Device() != d {
+			e.Errorf("%+v", o)
+		}
+		e.must(d.SetCurrentPool(own))
+		if current, err := d.CurrentPool(); current != own || err != nil {
+			e.Errorf("the current pool is another: %v", err)
+		}
+		if again, err := d.DefaultPool(); again != p || err != nil {
+			e.Errorf("the default pool is another: %v", err)
+		}
+		e.must(own.Close())
+		if current, err := d.CurrentPool(); current != p || err != nil {
+			e.Errorf("the current pool is not the default one: %v", err)
+		}
+		if err := d.SetCurrentPool(own); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("SetCurrentPool = %v", err)
+		}
+	}},
+	{name: "B82 pools that there cannot be, and memory that cannot be had", run: func(e *env) {
+		d, s, other := e.devs[0], e.sem(), e.buffer(4096)
+		closed := e.pool(gpu.PoolOptions{})
+		for range 2 {
+			e.must(closed.Close())
+		}
+		from := func(p *gpu.Pool, o gpu.Order, size uint64) error {
+			b, err := e.q(0).Alloca(o, p, size)
+			if (b == nil) != (err != nil) {
+				e.Errorf("%v, %v", b, err)
+			}
+			return err
+		}
+		mk := func(o gpu.PoolOptions) error {
+			p, err := d.NewPool(o)
+			if (p == nil) != (err != nil) {
+				e.Errorf("%v, %v", p, err)
+			}
+			return err
+		}
+		gone := e.buffer(64)
+		e.must(gone.Close())
+		def, err := d.DefaultPool()
+		e.must(err)
+		late := e.alloca(0, signal(s, 1), def, 64)
+		e.wait(s, 1)
+		_, stats := closed.Stats()
+		_, threshold := closed.Threshold()
+		_, reuse := closed.Reuse()
+		for name, c := range map[string]struct{ err, kind error }{
+			"managed memory":          {mk(gpu.PoolOptions{Kind: gpu.ManagedMem}), gpu.ErrArgument},
+			"no kind":                 {mk(gpu.PoolOptions{Kind: 7}), gpu.ErrArgument},
+			"more than the most":      {mk(gpu.PoolOptions{MaxSize: 1, InitialSize: 2}), gpu.ErrArgument},
+			"over, with a size":       {mk(gpu.PoolOptions{Over: other, MaxSize: 1}), gpu.ErrArgument},
+			"over, with a beginning":  {mk(gpu.PoolOptions{Over: other, InitialSize: 1}), gpu.ErrArgument},
+			"over, of another kind":   {mk(gpu.PoolOptions{Over: other, Kind: gpu.HostMem}), gpu.ErrArgument},
+			"over what is closed":     {mk(gpu.PoolOptions{Over: gone}), gpu.ErrClosed},
+			"over a pool's memory":    {mk(gpu.PoolOptions{Over: late}), gpu.ErrArgument},
+			"alloca of a closed pool": {from(closed, gpu.Order{}, 1), gpu.ErrClosed},
+			"alloca of 0 of it":       {from(closed, gpu.Order{}, 0), gpu.ErrClosed},
+			"alloca, no semaphore":    {from(nil, gpu.Order{Wait: []gpu.Point{{}}}, 1), gpu.ErrArgument},
+			"alloca, a value":         {from(nil, signal(s, math.MaxUint64), 1), gpu.ErrArgument},
+			"dealloca of nothing":     {e.q(0).Dealloca(gpu.Order{}, nil), gpu.ErrArgument},
+			"dealloca, no semaphore":  {e.q(0).Dealloca(gpu.Order{Signal: []gpu.Point{{}}}, late), gpu.ErrArgument},
+			"no current pool":         {d.SetCurrentPool(nil), gpu.ErrArgument},
+			"statistics":              {stats, gpu.ErrClosed},
+			"reset":                   {closed.ResetHigh(), gpu.ErrClosed},
+			"threshold":               {threshold, gpu.ErrClosed},
+			"set threshold":           {closed.SetThreshold(1), gpu.ErrClosed},
+			"reuse":                   {reuse, gpu.ErrClosed},
+			"set reuse":               {closed.SetReuse(gpu.Reuse{}), gpu.ErrClosed},
+			"trim":                    {closed.Trim(0), gpu.ErrClosed},
+			"access":                  {closed.Access(d, true), gpu.ErrClosed},
+			"access for nobody":       {def.Access(nil, true), gpu.ErrArgument},
+			"no access for itself":    {def.Access(d, false), gpu.ErrArgument},
+			"access for itself":       {def.Access(d, true), nil},
+		} {
+			if !errors.Is(c.err, c.kind) {
+				e.Errorf("%s: %v; want %v", name, c.err, c.kind)
+			}
+		}
+		e.at(s, 1)
+		e.must(late.Dealloca(signal(s, 2)))
+		e.wait(s, 2)
+		e.unused(def)
+	}},
+	{name: "B82 another device's pool", devices: 2, run: func(e *env) {
+		d, other := e.devs[0], e.devs[1]
+		p, err := other.NewPool(gpu.PoolOptions{})
+		e.must(err)
+		defer p.Close()
+		b, err := e.q(0).Alloca(gpu.Order{}, p, 64)
+		if b != nil || !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("Alloca = %v", err)
+		}
+		if err := d.SetCurrentPool(p); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("SetCurrentPool = %v", err)
+		}
+		over, err := d.NewPool(gpu.PoolOptions{Over: e.bufferOn(other, 64)})
+		if over != nil || !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("NewPool = %v", err)
+		}
+	}},
+	{name: "memory of a pool on two devices", devices: 2, run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			d, other := e.devs[0], e.devs[1]
+			err := p.Access(other, true)
+			if err != nil && !errors.Is(err, driver.ErrUnsupported) {
+				e.Fatal(err)
+			}
+			s, there := e.sem(), e.bufferOn(other, 1024)
+			b := e.alloca(0, signal(s, 1), p, 1024)
+			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{8}))
+			e.must(other.Queue(0).Copy(between(s, 2, s, 3), there.All(), b.All()))
+			e.must(other.Queue(0).Fill(between(s, 3, s, 4), b.All(), []byte{9}))
+			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 4})
+			e.must(other.Queue(0).Dealloca(between(s, 4, s, 5), b))
+			again := e.alloca(1, between(s, 5, s, 6), p, 1024)
+			e.must(e.q(1).Fill(between(s, 6, s, 7), again.All(), []byte{1}))
+			e.must(again.Dealloca(between(s, 7, s, 8)))
+			e.wait(s, 8)
+			e.settled(other)
+			e.holds(there, 8)
+			e.unused(p)
+			if err == nil {
+				e.must(p.Access(other, false))
+			}
+			_ = d
+		})
+	}},
+	{name: "B86 a pool is closed while its memory is used", run: func(e *env) {
+		for _, o := range []gpu.PoolOptions{{}, {Portable: true}, {Over: e.buffer(1 << 16)}} {
+			p, err := e.devs[0].NewPool(o)
+			e.must(err)
+			host, s, x := e.sem(), e.sem(), e.sem()
+			b, left := e.alloca(0, signal(s, 1), p, 1024), e.alloca(0, signal(s, 2), p, 1024)
+			parked := e.alloca(0, between(host, 1, x, 1), p, 1024)
+			e.wait(s, 2)
+			e.must(p.Close())
+			e.must(p.Close())
+			e.must(e.q(0).Fill(signal(s, 3), b.All(), []byte{5}))
+			e.holds(b, 5, gpu.Point{Semaphore: s, Value: 3})
+			if _, err := e.q(0).Alloca(gpu.Order{}, p, 16); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Alloca = %v", err)
+			}
+			e.must(host.Signal(1)) // too late
+			e.failed(x, 1, gpu.ErrClosed)
+			e.must(parked.Close())
+			e.must(e.q(1).Dealloca(between(s, 3, s, 4), b))
+			e.wait(s, 4)
+			e.must(left.Close())
+			if o.Over != nil { // the pool lets go of it with the last of its memory
+				live := e.devs[0].Stats().Buffers
+				e.must(o.Over.Close())
+				e.until("the buffer is freed", func() bool { return e.devs[0].Stats().Buffers < live })
+			}
+		}
+	}},
+	{name: "B84 B85 a device is closed with memory of pools", run: func(e *env) {
+		d := e.devs[0]
+		host, s, x := e.sem(), e.sem(), e.sems(3)
+		var all []*gpu.Pool
+		for i, o := range []gpu.PoolOptions{{}, {Portable: true}, {Over: e.buffer(1 << 16)}, {Kind: gpu.HostMem}, {}, {Portable: true}} {
+			p, err := d.NewPool(o)
+			e.must(err)
+			b := e.alloca(0, signal(s, uint64(i+1)), p, 1024)
+			e.must(e.q(1).Fill(gpu.Order{Wait: points(s, uint64(i+1))}, b.All(), []byte{1}))
+			all = append(all, p)
+		}
+		e.wait(s, 6)
+		free := e.alloca(0, gpu.Order{}, nil, 1024)
+		e.must(free.Dealloca(gpu.Order{}))
+		e.alloca(0, gpu.Order{}, nil, 1024)
+		parked := e.alloca(0, between(host, 1, x[0], 1), all[0], 64)
+		e.must(all[4].Close())
+		e.must(all[5].Close())
+		e.must(d.Close())
+		e.failed(x[0], 1, gpu.ErrClosed)
+		for _, p := range all {
+			e.must(p.Close())
+			if _, err := p.Stats(); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Stats = %v", err)
+			}
+		}
+		b, err := e.q(0).Alloca(signal(x[1], 1), all[0], 64)
+		if b != nil || !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("Alloca = %v", err)
+		}
+		e.failed(x[1], 1, gpu.ErrClosed)
+		if err := e.q(0).Dealloca(signal(x[2], 1), parked); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("Dealloca = %v", err)
+		}
+		e.failed(x[2], 1, gpu.ErrClosed)
+		e.must(parked.Close())
+		if _, err := d.NewPool(gpu.PoolOptions{}); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("NewPool = %v", err)
+		}
+		if _, err := d.DefaultPool(); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("DefaultPool = %v", err)
+		}
+		if _, err := d.CurrentPool(); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("CurrentPool = %v", err)
+		}
+		if st := d.Stats(); st.InFlight+st.Parked != 0 {
+			e.Errorf("%+v", st)
+		}
+	}},
+	{name: "B70 B117 what an alloca and a dealloca cost the driver", calls: true, run: func(e *env) {
+		p, err := e.devs[0].NewPool(gpu.PoolOptions{})
+		e.must(err)
+		defer p.Close()
+		s := e.sem()
+		warm := e.alloca(0, signal(s, 1), p, 1024)
+		e.must(warm.Dealloca(between(s, 1, s, 2)))
+		e.wait(s, 2)
+		count := func(ops ...string) (n uint64) {
+			for _, op := range ops {
+				n += e.h.Calls(0, op)
+			}
+			return n
+		}
+		allocs, other := count("alloc async", "free async"), count("record", "wait", "alloc", "free")
+		b := e.alloca(0, gpu.Order{}, p, 1024)
+		e.must(e.q(0).Dealloca(gpu.Order{}, b))
+		native := count("alloc async", "free async") - allocs
+		switch n := count("record", "wait", "alloc", "free") - other; {
+		case native == 2 && n > 0:
+			e.Errorf("%d other calls", n)
+		case native != 2 && native != 0:
+			e.Errorf("%d calls", native)
+		}
+		e.settled(e.devs[0])
+		// On one stream, one after the other, with semaphores: an event each, and no wait.
+		records, waits, v := count("record"), count("wait"), uint64(2)
+		for range 10 {
+			b := e.alloca(1, between(s, v, s, v+1), p, 1024)
+			e.must(e.q(1).Dealloca(between(s, v+1, s, v+2), b))
+			v += 2
+		}
+		if n := count("record") - records; n > 20 {
+			e.Errorf("%d events for 20 submissions", n)
+		}
+		if n := count("wait") - waits; n > 1 {
+			e.Errorf("%d waits on one stream", n)
+		}
+		e.wait(s, v)
+		// Several waits for one stream are one.
+		x := e.sems(8)
+		for i := range x {
+			e.must(e.q(2).Fill(signal(x[i], 1), e.buffer(4).All(), []byte{1}))
+		}
+		waits = count("wait")
+		var o gpu.Order
+		for i := range x {
+			o.Wait = append(o.Wait, gpu.Point{Semaphore: x[i], Value: 1})
+		}
+		o.Signal = points(s, v+1)
+		b = e.alloca(3, o, p, 1024)
+		if n := count("wait") - waits; n > 1 {
+			e.Errorf("%d waits for one stream", n)
+		}
+		e.wait(s, v+1)
+		e.must(b.Dealloca(gpu.Order{}))
+	}},
+}

@@ -1,0 +1,188 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Group is devices that are used together, of one driver or of several. Semaphores, and so the order of work, cross them
+// anyway; a group opens and closes them together, numbers their queues through, and loads code on all at once. Its methods
+// may be called concurrently.
+type Group struct {
+	devs   []*Device
+	queues []*Queue
+}
+
+// OpenGroup opens devices of a driver by their indices, or all if there are none, at the same time, and makes a group of them
+// as [NewGroup] does. If one cannot be opened none is.
+func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
+	if len(indices) == 0 {
+		infos, err := d.Devices()
+		if err != nil {
+			return nil, fmt.Errorf("gpu: open group: %w", err)
+		}
+		if len(infos) == 0 {
+			return nil, argument("open group", "driver %s has no devices", d.Name())
+		}
+		for i := range infos {
+			indices = append(indices, i)
+		}
+	}
+	for i, a := range indices {
+		for _, b := range indices[:i] {
+			if a == b {
+				return nil, argument("open group", "device %d twice", a)
+			}
+		}
+	}
+	devs := make([]*Device, len(indices))
+	err := each(len(indices), func(i int) (err error) {
+		devs[i], err = Open(d, indices[i], o)
+		return err
+	})
+	if err == nil {
+		var g *Group
+		if g, err = NewGroup(devs...); err == nil {
+			return g, nil
+		}
+	}
+	return nil, errors.Join(err, each(len(devs), func(i int) error {
+		if devs[i] == nil {
+			return nil
+		}
+		return devs[i].Close()
+	}))
+}
+
+// NewGroup makes a group of open devices, which may be of several drivers. It lets the kernels of each use the memory of the
+// others of its driver where the hardware has a way; without one only copies do. If there is an error the devices stay open.
+func NewGroup(devices ...*Device) (*Group, error) {
+	if len(devices) == 0 {
+		return nil, argument("group", "no devices")
+	}
+	g := &Group{}
+	for i, d := range devices {
+		if d == nil {
+			return nil, argument("group", "device %d is nil", i)
+		}
+		for _, other := range g.devs {
+			if other == d {
+				return nil, argument("group", "device %s twice", d.info.Name)
+			}
+		}
+		if err := d.failed(); err != nil {
+			return nil, err
+		}
+		g.devs = append(g.devs, d)
+		g.queues = append(g.queues, d.queues...)
+	}
+	if err := each(len(g.devs), func(i int) error { return g.devs[i].enablePeers(g.devs) }); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// each calls a function for every number below n at the same time, waits, and joins the errors.
+func each(n int, fn func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = fn(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// enablePeers gives the device access to the memory of others, where there is a way.
+func (d *Device) enablePeers(others []*Device) error {
+	peers, ok := d.drv.(driver.Peers)
+	if !ok || !d.caps.Peers {
+		return nil
+	}
+	err := d.do(func() error {
+		for _, o := range others {
+			if o == d || o.of != d.of {
+				continue
+			}
+			if err := peers.EnablePeer(o.drv); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.info.Name, o.info.Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.check(err)
+	}
+	return err
+}
+
+// Devices returns the devices, in the order in which they were given.
+func (g *Group) Devices() []*Device { return append([]*Device(nil), g.devs...) }
+
+// Queues returns how many queues all devices have together.
+func (g *Group) Queues() int { return len(g.queues) }
+
+// Queue returns a queue by number, modulo the number of queues: first come those of the first device.
+func (g *Group) Queue(i int) *Queue {
+	n := len(g.queues)
+	return g.queues[(i%n+n)%n]
+}
+
+// Pick is [Device.Pick] of all queues, with bit i for queue i; queues after the 64th have no bit.
+func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.queues, affinity) }
+
+// Load loads code on all devices at the same time. The executables are in the order of the devices; if one cannot be loaded
+// none is.
+func (g *Group) Load(image []byte) ([]*Executable, error) {
+	all := make([]*Executable, len(g.devs))
+	err := each(len(all), func(i int) (err error) {
+		all[i], err = g.devs[i].Load(image)
+		return err
+	})
+	if err != nil {
+		for _, x := range all {
+			if x != nil {
+				x.Close()
+			}
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+// NewPools makes a pool on each device, which the other devices of its driver may use where the hardware has a way. They are
+// in the order of the devices; if one cannot be made none is.
+func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
+	all := make([]*Pool, len(g.devs))
+	err := each(len(all), func(i int) (err error) {
+		if all[i], err = g.devs[i].NewPool(o); err != nil {
+			return err
+		}
+		for _, d := range g.devs {
+			if d == g.devs[i] || d.of != g.devs[i].of || all[i].blocks != nil {
+				continue
+			}
+			if err := all[i].Access(d, true); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+				return fmt.Errorf("gpu: access of %s to a pool of %s: %w", d.info.Name, g.devs[i].info.Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		for _, p := range all {
+			if p != nil {
+				p.Close()
+			}
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+// Close closes all devices at the same time.
+func (g *Group) Close() error {
+	return each(len(g.devs), func(i int) error { return g.devs[i].Close() })
+}

@@ -1,0 +1,424 @@
+package gpu_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// bothCaps are what tests run with that know no other difference between drivers.
+func bothCaps() map[string]driver.Caps {
+	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
+}
+
+// eachCaps runs a test for every kind of driver.
+func eachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
+	for kind, caps := range bothCaps() {
+		t.Run(name+", "+kind, func(t *testing.T) {
+			now := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, now) })
+			f(t, caps)
+		})
+	}
+}
+
+// eventually asks until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	ctx := minute(t)
+	for !so() {
+		if ctx.Err() != nil {
+			t.Fatalf("%s: it does not happen", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// bytesOf downloads a buffer.
+func bytesOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []byte {
+	t.Helper()
+	data, s := make([]byte, b.Size()), semaphores(t, 1)[0]
+	must(t, q.Download(gpu.Order{Wait: after, Signal: pts(s, 1)}, data, b.All()))
+	must(t, s.Wait(minute(t), 1))
+	return data
+}
+
+type writerFunc func(p []byte, at int64) (int, error)
+
+func (f writerFunc) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
+
+type readerFunc func(p []byte, at int64) (int, error)
+
+func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
+
+// TestPinnedMemory has transfers in pieces fail while the device moves some of the pieces: the memory that those are in is
+// not given to anybody else.
+func TestPinnedMemory(t *testing.T) {
+	const piece = 4096
+	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
+		d = newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+		a, b = allocate(t, dev, 3*piece), allocate(t, dev, piece)
+		s := semaphores(t, 1)[0]
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{0x11}))
+		must(t, s.Wait(minute(t), 1))
+		d.StallDevice(0)
+		return d, dev.Queue(0), a, b
+	}
+	eachCaps(t, "B87 a piece that the driver refuses", func(t *testing.T, caps driver.Caps) {
+		d, q, a, b := setup(t, caps)
+		s, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
+		d.Inject(simdriver.Fault{Op: simdriver.OpDownload, N: 2})
+		must(t, q.Write(gpu.Order{Signal: pts(s, 1)}, writerFunc(func(p []byte, at int64) (int, error) { return len(p), nil }), 0, a.All()))
+		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+			t.Errorf("Wait = %v", err)
+		}
+		must(t, q.Update(gpu.Order{Signal: pts(x, 1)}, b.All(), bytes.Repeat([]byte{0x77}, piece)))
+		d.ResumeDevice(0)
+		if got := bytesOf(t, q, b, pts(x, 1)...); !bytes.Equal(got, bytes.Repeat([]byte{0x77}, piece)) {
+			t.Errorf("the update wrote %#x", got[0])
+		}
+	})
+	for name, end := range map[string]func(){"panics": func() { panic("no more") }, "ends its goroutine": runtime.Goexit} {
+		eachCaps(t, "B87 B110 a reader that "+name, func(t *testing.T, caps driver.Caps) {
+			d, q, a, b := setup(t, caps)
+			s, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
+			must(t, q.Read(gpu.Order{Signal: pts(s, 1)}, a.All(), readerFunc(func(p []byte, at int64) (int, error) {
+				if at > 0 {
+					end()
+				}
+				return copy(p, bytes.Repeat([]byte{0x22}, piece)), nil
+			}), 0))
+			if err := s.Wait(minute(t), 1); err == nil {
+				t.Error("it has not failed")
+			}
+			must(t, q.Update(gpu.Order{Signal: pts(x, 1)}, b.All(), bytes.Repeat([]byte{0x77}, piece)))
+			d.ResumeDevice(0)
+			if got := bytesOf(t, q, a, pts(x, 1)...); got[0] != 0x22 || got[piece-1] != 0x22 || got[piece] != 0x11 {
+				t.Errorf("the first piece is %#x, and the second %#x", got[0], got[piece])
+			}
+		})
+	}
+}
+
+// TestBroken has a driver fail in the middle of a submission.
+func TestBroken(t *testing.T) {
+	eachCaps(t, "B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b, s := allocate(t, dev, 64), semaphores(t, 3)
+		d.StallDevice(0)
+		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{2}))
+		for i := range 2 {
+			if err := s[i].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		must(t, b.Close())
+		c := allocate(t, dev, 64)
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{3}))
+		if n := calls(d, 0, simdriver.OpFree); n != 0 || dev.Stats().Buffers != 2 {
+			t.Errorf("%d frees while the device may write", n)
+		}
+		d.ResumeDevice(0)
+		must(t, s[2].Wait(minute(t), 1))
+		eventually(t, "the buffer is freed", func() bool { return dev.Stats().Buffers == 1 })
+	})
+	eachCaps(t, "B77 B80 B82 what the driver refuses fails the signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		x, err := dev.Load(kernels.Basic)
+		must(t, err)
+		k, err := x.Kernel("words")
+		must(t, err)
+		b := allocate(t, dev, 64)
+		n, ptr, q := uint64(1), b.Ptr(), dev.Queue(0)
+		for op, c := range map[simdriver.Op]struct {
+			name   string
+			submit func(o gpu.Order) error
+		}{
+			simdriver.OpFill: {"fill", func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }},
+			simdriver.OpCopy: {"copy", func(o gpu.Order) error { return q.Copy(o, b.Range(0, 8), b.Range(8, 8)) }},
+			simdriver.OpLaunch: {"dispatch", func(o gpu.Order) error {
+				return q.Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Sizes: []int{8, 8, 8},
+					Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&ptr), unsafe.Pointer(&ptr)}})
+			}},
+			simdriver.OpUpload:   {"update", func(o gpu.Order) error { return q.Update(o, b.All(), make([]byte, 64)) }},
+			simdriver.OpDownload: {"download", func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) }},
+		} {
+			for _, oom := range []bool{true, false} {
+				s := semaphores(t, 4)
+				cause := errors.New("out of spare parts")
+				d.Inject(simdriver.Fault{Op: op, N: 1, Err: cause, OOM: oom})
+				must(t, c.submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}}))
+				must(t, dev.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{9}))
+				for i := range 3 {
+					err := s[i].Wait(minute(t), 1)
+					var se *gpu.SubmitError
+					var de *driver.Error
+					if !errors.Is(err, cause) || !errors.As(err, &se) || se.Op != c.name || !errors.As(err, &de) || de.Op != string(op) || errors.Is(err, driver.ErrOutOfMemory) != oom || errors.Is(err, driver.ErrLost) {
+						t.Errorf("%s, semaphore %d: %v", op, i, err)
+					}
+				}
+				must(t, c.submit(gpu.Order{Signal: pts(s[3], 1)}))
+				must(t, s[3].Wait(minute(t), 1))
+			}
+		}
+	})
+}
+
+// TestLostParked loses devices that have work which waits for nothing that comes.
+func TestLostParked(t *testing.T) {
+	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error{
+		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+			_, err := dev.Alloc(gpu.DeviceMem, 64)
+			return err
+		},
+		simdriver.OpLoad: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+			_, err := dev.Load(kernels.Basic)
+			return err
+		},
+		simdriver.OpFunction: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error { _, err := x.Kernel("words"); return err },
+		simdriver.OpGlobal:   func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error { _, err := x.Global("table"); return err },
+		simdriver.OpRegister: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+			_, err := dev.ImportHost(make([]byte, 8), nil)
+			return err
+		},
+	} {
+		eachCaps(t, "B81 a call of "+string(op)+" that loses the device fails what it has", func(t *testing.T, caps driver.Caps) {
+			d := newSim(t, simdriver.Config{Caps: &caps})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			x, err := dev.Load(simdriver.Image("words", "table=64"))
+			must(t, err)
+			b, s := allocate(t, dev, 64), semaphores(t, 5)
+			d.StallDevice(0)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Fill(order(s[4], 1, s[1], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(1).Barrier(order(s[4], 2, s[2], 1)))
+			must(t, dev.Queue(1).HostCall(order(s[4], 3, s[3], 1), func() error { t.Error("called"); return nil }))
+			eventually(t, "the first is issued", func() bool { return dev.Stats().InFlight == 1 })
+			d.Inject(simdriver.Fault{Op: op, N: 1, Lost: true})
+			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("the call: %v", err)
+			}
+			for i := range 4 { // nobody signals what they wait for
+				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("semaphore %d: %v", i, err)
+				}
+			}
+			if v, err := s[4].Query(); v != 0 || err != nil {
+				t.Errorf("the host's semaphore: %d, %v", v, err)
+			}
+			eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.InFlight+st.Parked == 0 })
+		})
+	}
+	eachCaps(t, "B81 pinned memory that cannot be had because the device is lost", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b, s := allocate(t, dev, 64), semaphores(t, 2)
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, Lost: true})
+		if err := dev.Queue(0).Update(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, 64)); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Update = %v", err)
+		}
+		if err := dev.Queue(0).Download(gpu.Order{Signal: pts(s[1], 1)}, make([]byte, 64), b.All()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Download = %v", err)
+		}
+		for i := range s {
+			if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+	})
+	eachCaps(t, "B82 pinned memory that cannot be had", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})
+		b, s := allocate(t, dev, 3*4096), semaphores(t, 2)
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
+		if err := dev.Queue(0).Update(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 64), make([]byte, 64)); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("Update = %v", err)
+		}
+		if v, err := s[0].Query(); v != 0 || err != nil {
+			t.Errorf("its signal is at %d, %v", v, err)
+		}
+		must(t, dev.Queue(0).Update(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 64), make([]byte, 64)))
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
+		must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[1], 1)}, b.All(), make([]byte, 3*4096)))
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("the upload: %v", err)
+		}
+		must(t, s[0].Wait(minute(t), 1))
+	})
+	eachCaps(t, "B81 B108 a transfer in pieces ends with its device", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
+		dev, other := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), openDevice(t, d, 1, gpu.Options{StageSize: 4096})
+		b, s := allocate(t, dev, 8*4096), semaphores(t, 4)
+		d.StallDevice(0)
+		must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, 8*4096)))
+		must(t, dev.Queue(0).Write(gpu.Order{Signal: pts(s[1], 1)}, writerFunc(func(p []byte, at int64) (int, error) { return 0, io.EOF }), 0, b.All()))
+		must(t, dev.Queue(0).Notify(order(s[1], 1, s[2], 1), func() { t.Error("called") }))
+		must(t, other.Queue(0).Barrier(order(s[2], 1, s[3], 1)))
+		eventually(t, "pieces are on their way", func() bool { return dev.Stats().InFlight >= 4 })
+		d.LoseDevice(0, nil)
+		for i := range s {
+			if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		must(t, other.Queue(0).Flush())
+		if err := dev.Queue(0).Flush(); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Flush = %v", err)
+		}
+	})
+}
+
+// TestElided loses a device whose work another one has come after.
+func TestElided(t *testing.T) {
+	eachCaps(t, "B78 B81 what needs no wait of its own fails with what it waited for", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1})) // waits for an event
+		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{2})) // on the same stream
+		must(t, other.Queue(1).Fill(order(s[2], 1, s[3], 1), b.All(), []byte{3})) // and on another
+		must(t, other.Queue(1).Fill(order(s[1], 1, s[4], 1), b.All(), []byte{4})) // which covers this
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.Range(0, 0), []byte{5}))
+		eventually(t, "both devices are through", func() bool {
+			c := d.Counters()
+			return c.Devices[0].Calls[simdriver.OpRecord] == 1 && c.Devices[1].Calls[simdriver.OpRecord] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
+		})
+		d.LoseDevice(0, nil) // before anybody has asked whether the work is done
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Alloc = %v", err)
+		}
+		ctx := minute(t)
+		if s[0].Wait(ctx, 1) == nil {
+			t.Skip("the host knew that the work was done")
+		}
+		for i := range 5 {
+			if err := s[i].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		must(t, s[5].Wait(ctx, 1))
+	})
+}
+
+// TestLostEvents loses a device that waits for events of another one.
+func TestLostEvents(t *testing.T) {
+	for name, anywhere := range map[string]bool{"anywhere": true, "on its thread": false} {
+		t.Run("B79 B81 the other one does not use them again, submitting "+name, func(t *testing.T) {
+			caps := driver.Caps{SubmitAnywhere: anywhere}
+			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
+			lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Events: 1})
+			a, b, s, x := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 2), semaphores(t, 1)[0]
+			d.StallDevice(0)
+			must(t, lost.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+			d.StallDevice(1)
+			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, lost.Queue(0).Fill(order(s[0], 1, s[1], 1), a.All(), []byte{2}))
+			eventually(t, "all is issued", func() bool { return lost.Stats().InFlight == 2 })
+			d.ResumeDevice(1)
+			must(t, s[0].Wait(minute(t), 1))
+			pending := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, N: 1, Lost: true})
+			defer pending.Remove()
+			if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Alloc = %v", err)
+			}
+			if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Wait = %v", err)
+			}
+			made := other.Stats().Events
+			for v := range uint64(50) { // with every event that there is
+				must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(x, v+1)}, b.All(), []byte{1}))
+				must(t, x.Wait(minute(t), v+1))
+			}
+			if st := other.Stats().Events; st.Free >= st.Made {
+				t.Errorf("%+v, and %+v before: the event that the lost device waits for has come back", st, made)
+			}
+		})
+	}
+}
+
+// TestStrategies waits in every way, with every strategy.
+func TestStrategies(t *testing.T) {
+	for name, o := range map[string]gpu.Options{
+		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},
+	} {
+		eachCaps(t, "B40 "+name, func(t *testing.T, caps driver.Caps) {
+			d := newSim(t, simdriver.Config{Caps: &caps})
+			o.Queues = 2
+			dev := openDevice(t, d, 0, o)
+			b, s, host := allocate(t, dev, 64), semaphores(t, 4), semaphores(t, 1)[0]
+			ctx := minute(t)
+			d.StallDevice(0)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 8), []byte{1}))
+			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.Range(8, 8), []byte{1}))
+			must(t, dev.Queue(1).Fill(order(host, 1, s[2], 1), b.Range(16, 8), []byte{1}))
+			stopped, stop := context.WithCancel(ctx)
+			stop()
+			for _, i := range []int{0, 1, 2, 3} {
+				if err := s[i].Wait(stopped, 1); !errors.Is(err, context.Canceled) {
+					t.Errorf("a poll of semaphore %d: %v", i, err)
+				}
+			}
+			later, stop := context.WithCancel(ctx)
+			type answer struct {
+				what string
+				i    int
+				err  error
+			}
+			got := make(chan answer, 8)
+			go func() {
+				err := s[0].Wait(later, 1)
+				got <- answer{"interrupted", 0, err}
+			}()
+			eventually(t, "somebody waits", func() bool { stop(); return len(got) > 0 })
+			if a := <-got; !errors.Is(a.err, context.Canceled) {
+				t.Errorf("interrupted: %v", a.err)
+			}
+			go func() {
+				i, err := gpu.WaitAny(ctx, gpu.Point{Semaphore: s[3], Value: 1}, gpu.Point{Semaphore: s[2], Value: 1})
+				got <- answer{"any", i, err}
+			}()
+			go func() {
+				err := gpu.WaitAll(ctx, gpu.Point{Semaphore: s[0], Value: 1}, gpu.Point{Semaphore: s[1], Value: 1}, gpu.Point{Semaphore: host, Value: 1})
+				got <- answer{"all", 0, err}
+			}()
+			d.ResumeDevice(0)
+			must(t, s[0].Wait(ctx, 1))
+			must(t, host.Signal(1))
+			for range 2 {
+				if a := <-got; a.err != nil || a.what == "any" && a.i != 1 {
+					t.Errorf("%s: %d, %v", a.what, a.i, a.err)
+				}
+			}
+			go func() {
+				_, err := gpu.WaitAny(ctx, gpu.Point{Semaphore: s[3], Value: 1}, gpu.Point{Semaphore: s[0], Value: 5})
+				got <- answer{"failed", 0, err}
+			}()
+			s[3].Fail(io.EOF)
+			if a := <-got; a.err != io.EOF {
+				t.Errorf("failed: %v", a.err)
+			}
+			d.LoseDevice(0, nil)
+			dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1})
+			if err := s[0].Wait(ctx, 2); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("lost: %v", err)
+			}
+		})
+	}
+}

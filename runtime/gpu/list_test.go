@@ -1,0 +1,108 @@
+package gpu
+
+import (
+	"errors"
+	"io"
+	"math"
+	"testing"
+)
+
+func TestLists(t *testing.T) {
+	checkLeaks(t)
+	t.Run("B9 a list is signalled in order", func(t *testing.T) {
+		var order []int
+		var list []Point
+		for i := range 5 {
+			s := newSemaphore(t, 0)
+			s.OnReached(1, func(error) { order = append(order, i) })
+			list = append(list, Point{s, uint64(i + 1)})
+		}
+		if err := SignalAll(list...); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range list {
+			wantValue(t, p.Semaphore, p.Value)
+			if order[i] != i {
+				t.Errorf("order %v", order)
+			}
+		}
+		if err := SignalAll(); err != nil {
+			t.Errorf("an empty list: %v", err)
+		}
+	})
+	t.Run("B9 the first that cannot be signalled ends it", func(t *testing.T) {
+		failed := newSemaphore(t, 0)
+		failed.Fail(io.ErrNoProgress)
+		for name, c := range map[string]struct {
+			bad  Point
+			kind error
+		}{
+			"reached":         {Point{newSemaphore(t, 7), 7}, ErrValue},
+			"lower":           {Point{newSemaphore(t, 7), 1}, ErrValue},
+			"failed":          {Point{failed, 1}, io.ErrNoProgress},
+			"above the end":   {Point{newSemaphore(t, 0), math.MaxUint64}, ErrArgument},
+			"no semaphore":    {Point{}, ErrArgument},
+			"a twice in list": {Point{newSemaphore(t, 2), 2}, ErrValue},
+		} {
+			before, after := newSemaphore(t, 0), newSemaphore(t, 0)
+			if err := SignalAll(Point{before, 3}, c.bad, Point{after, 3}); !errors.Is(err, c.kind) {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantValue(t, before, 3)
+			wantValue(t, after, 0)
+		}
+		s := newSemaphore(t, 0)
+		if err := SignalAll(Point{s, 1}, Point{s, 2}, Point{s, 2}); !errors.Is(err, ErrValue) {
+			t.Errorf("a point twice: %v", err)
+		}
+		wantValue(t, s, 2)
+	})
+	t.Run("B24 a list fails one by one, and each keeps its first failure", func(t *testing.T) {
+		a, b, c := newSemaphore(t, 1), newSemaphore(t, 2), newSemaphore(t, 3)
+		b.Fail(io.EOF)
+		fn, got := fired()
+		a.OnReached(9, fn)
+		c.OnReached(9, fn)
+		FailAll(io.ErrNoProgress, a, nil, b, c)
+		for _, x := range []struct {
+			s   *Semaphore
+			v   uint64
+			err error
+		}{{a, 1, io.ErrNoProgress}, {b, 2, io.EOF}, {c, 3, io.ErrNoProgress}} {
+			if v, err := x.s.Query(); v != x.v || err != x.err {
+				t.Errorf("at %d, %v; want %d, %v", v, err, x.v, x.err)
+			}
+		}
+		for range 2 {
+			if err := <-got; err != io.ErrNoProgress {
+				t.Errorf("told %v", err)
+			}
+		}
+		FailAll(nil, newSemaphore(t, 0))
+		FailAll(io.EOF)
+	})
+	t.Run("B6 a wait for more than the highest value is a mistake", func(t *testing.T) {
+		s := newSemaphore(t, MaxValue)
+		good := Point{newSemaphore(t, 1), 1}
+		for range 2 {
+			if err := s.Wait(t.Context(), MaxValue+1); !errors.Is(err, ErrArgument) {
+				t.Errorf("Wait = %v", err)
+			}
+			if err := WaitAll(t.Context(), good, Point{s, MaxValue + 1}); !errors.Is(err, ErrArgument) {
+				t.Errorf("WaitAll = %v", err)
+			}
+			if i, err := WaitAny(t.Context(), good, Point{s, MaxValue + 1}); i != -1 || !errors.Is(err, ErrArgument) {
+				t.Errorf("WaitAny = %d, %v", i, err)
+			}
+			s.Fail(io.EOF) // and then it is one still
+		}
+		x := newSemaphore(t, 0)
+		fn, got := fired()
+		cancel := x.OnReached(MaxValue+1, fn)
+		signal(t, x, MaxValue)
+		never(t, got)
+		if !cancel() {
+			t.Error("too late")
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package gpu
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+// hold keeps a device's thread busy until the function returned is called, and returns when it is.
+func hold(d *Device) (let func()) {
+	busy, cont := make(chan struct{}), make(chan struct{})
+	d.post(func() {
+		close(busy)
+		<-cont
+	})
+	<-busy
+	return func() { close(cont) }
+}
+
+// waiting returns how many submissions a device's thread has to issue.
+func waiting(d *Device) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s := d.runnow; s != nil; s = s.next {
+		n++
+	}
+	return n
+}
+
+func TestParked(t *testing.T) {
+	checkLeaks(t)
+	hip, cuda := simdriver.HIPCaps(), simdriver.CUDACaps()
+	open := func(t *testing.T, c simdriver.Config) *Device {
+		d, err := Open(simdriver.New(c), 0, Options{Queues: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return d
+	}
+	t.Run("B120 of k signals only the one that is enough wakes the device's thread, once", func(t *testing.T) {
+		const n, k = 100, 1000
+		d := open(t, simdriver.Config{Caps: &hip})
+		s, other := newSemaphore(t, 0), newSemaphore(t, 0)
+		for i := range n {
+			if err := d.Queue(i).HostCall(Order{Wait: []Point{{s, k}, {s, k / 2}, {other, 1}}}, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Queue(i).Barrier(Order{Wait: []Point{{s, k}, {s, 1}, {other, 1}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		let := hold(d)
+		defer let()
+		if d.Stats().Parked != 2*n {
+			t.Errorf("%+v", d.Stats())
+		}
+		signal(t, other, 1)
+		for v := uint64(1); v < k; v++ {
+			signal(t, s, v)
+		}
+		if got := waiting(d); got != 0 || len(d.wake) != 0 || d.Stats().Parked != 2*n {
+			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.wake))
+		}
+		signal(t, s, k)
+		if got := waiting(d); got != 2*n || len(d.wake) != 1 || d.Stats().Parked != 0 {
+			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.wake))
+		}
+		signal(t, s, k+1)
+		if got := waiting(d); got != 2*n {
+			t.Errorf("%d are ready after another signal", got)
+		}
+	})
+	t.Run("B120 B71 a signal issues one itself and hands over the others", func(t *testing.T) {
+		const n = 100
+		sim := simdriver.New(simdriver.Config{Caps: &cuda})
+		d, err := Open(sim, 0, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		b, err := d.Alloc(DeviceMem, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSemaphore(t, 0)
+		for range n {
+			if err := d.Queue(0).Fill(Order{Wait: []Point{{s, 1}}}, b.All(), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		let := hold(d)
+		signal(t, s, 1)
+		if fills, left := sim.Counters().Devices[0].Calls[simdriver.OpFill], waiting(d); fills != inline || left != n-inline {
+			t.Errorf("%d are issued, and %d left to the thread", fills, left)
+		}
+		let()
+	})
+	t.Run("B52 B75 who sees something done behind a barrier sees the barrier done", func(t *testing.T) {
+		for _, caps := range []driver.Caps{cuda, hip} {
+			sim := simdriver.New(simdriver.Config{Caps: &caps})
+			d, err := Open(sim, 0, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := d.Alloc(DeviceMem, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, s := d.Queue(0), newSemaphore(t, 0)
+			first, second, behind, later := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
+			sim.StallDevice(0)
+			for _, err := range []error{
+				q.Fill(Order{Signal: []Point{{s, 1}}}, b.All(), []byte{1}),
+				q.Barrier(Order{Wait: []Point{{s, 1}}, Signal: []Point{{first, 1}, {second, 1}}}),
+				q.Fill(Order{Wait: []Point{{second, 1}}, Signal: []Point{{behind, 1}}}, b.All(), []byte{2}),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for d.Stats().InFlight < 3 {
+				runtime.Gosched()
+			}
+			first.mu.Lock() // the barrier does not get further than that
+			sim.ResumeDevice(0)
+			done := make(chan error, 1)
+			go func() { done <- behind.Wait(within(t), 1) }()
+			for q.tl.done.Load() == 0 {
+				runtime.Gosched()
+			}
+			if second.value.Load() != 0 || behind.value.Load() != 0 {
+				t.Errorf("the barrier is at %d, and the work behind it at %d", second.value.Load(), behind.value.Load())
+			}
+			if caps.SubmitAnywhere { // else the thread does not get to it
+				if err := q.Barrier(Order{Wait: []Point{{second, 1}}, Signal: []Point{{later, 1}}}); err != nil {
+					t.Error(err)
+				}
+				if later.value.Load() != 0 {
+					t.Error("a barrier behind the barrier is done before it")
+				}
+			}
+			first.mu.Unlock()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if caps.SubmitAnywhere {
+				if err := later.Wait(within(t), 1); err != nil {
+					t.Error(err)
+				}
+			}
+			wantValue(t, second, 1)
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("B85 Close waits for calls that use pinned memory, and then there are none", func(t *testing.T) {
+		sim := simdriver.New(simdriver.Config{Caps: &cuda})
+		d, err := Open(sim, 0, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.enter() {
+			t.Fatal("too late")
+		}
+		b, err := d.stage.get(100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- d.Close() }()
+		for !d.stopped.Load() {
+			runtime.Gosched()
+		}
+		clear(b.bytes())
+		if n := sim.Counters().Devices[0].Allocations; n != 1 || len(closed) > 0 {
+			t.Errorf("%d allocations; Close has returned: %v", n, len(closed) > 0)
+		}
+		b.free()
+		d.leave()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if d.enter() {
+			t.Error("it may be used after that")
+		}
+		if n := sim.Counters().Devices[0].Allocations; n != 0 {
+			t.Errorf("%d allocations are left", n)
+		}
+	})
+	t.Run("B85 what becomes ready while the device stops does not begin", func(t *testing.T) {
+		d := open(t, simdriver.Config{Caps: &cuda})
+		for _, op := range []opcode{opHost, opNotify, opBarrier, opFill} {
+			end := newSemaphore(t, 0)
+			s := d.Queue(0).get(op)
+			s.fn, s.hostly = func() error { t.Error("called"); return nil }, op.onHost()
+			s.signals = append(s.signals, Point{end, 1})
+			d.closing.Store(true) // as it is in the middle of Close
+			d.stopped.Store(true)
+			d.Queue(0).enlist(s, false)
+			if err := end.Wait(within(t), 1); !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: %v", opNames[op], err)
+			}
+		}
+		if n := d.calls.Load(); n != 0 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}

@@ -1,0 +1,344 @@
+package gpu_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// newPool makes a pool.
+func newPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
+	t.Helper()
+	p, err := d.NewPool(o)
+	must(t, err)
+	return p
+}
+
+// alloca allocates.
+func alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
+	t.Helper()
+	b, err := q.Alloca(o, p, size)
+	must(t, err)
+	return b
+}
+
+// unused waits until nothing of a pool is used.
+func unused(t testing.TB, p *gpu.Pool) {
+	t.Helper()
+	for ctx := minute(t); ; runtime.Gosched() {
+		st, err := p.Stats()
+		must(t, err)
+		if st.Used == 0 {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%+v", st)
+		}
+	}
+}
+
+func TestPoolStreams(t *testing.T) {
+	t.Run("B93 a buffer is deallocated on the queue that allocated it", func(t *testing.T) {
+		var mu sync.Mutex
+		streams := map[simdriver.Op][]driver.Stream{}
+		d := newSim(t, simdriver.Config{OnExecute: func(e simdriver.Executed) {
+			mu.Lock()
+			streams[e.Op] = append(streams[e.Op], e.Stream)
+			mu.Unlock()
+		}})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 4}), semaphores(t, 1)[0]
+		for i := range uint64(4) {
+			b := alloca(t, dev.Queue(int(i)), gpu.Order{Wait: pts(s, 2*i), Signal: pts(s, 2*i+1)}, nil, 64)
+			must(t, b.Dealloca(order(s, 2*i+1, s, 2*i+2)))
+		}
+		must(t, s.Wait(minute(t), 8))
+		mu.Lock()
+		defer mu.Unlock()
+		want := d.Streams(0)
+		for _, op := range []simdriver.Op{simdriver.OpAllocAsync, simdriver.OpFreeAsync} {
+			for i := range want {
+				if len(streams[op]) != 4 || streams[op][i] != want[i] {
+					t.Fatalf("%s in streams %v, want %v", op, streams[op], want)
+				}
+			}
+		}
+	})
+	t.Run("B98 memory that a stream has not let go of is waited for", func(t *testing.T) {
+		for _, portable := range []bool{false, true} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 3}), semaphores(t, 4)
+			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: portable})
+			streams := d.Streams(0)
+			must(t, dev.Queue(0).Barrier(gpu.Order{}))
+			d.StallStream(streams[0])
+			a := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
+			must(t, dev.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+			must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s[0], 1)}, a))
+			waits := calls(d, 0, simdriver.OpStreamWait)
+			b := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16) // which is all there is
+			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{2}))
+			must(t, dev.Queue(2).Fill(gpu.Order{Signal: pts(s[3], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, s[3].Wait(minute(t), 1))
+			for range 10 {
+				if v, err := s[1].Query(); v != 0 || err != nil {
+					t.Fatalf("portable %v: at %d, %v while the memory is used", portable, v, err)
+				}
+			}
+			if n := calls(d, 0, simdriver.OpStreamWait) - waits; portable && n != 1 {
+				t.Errorf("%d waits", n)
+			}
+			d.ResumeStream(streams[0])
+			must(t, s[2].Wait(minute(t), 1))
+			must(t, b.Dealloca(gpu.Order{}))
+			must(t, dev.Close())
+		}
+	})
+	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Portable: true})
+		d.StallDevice(0)
+		for i := range uint64(20) {
+			b := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
+			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{byte(i)}))
+			must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
+		}
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 0 {
+			t.Errorf("%d waits", n)
+		}
+		if n := calls(d, 0, simdriver.OpAlloc); n != 1 {
+			t.Errorf("%d slabs", n)
+		}
+		d.ResumeDevice(0)
+		must(t, s.Wait(minute(t), 20))
+		must(t, dev.Close())
+	})
+}
+
+func TestPoolCalls(t *testing.T) {
+	t.Run("B70 without lists a driver's pool takes the call alone", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		_, err := dev.DefaultPool()
+		must(t, err)
+		before := d.Counters().Total
+		for i := range 10 {
+			b := alloca(t, dev.Queue(i), gpu.Order{}, nil, 64)
+			must(t, dev.Queue(i).Dealloca(gpu.Order{}, b))
+		}
+		if n := d.Counters().Total - before; n != 20 {
+			t.Errorf("%d calls for 10 allocations", n)
+		}
+		if st := dev.Stats(); st.Buffers+st.InFlight != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestPoolFaults fails calls that pools make.
+func TestPoolFaults(t *testing.T) {
+	broken := errors.New("broken")
+	t.Run("B80 a pool that cannot grow fails the alloca, and can the next time", func(t *testing.T) {
+		for op, portable := range map[simdriver.Op]bool{simdriver.OpAllocAsync: false, simdriver.OpAlloc: true} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
+			p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
+			f := d.Inject(simdriver.Fault{Op: op, Err: broken})
+			bad := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, broken) {
+				t.Errorf("%s: %v", op, err)
+			}
+			if _, err := dev.Queue(0).Alloca(gpu.Order{}, p, 64); !portable && !errors.Is(err, broken) {
+				t.Errorf("%s: %v", op, err)
+			}
+			f.Remove()
+			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
+			must(t, s[1].Wait(minute(t), 1))
+			must(t, bad.Dealloca(gpu.Order{Signal: pts(s[2], 1)}))
+			if err := s[2].Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
+				t.Errorf("%s: dealloca: %v", op, err)
+			}
+			must(t, b.Dealloca(gpu.Order{}))
+			must(t, dev.Close())
+		}
+	})
+	t.Run("B80 what cannot be zeroed is not there", func(t *testing.T) {
+		for _, portable := range []bool{false, true} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
+			p := newPool(t, dev, gpu.PoolOptions{Portable: portable, Zero: true})
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
+			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, broken) {
+				t.Errorf("%v", err)
+			}
+			must(t, b.Close())
+			b = alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
+			must(t, s[1].Wait(minute(t), 1))
+			must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 2)}))
+			must(t, s[1].Wait(minute(t), 2))
+			unused(t, p)
+			must(t, dev.Close())
+		}
+	})
+	t.Run("B80 an alloca of which a part is in the stream gives its memory back", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 4)
+		p := newPool(t, dev, gpu.PoolOptions{Portable: true, Zero: true, MaxSize: 1 << 16})
+		other := allocate(t, dev, 64)
+		warm := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
+		must(t, warm.Dealloca(order(s[0], 1, s[0], 2)))
+		must(t, s[0].Wait(minute(t), 2))
+		streams := d.Streams(0)
+		d.StallStream(streams[1])
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, other.All(), []byte{1}))
+		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
+		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // it waits, and cannot be zeroed
+		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
+			t.Errorf("%v", err)
+		}
+		d.ResumeStream(streams[1])
+		unused(t, p)
+		must(t, b.Close())
+		again := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[3], 1)}, p, 1<<16)
+		must(t, s[3].Wait(minute(t), 1))
+		must(t, again.Close())
+	})
+	t.Run("B92 memory that the driver refuses to free is freed once, and used no more", func(t *testing.T) {
+		for _, lists := range []bool{false, true} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+			b := alloca(t, dev.Queue(0), gpu.Order{}, nil, 64)
+			f := d.Inject(simdriver.Fault{Op: simdriver.OpFreeAsync, Err: broken})
+			if lists {
+				must(t, b.Dealloca(gpu.Order{Signal: pts(s, 1)}))
+				if err := s.Wait(minute(t), 1); !errors.Is(err, broken) {
+					t.Errorf("%v", err)
+				}
+			} else if err := b.Dealloca(gpu.Order{}); !errors.Is(err, broken) {
+				t.Errorf("%v", err)
+			}
+			f.Remove()
+			if err := dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrUnallocated) {
+				t.Errorf("%v", err)
+			}
+			must(t, b.Close())
+			must(t, dev.Close())
+			if n := calls(d, 0, simdriver.OpFreeAsync); n != 1 {
+				t.Errorf("%d frees", n)
+			}
+		}
+	})
+	t.Run("B80 a dealloca behind which no event can be put", func(t *testing.T) {
+		for _, portable := range []bool{false, true} {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
+			p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
+			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
+			must(t, s[0].Wait(minute(t), 1))
+			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
+			must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 1)}))
+			if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
+				t.Errorf("%v", err)
+			}
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 4).All(), []byte{1}))
+			must(t, s[2].Wait(minute(t), 1))
+			unused(t, p)
+			if n := dev.Stats().Buffers; n != 1 {
+				t.Errorf("portable %v: %d buffers", portable, n)
+			}
+			must(t, dev.Close())
+		}
+	})
+}
+
+func TestPoolLost(t *testing.T) {
+	t.Run("B81 a lost device with memory of pools", func(t *testing.T) {
+		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+			d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
+			lost, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+			ctx, s := minute(t), semaphores(t, 8)
+			p := newPool(t, lost, gpu.PoolOptions{Portable: true})
+			a := alloca(t, lost.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
+			b := alloca(t, lost.Queue(0), gpu.Order{Signal: pts(s[0], 2)}, nil, 64)
+			must(t, s[0].Wait(ctx, 2))
+			d.StallDevice(0)
+			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, a.All(), []byte{1}))
+			must(t, lost.Queue(0).Dealloca(gpu.Order{Signal: pts(s[1], 2)}, a))
+			alloca(t, lost.Queue(1), order(s[2], 1, s[3], 1), nil, 64)
+			d.LoseDevice(0, nil)
+			for _, x := range []*gpu.Semaphore{s[1]} {
+				if err := x.Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("%v", err)
+				}
+			}
+			must(t, s[2].Signal(1))
+			if err := s[3].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if _, err := lost.Queue(0).Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 64); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if err := b.Dealloca(gpu.Order{}); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if _, err := lost.NewPool(gpu.PoolOptions{}); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if _, err := p.Stats(); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%v", err)
+			}
+			c := alloca(t, other.Queue(0), gpu.Order{Signal: pts(s[5], 1)}, nil, 64)
+			must(t, s[5].Wait(ctx, 1))
+			must(t, c.Dealloca(gpu.Order{Signal: pts(s[5], 2)}))
+			must(t, s[5].Wait(ctx, 2))
+			p.Close()
+			lost.Close()
+		}
+	})
+}
+
+// TestPoolClosers opens and closes devices while pools are made, used and closed.
+func TestPoolClosers(t *testing.T) {
+	t.Run("B84 pools come and go while the device goes", func(t *testing.T) {
+		for i := range 40 {
+			d := newSim(t, simdriver.Config{})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			var wg sync.WaitGroup
+			for g := range 4 {
+				wg.Go(func() {
+					for n := 0; ; n++ {
+						p, err := dev.NewPool(gpu.PoolOptions{Portable: g%2 == 0, InitialSize: uint64(g) << 12})
+						if err != nil {
+							return
+						}
+						b, err := dev.Queue(g).Alloca(gpu.Order{}, p, 256)
+						if err == nil && n%2 == 0 {
+							b.Dealloca(gpu.Order{})
+						}
+						if n%3 == 0 {
+							p.Close()
+						}
+						c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+						if err == nil && n%3 == 1 {
+							c.Close()
+						}
+					}
+				})
+			}
+			for range i % 8 {
+				allocate(t, dev, 16)
+			}
+			must(t, dev.Close())
+			wg.Wait()
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package gpu_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestRegister counts how often the program's own memory is registered and unregistered.
+func TestRegister(t *testing.T) {
+	count := func(t *testing.T, d *simdriver.Driver, registered, unregistered uint64) {
+		t.Helper()
+		if r, u := calls(d, 0, simdriver.OpRegister), calls(d, 0, simdriver.OpUnregister); r != registered || u != unregistered {
+			t.Errorf("%d times registered and %d times unregistered, want %d and %d", r, u, registered, unregistered)
+		}
+	}
+	for name, callback := range map[string]bool{"without a callback": false, "with a callback": true} {
+		eachCaps(t, "B97 memory is unregistered once, "+name, func(t *testing.T, caps driver.Caps) {
+			d := newSim(t, simdriver.Config{Caps: &caps})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			freed := make(chan struct{}, 9)
+			var fn func()
+			if callback {
+				fn = func() { freed <- struct{}{} }
+			}
+			var bufs []*gpu.Buffer
+			for range 3 {
+				b, err := dev.ImportHost(make([]byte, 100), fn)
+				must(t, err)
+				bufs = append(bufs, b)
+			}
+			count(t, d, 3, 0)
+			s := semaphores(t, 1)[0]
+			d.StallDevice(0)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, bufs[0].All(), []byte{1}))
+			must(t, bufs[0].Close()) // under way
+			must(t, bufs[1].Close()) // not used
+			eventually(t, "one is unregistered", func() bool { return calls(d, 0, simdriver.OpUnregister) == 1 })
+			d.ResumeDevice(0)
+			must(t, s.Wait(minute(t), 1))
+			eventually(t, "two are unregistered", func() bool { return calls(d, 0, simdriver.OpUnregister) == 2 })
+			must(t, dev.Close())
+			count(t, d, 3, 3)
+			for _, b := range bufs {
+				must(t, b.Close())
+			}
+			count(t, d, 3, 3)
+			if callback {
+				for range 3 {
+					<-freed
+				}
+			}
+			if len(freed) > 0 {
+				t.Error("told too often")
+			}
+		})
+	}
+	eachCaps(t, "B97 where host memory cannot be registered an import is refused", func(t *testing.T, caps driver.Caps) {
+		caps.HostRegister = false
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b, err := dev.ImportHost(make([]byte, 8), func() { t.Error("called") })
+		if b != nil || !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("ImportHost = %v, %v", b, err)
+		}
+		if b, err = dev.ImportHost(nil, nil); err != nil {
+			t.Errorf("an import of nothing: %v", err)
+		}
+		must(t, b.Close())
+		count(t, d, 0, 0)
+	})
+	eachCaps(t, "B97 an import that fails leaves nothing", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1})
+		if b, err := dev.ImportHost(make([]byte, 8), func() { t.Error("called") }); b != nil || !errors.Is(err, simdriver.ErrInjected) {
+			t.Errorf("ImportHost = %v, %v", b, err)
+		}
+		if st := dev.Stats(); st.Buffers != 0 {
+			t.Errorf("%+v", st)
+		}
+		count(t, d, 1, 0)
+	})
+	eachCaps(t, "B95 code is unloaded with the last of its variables and dispatches", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, err := dev.Load(simdriver.Image("words", "table=64"))
+		must(t, err)
+		b, err := x.Global("table")
+		must(t, err)
+		s := semaphores(t, 1)[0]
+		must(t, x.Close())
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, s.Wait(minute(t), 1))
+		if n := calls(d, 0, simdriver.OpUnload); n != 0 {
+			t.Errorf("%d modules unloaded, and a variable is used", n)
+		}
+		must(t, b.Close())
+		eventually(t, "it is unloaded", func() bool { return calls(d, 0, simdriver.OpUnload) == 1 })
+		x, err = dev.Load(simdriver.Image("words", "table=64"))
+		must(t, err)
+		_, err = x.Global("table") // goes with the device
+		must(t, err)
+		must(t, dev.Close())
+		if n := calls(d, 0, simdriver.OpUnload); n != 2 {
+			t.Errorf("%d modules unloaded", n)
+		}
+	})
+	t.Run("B118 B119 every native call comes from a thread on which the device is current", func(t *testing.T) {
+		if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+			t.Skip("threads cannot be told apart")
+		}
+		for name, caps := range bothCaps() {
+			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2}) // which is strict
+			w := &watched{Driver: d, t: t, name: name}
+			var devs []*gpu.Device
+			for i := range 2 {
+				devs = append(devs, openDevice(t, w, i, gpu.Options{Queues: 2, Events: 1, StageSize: 4096}))
+			}
+			s, x, y := semaphores(t, 1)[0], semaphores(t, 1)[0], semaphores(t, 1)[0]
+			bufs := []*gpu.Buffer{allocate(t, devs[0], 16384), allocate(t, devs[1], 16384), allocate(t, devs[0], 64)}
+			told := make(chan error, 1)
+			s.OnReached(50, func(err error) {
+				if err == nil {
+					err = devs[0].Queue(0).Fill(gpu.Order{Signal: pts(x, 1)}, bufs[2].All(), []byte{1})
+				}
+				told <- err
+			})
+			for v := range uint64(100) {
+				i := v % 2
+				must(t, devs[i].Queue(int(v/2)).Copy(gpu.Order{Wait: pts(s, v), Signal: pts(s, v+1)}, bufs[i].All(), bufs[1-i].All()))
+			}
+			must(t, devs[0].Queue(0).Upload(order(s, 100, s, 101), bufs[0].All(), make([]byte, 16384)))
+			must(t, devs[1].Queue(0).HostCall(order(s, 101, s, 102), func() error {
+				return devs[1].Queue(1).Download(gpu.Order{Signal: pts(y, 1)}, make([]byte, 64), bufs[1].Range(0, 64))
+			}))
+			must(t, s.Wait(minute(t), 102))
+			must(t, <-told)
+			must(t, gpu.WaitAll(minute(t), gpu.Point{Semaphore: x, Value: 1}, gpu.Point{Semaphore: y, Value: 1}))
+			for _, dev := range devs {
+				must(t, dev.Close())
+			}
+		}
+	})
+}
+
+// A watched driver looks on which threads its devices' streams and events are made and destroyed, and, if the driver is one
+// of those, where work is submitted.
+type watched struct {
+	*simdriver.Driver
+	t    testing.TB
+	name string
+}
+
+func (w *watched) Open(i int) (driver.Device, error) {
+	v, err := w.Driver.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedDevice{v, w, i}, nil
+}
+
+type watchedDevice struct {
+	driver.Device
+	w     *watched
+	index int
+}
+
+func (v *watchedDevice) look(op string) {
+	if at, ok := v.w.Current(); ok && at != v.index || !ok {
+		v.w.t.Errorf("%s: %s on device %d, with %d current (%v)", v.w.name, op, v.index, at, ok)
+	}
+}
+
+func (v *watchedDevice) NewEvent() (driver.Event, error) {
+	v.look("new event")
+	return v.Device.NewEvent()
+}
+func (v *watchedDevice) DestroyEvent(e driver.Event) error {
+	v.look("destroy event")
+	return v.Device.DestroyEvent(e)
+}
+func (v *watchedDevice) DestroyStream(s driver.Stream) error {
+	v.look("destroy stream")
+	return v.Device.DestroyStream(s)
+}
+func (v *watchedDevice) Record(e driver.Event, s driver.Stream) error {
+	if !v.Caps().SubmitAnywhere {
+		v.look("record")
+	}
+	return v.Device.Record(e, s)
+}
+func (v *watchedDevice) Query(e driver.Event) (bool, error) {
+	if !v.Caps().SubmitAnywhere {
+		v.look("query")
+	}
+	return v.Device.Query(e)
+}
+func (v *watchedDevice) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
+	if !v.Caps().SubmitAnywhere {
+		v.look("copy")
+	}
+	return v.Device.Copy(s, dst, src, n)
+}

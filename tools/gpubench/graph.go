@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// graphBenches time command buffers of empty kernels, one after the other, each execution of which the host waits for. The
+// raw side launches the same graph, or the same kernels; what it spends on submitting is that alone, without the mark behind
+// it.
+func graphBenches() []bench {
+	rows := func(what string, max float64) []row {
+		g := goal{max: max, of: ofRaw, device: true}
+		return []row{{name: "graph/" + what + ": submitting", unit: ns, goal: g}, {name: "graph/" + what + ": until done", unit: ns, goal: g}}
+	}
+	return []bench{
+		{
+			rows:   rows("10 kernels", 1.1),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 10, times: 200})
+			},
+		},
+		{
+			rows:   rows("1,000 kernels", 1.1),
+			rounds: 15,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 1000, times: 10})
+			},
+		},
+		{
+			rows:   rows("10 kernels, each bound anew", 1.2),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 10, times: 200, bound: true})
+			},
+		},
+		{
+			rows:   rows("10 kernels, launched one by one", 1.1),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.StreamMode, kernels: 10, times: 200})
+			},
+		},
+		recordBench(),
+	}
+}
+
+// An execution says what to execute in a round.
+type execution struct {
+	mode    gpu.Mode
+	kernels int
+	times   int
+	bound   bool // each kernel's argument is a binding, and another one each time
+}
+
+// execute executes a command buffer on one side and launches a graph, or kernels, on the other.
+func execute(e *env, x execution) (s sides, err error) {
+	if x.mode == gpu.GraphMode && !e.caps.Graphs {
+		return s, fmt.Errorf("%w: the device has no graphs", errNotRun)
+	}
+	r, err := newRig(e, 1)
+	if err != nil {
+		return s, err
+	}
+	var graph rawGraph
+	s.close = func() error {
+		if graph == nil {
+			return r.close()
+		}
+		return errors.Join(e.thread.do(graph.close), r.close())
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	c, err := record(r, x)
+	if err != nil {
+		return s, err
+	}
+	err = e.thread.do(func() (err error) {
+		if err = e.raw.load(); err == nil && x.mode == gpu.GraphMode {
+			graph, err = e.raw.chain(x.kernels)
+		}
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("raw side: %w", err)
+	}
+	var sets [2][]gpu.Range
+	if x.bound {
+		for i := range 2 * x.kernels {
+			sets[i%2] = append(sets[i%2], gpu.Range{Buffer: r.all.Buffer, Offset: uint64(i) * argSize, Size: argSize})
+		}
+	}
+	turn := uint64(0)
+	launch := func() error {
+		if x.mode == gpu.GraphMode {
+			turn++
+			for i := 0; i < x.kernels && x.bound; i++ {
+				if err := graph.set(i, turn); err != nil {
+					return err
+				}
+			}
+			return graph.launch(0)
+		}
+		for range x.kernels {
+			if err := e.raw.launch(0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	mark := func() error {
+		if err := e.raw.record(0, 0); err != nil {
+			return err
+		}
+		return e.await(0)
+	}
+	submitting, total := make([]time.Duration, x.times), make([]time.Duration, x.times)
+	s.raw = func(f []float64) error {
+		return e.thread.do(func() error { return parts(f, submitting, total, launch, mark) })
+	}
+	s.pure = func(f []float64) error {
+		return parts(f, submitting, total, func() error {
+			r.v++
+			return r.q.Execute(r.order(nil, 0, r.sem, r.v), c, sets[r.v%2]...)
+		}, func() error { return r.sem.Wait(e.ctx, r.v) })
+	}
+	return s, nil
+}
+
+// argSize is how far arguments are apart, in bytes.
+const argSize = 64
+
+// record makes a command buffer.
+func record(r *rig, x execution) (*gpu.CommandBuffer, error) {
+	d, err := emptyDispatch(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.dev.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+	if err != nil {
+		return nil, err
+	}
+	for range x.kernels {
+		if x.bound {
+			b, err := c.Binding()
+			if err != nil {
+				return nil, err
+			}
+			d.Buffers[0].Range = gpu.Range{Buffer: b, Size: argSize}
+		}
+		if _, err := c.Barrier(); err != nil {
+			return nil, err
+		}
+		if _, err := c.Dispatch(d); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.End()
+}
+
+// emptyDispatch is a launch of the empty kernel with a buffer.
+func emptyDispatch(r *rig) (d gpu.Dispatch, err error) {
+	code, err := r.dev.Load(kernels.Empty)
+	if err != nil {
+		return d, err
+	}
+	one := [3]uint32{1, 1, 1}
+	d = gpu.Dispatch{Grid: one, Block: one, Args: make([]unsafe.Pointer, 1), Sizes: []int{8}, Buffers: []gpu.BufferArg{{Range: r.all}}}
+	d.Kernel, err = code.Kernel("empty")
+	return d, err
+}
+
+// parts submits something and waits for it, as often as there is room for times, and stores the median times that
+// submitting took, and all.
+func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
+	for i := range total {
+		start := time.Now()
+		if err := submit(); err != nil {
+			return err
+		}
+		submitting[i] = time.Since(start)
+		if err := wait(); err != nil {
+			return err
+		}
+		total[i] = time.Since(start)
+	}
+	f[0], f[1] = p50(submitting), p50(total)
+	return nil
+}
+
+// recordBench times recording.
+func recordBench() bench {
+	const n = 1000
+	return bench{
+		rows:   []row{{name: "graph/recording a kernel", unit: ns, goal: goal{max: 300}}},
+		rounds: 31,
+		open: func(e *env) (s sides, err error) {
+			r, err := newRig(e, 1)
+			if err != nil {
+				return s, err
+			}
+			d, err := emptyDispatch(r)
+			if err != nil {
+				return s, errors.Join(err, r.close())
+			}
+			return sides{
+				pure: func(f []float64) error {
+					c, err := r.dev.NewCommandBuffer(gpu.CommandOptions{})
+					if err != nil {
+						return err
+					}
+					start := time.Now()
+					for range n {
+						if _, err := c.Dispatch(d); err != nil {
+							return err
+						}
+					}
+					f[0] = each(time.Since(start), n)
+					return c.Close()
+				},
+				close: r.close,
+			}, nil
+		},
+	}
+}

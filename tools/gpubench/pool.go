@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// poolBenches time memory that is allocated and freed in the order of a queue's work: by itself, which no semaphore orders,
+// and around a fill, all ordered by semaphores. The raw side marks the end of each such chain alone, which puregpu marks
+// after each step. The runtime's own pools have nothing to be compared with.
+func poolBenches() []bench {
+	return []bench{
+		{
+			rows:   []row{{name: "pool/alloca and dealloca of 1 MiB", unit: ns, goal: goal{max: 1.25, of: ofRaw, device: true}}},
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				if err := keep(e); err != nil {
+					return sides{}, err
+				}
+				s, err := poolPairs(e, false)
+				s.raw = func(f []float64) error { return e.thread.do(func() error { return rawPairs(e, f) }) }
+				return s, err
+			},
+		},
+		{
+			rows: []row{
+				{name: "pool/alloca, fill, dealloca: total", unit: ns, goal: goal{max: 1.5, of: ofRaw, device: true}},
+				{name: "pool/alloca, fill, dealloca: submitting", unit: ns},
+				{name: "pool/alloca, fill, dealloca: CPU", unit: ns},
+			},
+			rounds: 31,
+			open:   poolChains,
+		},
+		{
+			rows:   []row{{name: "pool/portable: alloca and dealloca of 1 MiB", unit: ns}},
+			rounds: 31,
+			open:   func(e *env) (sides, error) { return poolPairs(e, true) },
+		},
+	}
+}
+
+const allocs = 1000
+
+// keep makes the raw side's pool ready.
+func keep(e *env) error {
+	if !e.caps.Pools {
+		return fmt.Errorf("%w: the device has no memory pools", errNotRun)
+	}
+	if err := e.thread.do(e.raw.keep); err != nil {
+		return fmt.Errorf("raw side: %w", err)
+	}
+	return nil
+}
+
+// poolPairs allocates from the current pool, or a portable one, and deallocates. Both are timed up to their return.
+func poolPairs(e *env, portable bool) (sides, error) {
+	r, err := newRig(e, 1)
+	if err != nil {
+		return sides{}, err
+	}
+	var pool *gpu.Pool
+	if portable {
+		if pool, err = r.dev.NewPool(gpu.PoolOptions{Portable: true}); err != nil {
+			return sides{}, errors.Join(err, r.close())
+		}
+	}
+	return sides{
+		pure: func(f []float64) error {
+			start := time.Now()
+			for range allocs {
+				b, err := r.q.Alloca(gpu.Order{}, pool, allocSize)
+				if err != nil {
+					return err
+				}
+				if err := r.q.Dealloca(gpu.Order{}, b); err != nil {
+					return err
+				}
+			}
+			f[0] = each(time.Since(start), allocs)
+			return r.roundTrip(e)
+		},
+		close: r.close,
+	}, nil
+}
+
+func rawPairs(e *env, f []float64) error {
+	start := time.Now()
+	for range allocs {
+		p, err := e.raw.alloc(0)
+		if err != nil {
+			return err
+		}
+		if err := e.raw.free(0, p); err != nil {
+			return err
+		}
+	}
+	f[0] = each(time.Since(start), allocs)
+	if err := e.raw.record(0, 0); err != nil {
+		return err
+	}
+	return e.await(0)
+}
+
+// poolChains allocates, fills and deallocates in turn, all submitted ahead.
+func poolChains(e *env) (sides, error) {
+	if err := keep(e); err != nil {
+		return sides{}, err
+	}
+	r, err := newRig(e, 1)
+	if err != nil {
+		return sides{}, err
+	}
+	next := func() gpu.Order { r.v++; return r.order(r.sem, r.v-1, r.sem, r.v) }
+	return sides{
+		raw: func(f []float64) error {
+			return e.thread.do(func() error {
+				return ahead(f, allocs, func() error {
+					for i := range allocs {
+						p, err := e.raw.alloc(0)
+						if err != nil {
+							return err
+						}
+						if err := e.raw.fillAt(0, p); err != nil {
+							return err
+						}
+						if err := e.raw.free(0, p); err != nil {
+							return err
+						}
+						if err := e.raw.record(i%rawEvents, 0); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, func() error { return e.await((allocs - 1) % rawEvents) })
+			})
+		},
+		pure: func(f []float64) error {
+			return ahead(f, allocs, func() error {
+				for range allocs {
+					b, err := r.q.Alloca(next(), nil, allocSize)
+					if err != nil {
+						return err
+					}
+					if err := r.q.Fill(next(), b.Range(0, fillSize), pattern); err != nil {
+						return err
+					}
+					if err := r.q.Dealloca(next(), b); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, func() error { return r.sem.Wait(e.ctx, r.v) })
+		},
+		close: r.close,
+	}, nil
+}
