@@ -118,7 +118,7 @@ static int make(uint64_t *p, size_t n)
 {
 	CREATE();
 	if (!n) return INVALID_VALUE;
-	if (n > (size_t)1 << 40 || !(*p = (uintptr_t)malloc(n))) return OUT_OF_MEMORY;
+	if (n > (size_t)1 << 40 || !(*p = (uintptr_t)aligned_alloc(256, (n + 255) & ~(size_t)255))) return OUT_OF_MEMORY;
 	memset((void *)*p, 0xdb, n);
 	return note((char *)*p, n, 0);
 }
