@@ -22,8 +22,12 @@ const (
 // call. What uses it without such an order fails, with [ErrUnallocated].
 //
 // Without lists a driver's pool takes the call alone: there is no event. If the memory cannot be allocated the signals fail;
-// if there are no lists, and so nothing that could be told later, the call may fail itself. It blocks only while a
-// pool grows.
+// if there are no lists, and so nothing that could be told later, the call may fail itself. The failure is
+// [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been closed
+// meanwhile. It blocks only while a pool grows.
+//
+// The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
+// closed and nothing uses it any more.
 func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	d := q.dev
 	if p == nil {
@@ -76,7 +80,7 @@ func (q *Queue) allocaNow(b *Buffer) error {
 	err := q.dev.halted()
 	if err == nil {
 		q.tl.loose = true
-		if err = b.allocate(q.tl); err == nil {
+		if err = b.allocate(q.tl, q.tl.issued.Load()); err == nil {
 			q.dev.buffers.add(b) // under the lock: the device is not closed before
 		}
 	}
@@ -89,7 +93,7 @@ func (q *Queue) allocaNow(b *Buffer) error {
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
-func (b *Buffer) allocate(tl *timeline) error {
+func (b *Buffer) allocate(tl *timeline, seq uint64) error {
 	b.pool.life.RLock()
 	defer b.pool.life.RUnlock()
 	var m driver.Mem
@@ -101,6 +105,7 @@ func (b *Buffer) allocate(tl *timeline) error {
 		b.state.Store(isFailed)
 		return err
 	}
+	b.made = seq
 	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
 	b.state.Store(isLive)
 	return nil
@@ -181,7 +186,7 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	b := s.keep[0]
 	native := b.pool.blocks == nil
 	if native {
-		if err := b.allocate(tl); err != nil {
+		if err := b.allocate(tl, tl.issued.Load()+1); err != nil {
 			return false, err
 		}
 	} else if b.mem.Kind != DeviceMem {
@@ -216,7 +221,9 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 
 // Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order of the queue's work: what
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
-// then this is a barrier. The buffer need not be closed besides.
+// then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
+// if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
+// cannot be used any more either. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
@@ -296,6 +303,11 @@ func (p *Pool) giveBack(b *Buffer) error {
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
+	if (mark{tl, b.made}).gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
+		b.state.Store(isLive)
+		p.dev.buffers.add(b)
+		return nil
+	}
 	tl.loose = true
 	return p.dev.pooling.FreeAsync(tl.h, b.mem)
 }

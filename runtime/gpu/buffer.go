@@ -30,6 +30,7 @@ type Buffer struct {
 	from   origin
 	pool   *Pool     // that it is from
 	home   *Queue    // that allocated it from there
+	made   uint64    // behind which submission of that
 	loan   *loan     // what else there is to memory that is somebody else's
 	slot   *slotInfo // of a command buffer that it stands for
 

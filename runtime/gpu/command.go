@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,8 +61,11 @@ type CommandBuffer struct {
 	parts   []part
 	ptrs    []unsafe.Pointer // into args, one an argument
 	present []driver.Ptr     // of refers, in the execution that is being issued
-	moving  []int            // of refers those that may be somewhere else each time
-	nodes   []driver.Node    // that are being set, with what they do:
+	moving  []int            // of refers those that may be somewhere else each time, with their
+	sources []source
+	epoch   int           // how often a source has moved
+	lost    bool          // it has not been found out where all are
+	nodes   []driver.Node // that are being set, with what they do:
 	ops     []driver.NodeOp
 }
 
@@ -130,6 +134,13 @@ type reference struct {
 	offset, size uint64
 	align        uint64 // of what it stands for, if that is a binding
 	late         bool   // where it is, is only known when it is executed
+	source       int    // in sources, if it may be somewhere else each time
+}
+
+// A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
+type source struct {
+	buffer *Buffer
+	base   driver.Ptr // where it was the last time
 }
 
 // A slot is a binding: what stands for it, and what is asked of it.
@@ -167,7 +178,8 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	return c, nil
 }
 
-// Binding adds a binding and returns a buffer that stands for it in this command buffer. The first is number 0.
+// Binding adds a binding and returns a buffer that stands for it in this command buffer, and nowhere else. The first is number
+// 0. It has no size of its own: what the commands use of it is what an execution must bind.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -272,7 +284,7 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
 		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
-	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, align, late})
+	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, align, late, 0})
 	return len(c.refers) - 1, nil
 }
 
@@ -449,7 +461,8 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 }
 
 // HostCall records a function that is called, on a goroutine, behind all that was recorded before it, and before all that
-// follows. An error, or a panic, fails the execution.
+// follows. An error, or a panic, fails the execution, of which nothing that follows is run then. Executions that are under way
+// at a time may call it at once.
 func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	if err := c.begin(opHost); err != nil {
 		return -1, err
@@ -483,7 +496,8 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	return c.record(command{op: opTime, dst: -1, src: -1, timer: e}, after)
 }
 
-// Elapsed returns the time from one timestamp to another in the last execution, which must be over.
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
+// is not is in the error, and between two executions the time means nothing. It blocks until the device's thread has asked.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
@@ -612,6 +626,11 @@ func (c *CommandBuffer) End() error {
 	for i := range c.refers {
 		if r := &c.refers[i]; r.buffer.late() {
 			c.moving = append(c.moving, i)
+			r.source = slices.IndexFunc(c.sources, func(s source) bool { return s.buffer == r.buffer })
+			if r.source < 0 {
+				r.source = len(c.sources)
+				c.sources = append(c.sources, source{buffer: r.buffer})
+			}
 		} else {
 			c.present[i] = r.buffer.mem.Ptr + driver.Ptr(r.offset)
 		}
@@ -675,6 +694,7 @@ type part struct {
 	host     func() error // in front of it; nil in front of the first
 	graph    bool
 	late     bool // its graph is made at the first execution
+	epoch    int  // of the sources, when its nodes were set
 	graphOf
 }
 
@@ -707,7 +727,8 @@ func (c *CommandBuffer) split() {
 // worthGraph is from how many commands on one launch of a graph costs less than they do.
 const worthGraph = 3
 
-// Close lets go of the command buffer. Executions that are under way still use it. Closing again does nothing.
+// Close lets go of the command buffer, recorded or not, and returns nil. Executions that are under way, and command buffers that
+// have recorded it, still use it; when they are over it lets go of all that it holds. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.release()

@@ -173,6 +173,25 @@ func TestGraphFaults(t *testing.T) {
 		must(t, c.Close())
 		must(t, dev.Close())
 	})
+	t.Run("B87 graphs that were replaced are destroyed when they are used no more", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+		b, c := allocate(t, dev, 512), commandBuffer(t, dev, gpu.GraphMode)
+		x, err := c.Binding()
+		must(t, err)
+		recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
+		must(t, c.End())
+		d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, Err: broken})
+		for i := range uint64(40) {
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, i+1)}, c, b.Range(8*i, 8)))
+			must(t, s.Wait(minute(t), i+1))
+			must(t, dev.Queue(0).Flush())
+		}
+		if n := d.Counters().Devices[0]; n.Graphs > 4 || n.Execs > 4 {
+			t.Errorf("%d graphs, %d execs", n.Graphs, n.Execs)
+		}
+		must(t, dev.Close())
+	})
 	t.Run("B102 nodes that stay where they are are not set", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
@@ -316,6 +335,16 @@ func TestMemoryAllocs(t *testing.T) {
 		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
 		{"a pair of a portable pool", 1, memory(p, true)},
 		{"a pair of a portable pool, without lists", 1, memory(p, false)},
+		{"a recording of 1,000 commands", 80, func() error { // its slices grow
+			c := commandBuffer(t, dev, gpu.StreamMode)
+			for i := range uint64(250) {
+				c.Fill(b.Range(4*i, 4), []byte{1, 2})
+				c.Copy(b.Range(4*i, 4), b.Range(0, 4), gpu.Command(4*i))
+				c.Update(b.Range(0, 4), []byte{1, 2, 3, 4})
+				c.Barrier()
+			}
+			return c.Close()
+		}},
 	} {
 		run := func() {
 			if err := c.run(); err != nil {

@@ -722,6 +722,15 @@ func (d *Device) destroy() error {
 			errs = append(errs, err)
 		}
 	}
+	for _, q := range d.queues {
+		for _, h := range q.tl.old {
+			add(d.drv.DestroyStream(h))
+		}
+		for _, s := range q.tl.limbo {
+			d.recycle(s)
+		}
+		q.tl.limbo = nil
+	}
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
@@ -730,13 +739,6 @@ func (d *Device) destroy() error {
 	}
 	for _, q := range d.queues {
 		add(d.drv.DestroyStream(q.tl.h))
-		for _, h := range q.tl.old {
-			add(d.drv.DestroyStream(h))
-		}
-		for _, s := range q.tl.limbo {
-			d.recycle(s)
-		}
-		q.tl.limbo = nil
 	}
 	d.mu.Lock()
 	recordings := d.recordings

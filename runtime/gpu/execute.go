@@ -8,6 +8,11 @@ import (
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
 // A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+//
+// Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
+// execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
+// signals fail with [ErrUnallocated]. It blocks only where a graph has to be made: the first time, and when the driver does not
+// let one be changed.
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")
@@ -106,20 +111,32 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 
 // find finds where the references are in an execution that may be somewhere else each time.
 func (c *CommandBuffer) find(binds []Range) error {
-	for _, i := range c.moving {
-		r := &c.refers[i]
-		at := address{driver.Ptr(r.offset), r.buffer}
-		if s := r.buffer.slot; s != nil {
-			b := &binds[s.index]
-			if at = (address{driver.Ptr(b.Offset + r.offset), b.Buffer}); !b.Buffer.late() {
-				at = address{b.Buffer.mem.Ptr + at.ptr, nil}
+	moved := c.epoch == 0 || c.lost
+	c.lost = true
+	for i := range c.sources {
+		s := &c.sources[i]
+		at := address{late: s.buffer}
+		if slot := s.buffer.slot; slot != nil {
+			b := &binds[slot.index]
+			if at = (address{driver.Ptr(b.Offset), b.Buffer}); !b.Buffer.late() {
+				at = address{ptr: b.Buffer.mem.Ptr + at.ptr}
 			}
 		}
-		ptr, err := at.resolve()
+		base, err := at.resolve()
 		if err != nil {
 			return err
 		}
-		c.present[i] = ptr
+		if base != s.base {
+			s.base, moved = base, true
+		}
+	}
+	c.lost = false
+	if moved {
+		c.epoch++
+		for _, i := range c.moving {
+			r := &c.refers[i]
+			c.present[i] = c.sources[r.source].base + driver.Ptr(r.offset)
+		}
 	}
 	return nil
 }

@@ -12,7 +12,29 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []graphNode
+	launched []mark    // the last time on each timeline
 	old      []graphOf // that were given up, and may still run
+}
+
+// note notes that a graph has been launched.
+func (x *graphOf) note(m mark) {
+	for i := range x.launched {
+		if x.launched[i].tl == m.tl {
+			x.launched[i] = m
+			return
+		}
+	}
+	x.launched = append(x.launched, m)
+}
+
+// idle reports whether no launch is under way, as far as is known. What was given up may be for ever.
+func (x *graphOf) idle() bool {
+	for _, m := range x.launched {
+		if m.tl.done.Load() < m.seq || m.gone() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // A graphNode is a node that depends on references, with where they were when it was last set.
@@ -99,10 +121,16 @@ func (c *CommandBuffer) build(p *part) (err error) {
 	if made.exec, err = g.Instantiate(made.recorded); err != nil {
 		return err
 	}
-	made.old = p.old
-	if p.exec != 0 {
-		p.graphOf.old = nil
-		made.old = append(made.old, p.graphOf)
+	old := p.old
+	if p.graphOf.old = nil; p.exec != 0 {
+		old = append(old, p.graphOf)
+	}
+	for i := range old {
+		if old[i].idle() {
+			old[i].destroy(g) // an error is no reason not to go on
+		} else {
+			made.old = append(made.old, old[i])
+		}
 	}
 	p.graphOf = made
 	return nil
@@ -189,7 +217,7 @@ func (n *graphNode) unset() {
 func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
 	anew := p.exec == 0
-	if !anew && len(p.nodes) > 0 {
+	if !anew && p.epoch != c.epoch && len(p.nodes) > 0 {
 		if anew, err = c.set(p); err != nil {
 			return false, err
 		}
@@ -199,9 +227,11 @@ func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) 
 			return false, fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
 		}
 	}
+	p.epoch = c.epoch
 	if err := g.LaunchGraph(tl.h, p.exec); err != nil {
 		return false, err
 	}
+	p.note(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 

@@ -139,7 +139,9 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. It blocks. What the driver cannot do, and Portable is not set for, is [driver.ErrUnsupported].
+// NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
+// one. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
+// cannot be had. A buffer that the pool is over stays until the pool is closed and its last memory has come back.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -254,7 +256,8 @@ func (p *Pool) ended() error {
 	return nil
 }
 
-// Stats counts. It blocks while the driver does.
+// Stats returns the figures of now. What has been deallocated is used until the device has done that, or for a portable pool
+// until the deallocation has been given to the device. It blocks while the driver is asked.
 func (p *Pool) Stats() (s MemoryStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
@@ -395,8 +398,10 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	return p.dev.onBound(func() error { return p.dev.native().AccessPool(p.native, by.drv, allow) })
 }
 
-// Close ends the pool. It does not wait: memory that is still allocated stays until it is deallocated. The default pool
-// cannot be closed. Closing again does nothing.
+// Close ends the pool. It does not wait for work: memory that is still allocated stays, and may be used, until it is
+// deallocated or let go of. Allocations fail from now on with [ErrClosed], also those that have been submitted and not been
+// issued. If it was the device's current pool the default one is that again. The default pool cannot be closed; the device
+// closes all that are left. Closing again does nothing.
 func (p *Pool) Close() error {
 	if p.keeps {
 		return argument("close", "the default pool of a device lives as long as the device")

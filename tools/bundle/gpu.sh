@@ -14,7 +14,7 @@ mkdir -p "$dir/bin" "$dir/fixtures" "$dir/src"
 out=$(cd "$dir" && pwd)
 
 export CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$($go env GOARCH)}"
-for p in ./tools/gpuinfo ./runtime/examples/saxpy ./runtime/examples/allreduce ./runtime/examples/pipeline ./runtime/examples/mlp; do
+for p in ./tools/gpuinfo ./tools/ctxprobe ./runtime/examples/saxpy ./runtime/examples/allreduce ./runtime/examples/pipeline ./runtime/examples/mlp; do
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the programs and tests of this bundle on the GPU of this machine. What each prints comes first, a table of them
-# last. The exit status is 1 if one failed. A GPU is required; with -optional what is missing is no failure.
+# last. The exit status is 1 if one failed. A GPU is required; with -optional what is missing is no failure. Where OUT names a
+# folder, ctxprobe writes its table there.
 #
 # usage: run.sh [-optional]
 
@@ -57,6 +58,9 @@ for p in pipeline mlp; do
 		item $p "$here" "$here/bin/$p"
 	fi
 done
+if [ -n "$require" ]; then
+	item ctxprobe "$here" "$here/bin/ctxprobe" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}
+fi
 if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so"
 fi

@@ -102,7 +102,7 @@ func (r *recorder) execute(q int, bindings ...gpu.Range) {
 // pattern repeats a pattern.
 func pattern(p []byte, n uint64) []byte { return bytes.Repeat(p, int(n)/len(p)) }
 
-// basic returns a dispatch of one of the kernels of kernels.Basic, one thread an element.
+// indexOf and wordsOf return dispatches of kernels of kernels.Basic, one thread an element.
 func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Dispatch {
 	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
 		Args: []unsafe.Pointer{arg(n), arg(first), arg(step), nil}, Sizes: []int{8, 4, 4, 8}, Buffers: []gpu.BufferArg{{Index: 3, Range: out}}}
@@ -915,6 +915,49 @@ var commandBuffers = []test{
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{}); c != nil || !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("NewCommandBuffer = %v", err)
 		}
+	}},
+	{name: "B59 B84 memory of another device stays until recordings have used it, and is then gone", devices: 2, stall: true, run: func(e *env) {
+		d, other := e.devs[0], e.devs[1]
+		var all []*recorder
+		bound, own, resume := e.bufferOn(other, 64), e.buffer(64), e.h.Stall(0)
+		s, x := e.sems(4), e.sems(4)
+		for i, m := range []gpu.Mode{gpu.AutoMode, gpu.StreamMode, gpu.GraphMode} {
+			c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+			if errors.Is(err, driver.ErrUnsupported) {
+				continue
+			}
+			e.must(err)
+			r, fixed := &recorder{c, e}, e.bufferOn(other, 64)
+			b := r.binding()
+			f := r.fill(fixed.All(), []byte{1})
+			r.copy(b.Range(uint64(16*i), 16), fixed.Range(0, 16), f)
+			r.end()
+			if i == 0 { // through another one
+				outer := e.commands(m)
+				e.must(outer.Execute(r.CommandBuffer, bound.All()))
+				outer.end()
+				e.must(e.q(3).Execute(signal(s[3], 1), outer.CommandBuffer))
+			}
+			all = append(all, r)
+			e.must(e.q(3).Execute(signal(s[i], 1), r.CommandBuffer, bound.All()))
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- other.Close() }()
+		e.until("the device is being closed", func() bool { return errors.Is(other.Queue(0).Barrier(gpu.Order{}), gpu.ErrClosed) })
+		resume()
+		e.wait(s[3], 1)
+		for i := range all {
+			e.wait(s[i], 1)
+		}
+		e.must(<-closed)
+		for i, r := range all {
+			e.must(e.q(i).Execute(signal(x[i], 1), r.CommandBuffer, own.All()))
+			e.failed(x[i], 1, gpu.ErrClosed)
+			if err := e.q(i).Execute(gpu.Order{}, r.CommandBuffer, bound.All()); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Execute = %v", err)
+			}
+		}
+		e.holds(own, 0)
 	}},
 	{name: "B113 recordings are made, closed and executed at once", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {

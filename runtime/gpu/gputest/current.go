@@ -25,6 +25,8 @@ type stand struct {
 	p     *gpu.Pool
 	mode  gpu.Mode // of command buffers
 	how   string   // what is current
+
+	scratch [2]*gpu.Buffer // of the devices, for drain alone
 }
 
 // keeps checks that an operation leaves current what is.
@@ -273,10 +275,10 @@ var operations = []struct {
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			b, err := c.Binding()
 			x.must(err)
-			_, err = c.Fill(b.Range(0, 4), []byte{1})
+			fill, err := c.Fill(b.Range(0, 4), []byte{1})
 			x.must(err)
 			if x.k != nil {
-				_, err = c.Dispatch(x.dispatch())
+				_, err = c.Dispatch(x.dispatch(), fill)
 				x.must(err)
 			}
 		})
@@ -495,9 +497,9 @@ var operations = []struct {
 	}},
 	{"Semaphore.Signal", func(x *stand) {
 		host, s := x.sem(), x.sem()
-		for _, d := range []*gpu.Device{x.d, x.other} {
-			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.c.Range(0, 4), []byte{1}))
-			x.must(d.Queue(1).Barrier(gpu.Order{Wait: points(host, 1)}))
+		for _, b := range []*gpu.Buffer{x.b, x.c} {
+			x.must(b.Device().Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, b.Range(0, 4), []byte{1}))
+			x.must(b.Device().Queue(1).Barrier(gpu.Order{Wait: points(host, 1)}))
 		}
 		x.must(x.d.Queue(0).Fill(between(host, 1, s, 1), x.b.All(), []byte{1}))
 		x.keeps("Signal", func() { x.must(host.Signal(1)) })
@@ -586,6 +588,7 @@ var current = []test{
 					for _, op := range operations {
 						if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || op.name == "Queue.Execute" {
 							x.keeps(op.name, func() { op.run(x) })
+							x.drain()
 						}
 					}
 					x.close()
@@ -606,6 +609,7 @@ func (x *stand) open() {
 	x.group, err = gpu.NewGroup(x.d, x.other)
 	x.must(err)
 	x.b, x.c = x.bufferOn(x.d, 64), x.bufferOn(x.other, 64)
+	x.scratch = [2]*gpu.Buffer{x.bufferOn(x.d, 256), x.bufferOn(x.other, 256)}
 	x.p, err = x.d.NewPool(gpu.PoolOptions{})
 	x.must(err)
 	if x.h.Kernels {
@@ -614,6 +618,20 @@ func (x *stand) open() {
 		x.k, err = x.x.Kernel("words")
 		x.must(err)
 	}
+}
+
+// drain waits for what nobody has waited for, so that the next operation may use the memory: streams work in order.
+func (x *stand) drain() {
+	x.Helper()
+	var all []gpu.Point
+	for _, b := range []*gpu.Buffer{x.scratch[0], x.scratch[1]} {
+		for i := range b.Device().Queues() {
+			s := x.sem()
+			x.must(b.Device().Queue(i).Fill(signal(s, 1), b.Range(4*uint64(i), 4), []byte{1}))
+			all = append(all, gpu.Point{Semaphore: s, Value: 1})
+		}
+	}
+	x.must(gpu.WaitAll(x.ctx, all...))
 }
 
 func (x *stand) close() {

@@ -717,7 +717,7 @@ var pools = []test{
 	}},
 	{name: "memory of a pool on two devices", devices: 2, run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
-			d, other := e.devs[0], e.devs[1]
+			other := e.devs[1]
 			err := p.Access(other, true)
 			if err != nil && !errors.Is(err, driver.ErrUnsupported) {
 				e.Fatal(err)
@@ -739,7 +739,6 @@ var pools = []test{
 			if err == nil {
 				e.must(p.Access(other, false))
 			}
-			_ = d
 		})
 	}},
 	{name: "B86 a pool is closed while its memory is used", run: func(e *env) {

@@ -4,6 +4,7 @@
 //	VERSION  the release; functions that came later are left out
 //	DEVICES  how many devices there are
 //	NOPOOLS  leaves functions of memory pools out
+//	CRASHES  has nodes of kernels set without a context crash, as releases of the driver do
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -503,6 +504,9 @@ int cuGraphExecKernelNodeSetParams(uintptr_t x, uintptr_t n, const kernelParams 
 #if VERSION >= 12000
 int cuGraphExecKernelNodeSetParams_v2(uintptr_t x, uintptr_t n, const kernelParams *p)
 {
+#ifdef CRASHES
+	if (!depth) *(volatile int *)0 = 1;
+#endif
 	SET(x, n, KERNEL, KERNEL_FORMAT, KERNEL_ARGS);
 	setKernel(old, p);
 	return p->extra || p->kernel || p->context ? INVALID_VALUE : OK;

@@ -1,0 +1,165 @@
+package gpu_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// graphDriver is an idle driver that has graphs and pools.
+type graphDriver struct{ idleDriver }
+
+func (graphDriver) Open(int) (driver.Device, error) { return new(graphDevice), nil }
+
+type graphDevice struct{ idleDevice }
+
+var (
+	_ driver.Graphs = (*graphDevice)(nil)
+	_ driver.Pools  = (*graphDevice)(nil)
+)
+
+func (d *graphDevice) Caps() driver.Caps {
+	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Graphs: true, Pools: true}
+}
+
+func (d *graphDevice) NewGraph() (driver.Graph, error)                       { return 1, nil }
+func (d *graphDevice) DestroyGraph(driver.Graph) error                       { return nil }
+func (d *graphDevice) Instantiate(driver.Graph) (driver.Exec, error)         { return 1, nil }
+func (d *graphDevice) DestroyExec(driver.Exec) error                         { return nil }
+func (d *graphDevice) LaunchGraph(driver.Stream, driver.Exec) error          { return nil }
+func (d *graphDevice) DefaultPool() (driver.Pool, error)                     { return 1, nil }
+func (d *graphDevice) CurrentPool() (driver.Pool, error)                     { return 1, nil }
+func (d *graphDevice) SetCurrentPool(driver.Pool) error                      { return nil }
+func (d *graphDevice) NewPool(driver.PoolDesc) (driver.Pool, error)          { return 2, nil }
+func (d *graphDevice) DestroyPool(driver.Pool) error                         { return nil }
+func (d *graphDevice) PoolAttr(driver.Pool, driver.PoolAttr) (uint64, error) { return 0, nil }
+func (d *graphDevice) SetPoolAttr(driver.Pool, driver.PoolAttr, uint64) error {
+	return nil
+}
+func (d *graphDevice) TrimPool(driver.Pool, uint64) error                         { return nil }
+func (d *graphDevice) AccessPool(driver.Pool, driver.Device, bool) error          { return nil }
+func (d *graphDevice) FreeAsync(driver.Stream, driver.Mem) error                  { return nil }
+func (d *graphDevice) SetNode(driver.Exec, driver.Node, *driver.NodeOp) error     { return nil }
+func (d *graphDevice) SetNodes(driver.Exec, []driver.Node, []driver.NodeOp) error { return nil }
+func (d *graphDevice) AddNode(driver.Graph, []driver.Node, *driver.NodeOp) (driver.Node, error) {
+	return driver.Node(d.next()), nil
+}
+
+func (d *graphDevice) AllocAsync(_ driver.Stream, _ driver.Pool, size uint64) (driver.Mem, error) {
+	return driver.Mem{Ptr: 1 << 30, Size: size}, nil
+}
+
+// idle opens an idle device.
+func idle(b *testing.B) *gpu.Device {
+	b.Helper()
+	dev, err := gpu.Open(graphDriver{}, 0, gpu.Options{})
+	must(b, err)
+	b.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// BenchmarkRecord records commands, 4,096 in a recording.
+func BenchmarkRecord(b *testing.B) {
+	for name, record := range map[string]func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error{
+		"fill": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
+			_, err := c.Fill(buf.Range(8*i, 8), []byte{1, 2, 3, 4})
+			return err
+		},
+		"copy": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
+			_, err := c.Copy(buf.Range(8*i, 8), buf.Range(0, 8))
+			return err
+		},
+		"barrier": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
+			_, err := c.Barrier()
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			dev := idle(b)
+			buf, err := dev.Alloc(gpu.DeviceMem, 1<<16)
+			must(b, err)
+			var c *gpu.CommandBuffer
+			i := uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				if i%4096 == 0 {
+					if c != nil {
+						c.Close()
+					}
+					c = commandBuffer(b, dev, gpu.StreamMode)
+				}
+				if err := record(c, buf, i%4096); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkReplay executes a recording of 16 fills of which each is after the one before. The device does nothing at all.
+func BenchmarkReplay(b *testing.B) {
+	for name, c := range map[string]struct {
+		mode  gpu.Mode
+		bound bool
+	}{
+		"stream": {gpu.StreamMode, false}, "stream, bound": {gpu.StreamMode, true},
+		"graph": {gpu.GraphMode, false}, "graph, bound": {gpu.GraphMode, true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			dev := idle(b)
+			buf, err := dev.Alloc(gpu.DeviceMem, 1<<16)
+			must(b, err)
+			r, dst := commandBuffer(b, dev, c.mode), buf
+			var bindings [2][]gpu.Range
+			if c.bound {
+				dst, err = r.Binding()
+				must(b, err)
+				for i := range bindings {
+					bindings[i] = []gpu.Range{buf.Range(uint64(i)<<12, 128)}
+				}
+			}
+			for i := range uint64(16) {
+				var after []gpu.Command
+				if i > 0 {
+					after = []gpu.Command{gpu.Command(i - 1)}
+				}
+				recorded(b)(r.Fill(dst.Range(8*i, 8), []byte{1}, after...))
+			}
+			must(b, r.End())
+			s := semaphores(b, 1)[0]
+			var signal [1]gpu.Point
+			n := uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				signal[0] = gpu.Point{Semaphore: s, Value: n}
+				if err := dev.Queue(0).Execute(gpu.Order{Signal: signal[:]}, r, bindings[n%2]...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAlloca allocates and deallocates, where the pool has what is asked for.
+func BenchmarkAlloca(b *testing.B) {
+	for name, o := range map[string]gpu.PoolOptions{"driver's pool": {}, "portable pool": {Portable: true}} {
+		b.Run(name, func(b *testing.B) {
+			dev := idle(b)
+			p := newPool(b, dev, o)
+			q := dev.Queue(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				m, err := q.Alloca(gpu.Order{}, p, 4096)
+				if err == nil {
+					err = q.Dealloca(gpu.Order{}, m)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

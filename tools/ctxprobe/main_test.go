@@ -1,0 +1,108 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// TestMain is the program where it calls itself.
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// fake builds the CUDA driver that the tests of cudadriver have.
+func fake(t *testing.T, defines ...string) string {
+	t.Helper()
+	tab, err := symbols.Load("cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib := testlib.Fake{File: "libcuda.so.1", Source: "../../runtime/driver/cudadriver/testdata/driver.c", Defines: append([]string{"VERSION=13000"}, defines...)}
+	for _, f := range tab.Funcs {
+		if !strings.HasPrefix(f.Symbol, "cuGetProcAddress") {
+			lib.Symbols = append(lib.Symbols, f.Symbol)
+		}
+	}
+	return lib.Build(t)
+}
+
+func TestProbe(t *testing.T) {
+	library, dir := fake(t, "CRASHES"), t.TempDir()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // of each process, or a second goes by at its end
+	var out, errs bytes.Buffer
+	args := []string{"-library", library, "-device", "1", "-json", filepath.Join(dir, "t.json"), "-text", filepath.Join(dir, "t.txt")}
+	if status := run(args, &out, &errs); status != 0 {
+		t.Fatalf("status %d: %s", status, &errs)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "t.txt"))
+	if err != nil || !bytes.Equal(text, out.Bytes()) {
+		t.Errorf("%v; the file has\n%s", err, text)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "t.json"))
+	var table Table
+	if err == nil {
+		err = json.Unmarshal(data, &table)
+	}
+	if err != nil || table.CUDA != "13.0" || table.Device != "Fake 1" || table.ByHand || len(table.Rows) != len(trials) {
+		t.Fatalf("%v: %+v", err, table)
+	}
+	const refused = yes + "CUDA_ERROR_INVALID_CONTEXT"
+	want := map[string]string{
+		"cuGraphExecKernelNodeSetParams_v2": crashes, "cuCtxEnablePeerAccess": refused,
+		"cuCtxPopCurrent_v2": refused, "cuGraphExecKernelNodeSetParams": refused, "cuGraphDestroy": refused, "cuEventCreate": refused,
+		"cuModuleLoadDataEx": refused, "cuFuncSetAttribute": refused, "cuMemPoolTrimTo": refused,
+		"cuLaunchKernel": no, "cuGraphLaunch": no, "cuMemAllocFromPoolAsync": no, "cuMemFreeAsync": no, "cuEventQuery": no, "cuEventElapsedTime_v2": no,
+		"cuMemcpyDtoHAsync_v2": no, "cuMemsetD2D32Async": no, "cuDeviceGetName": no, "cuCtxSetCurrent": no, "cuStreamWaitEvent": no,
+	}
+	for _, r := range table.Rows {
+		if w, ok := want[r.Function]; ok && r.Answer != w {
+			t.Errorf("%s: %s; want %s", r.Function, r.Answer, w)
+		}
+		if strings.HasPrefix(r.Answer, notTried) {
+			t.Errorf("%s: %s", r.Function, r.Answer)
+		}
+		if !strings.Contains(out.String(), r.Function+" ") {
+			t.Errorf("%s is not printed", r.Function)
+		}
+		delete(want, r.Function)
+	}
+	if len(want) > 0 {
+		t.Errorf("there is nothing on %v", want)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"-help"}, 0, "-device"},
+		{[]string{"-nothing"}, 2, "-nothing"},
+		{[]string{"argument"}, 2, "argument"},
+		{[]string{"-library", filepath.Join(t.TempDir(), "libcuda.so.1")}, 1, "libcuda.so.1"},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(c.args, &out, &errs); status != c.status || !strings.Contains(errs.String(), c.says) {
+			t.Errorf("%v: status %d: %s", c.args, status, &errs)
+		}
+	}
+	if a := try("cuNothing", "", 0); !strings.HasPrefix(a, notTried) {
+		t.Errorf("a function that nobody knows: %s", a)
+	}
+	if a := try("cuInit", filepath.Join(t.TempDir(), "libcuda.so.1"), 0); !strings.HasPrefix(a, notTried) {
+		t.Errorf("no library: %s", a)
+	}
+}

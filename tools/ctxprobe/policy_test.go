@@ -1,0 +1,302 @@
+package main
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	driverDir    = "../../runtime/driver"
+	cudadriver   = driverDir + "/cudadriver"
+	tablePattern = "../../testdata/ctxprobe/cuda-*.json"
+)
+
+// parse reads the Go files of a folder but for tests.
+func parse(t *testing.T, dir, pattern string) (files []*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files %s in %s, %v", pattern, dir, err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// bindings returns the exported functions of C that the methods of cuda.Library call, by the methods' names.
+func bindings(t *testing.T) map[string]string {
+	t.Helper()
+	c := regexp.MustCompile(`(?m)^C: (cu\w+), since`)
+	names := map[string]string{}
+	for _, f := range parse(t, "../../cuda", "*.go") {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {
+					names[fn.Name.Name] = m[1]
+				}
+			}
+		}
+	}
+	if len(names) < 500 {
+		t.Fatalf("%d methods of cuda.Library", len(names))
+	}
+	return names
+}
+
+// A function of cudadriver. What it calls is true if it always does so in a function that it passes to one that makes the
+// context current.
+type function struct {
+	native map[string]bool // methods of cuda.Library
+	own    map[string]bool // functions and methods of the package
+}
+
+// source returns the functions of cudadriver by name; methods go by their own.
+func source(t *testing.T) map[string]*function {
+	t.Helper()
+	all, guards := map[string]*function{}, map[string]bool{}
+	files := parse(t, cudadriver, "*.go")
+	each := func(f func(file *ast.File, fn *ast.FuncDecl)) {
+		for _, file := range files {
+			for _, d := range file.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+					f(file, fn)
+				}
+			}
+		}
+	}
+	each(func(_ *ast.File, fn *ast.FuncDecl) {
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			if x, ok := n.(*ast.SelectorExpr); ok && ofLibrary(x.X) && x.Sel.Name == "CtxPushCurrent" {
+				guards[fn.Name.Name] = true
+			}
+			return true
+		})
+	})
+	each(func(file *ast.File, fn *ast.FuncDecl) {
+		imported := map[string]bool{}
+		for _, i := range file.Imports {
+			imported[filepath.Base(strings.Trim(i.Path.Value, "\""))] = true
+		}
+		x := &function{native: map[string]bool{}, own: map[string]bool{}}
+		note := func(in map[string]bool, name string, guarded bool) {
+			if was, ok := in[name]; ok {
+				guarded = guarded && was
+			}
+			in[name] = guarded
+		}
+		var walk func(n ast.Node, guarded bool)
+		walk = func(n ast.Node, guarded bool) {
+			ast.Inspect(n, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					if ofLibrary(n.X) {
+						note(x.native, n.Sel.Name, guarded)
+					}
+				case *ast.CallExpr:
+					name := ""
+					switch f := n.Fun.(type) {
+					case *ast.Ident:
+						name = f.Name
+					case *ast.SelectorExpr:
+						if p, ok := f.X.(*ast.Ident); ok && !ofLibrary(p) && !imported[p.Name] {
+							name = f.Sel.Name
+						}
+					}
+					if name == "" {
+						return true
+					}
+					note(x.own, name, guarded)
+					if guards[name] {
+						for _, a := range n.Args {
+							walk(a, true)
+						}
+						return false
+					}
+				}
+				return true
+			})
+		}
+		walk(fn.Body, false)
+		all[fn.Name.Name] = x
+	})
+	return all
+}
+
+// ofLibrary reports whether an expression is a *cuda.Library by the name that they have in cudadriver.
+func ofLibrary(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name == "lib"
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "lib"
+	}
+	return false
+}
+
+// submitting returns the methods of driver's interfaces that are documented to be.
+func submitting(t *testing.T) (names []string) {
+	t.Helper()
+	for _, f := range parse(t, driverDir, "*.go") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			i, ok := n.(*ast.InterfaceType)
+			if !ok {
+				return true
+			}
+			for _, m := range i.Methods.List {
+				if len(m.Names) == 1 && strings.HasSuffix(strings.TrimSpace(m.Doc.Text()), "Submitting.") {
+					names = append(names, m.Names[0].Name)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// reach calls f for each native function that one of cudadriver's may call, and says whether the context is current then.
+func reach(all map[string]*function, name string, guarded bool, seen map[string]bool, f func(method string, guarded bool)) {
+	x := all[name]
+	if x == nil || seen[name] {
+		return
+	}
+	seen[name] = true
+	for m, g := range x.native {
+		f(m, guarded || g)
+	}
+	for _, callee := range slices.Sorted(maps.Keys(x.own)) {
+		reach(all, callee, guarded || x.own[callee], seen, f)
+	}
+}
+
+// tables reads the tables that are kept.
+func tables(t *testing.T) map[string]*Table {
+	t.Helper()
+	names, err := filepath.Glob(tablePattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no tables %s, %v", tablePattern, err)
+	}
+	all := map[string]*Table{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		x := new(Table)
+		if err == nil {
+			err = json.Unmarshal(data, x)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[filepath.Base(name)] = x
+	}
+	return all
+}
+
+// TestTrials compares the trials with what cudadriver calls.
+func TestTrials(t *testing.T) {
+	c, called := bindings(t), map[string]bool{}
+	for _, x := range source(t) {
+		for m := range x.native {
+			if c[m] != "" {
+				called[c[m]] = true
+			}
+		}
+	}
+	if len(called) < 60 {
+		t.Errorf("cudadriver calls %d functions only: %v", len(called), slices.Sorted(maps.Keys(called)))
+	}
+	tried := map[string]bool{}
+	for _, x := range trials {
+		if tried[x.name] {
+			t.Errorf("%s is tried twice", x.name)
+		}
+		if tried[x.name] = true; !called[x.name] {
+			t.Errorf("%s is tried, and cudadriver does not call it", x.name)
+		}
+	}
+	for name := range called {
+		if !tried[name] {
+			t.Errorf("cudadriver calls %s, for which there is no trial", name)
+		}
+	}
+}
+
+// unmeasured are functions that submitting methods call and of which a table that was made by hand may say nothing.
+var unmeasured = []string{"cuEventElapsedTime", "cuEventElapsedTime_v2"}
+
+// TestPolicy has every submitting method of cudadriver call only what needs no context, or make it current before.
+func TestPolicy(t *testing.T) {
+	c, all, methods := bindings(t), source(t), submitting(t)
+	for _, name := range []string{"Record", "Query", "StreamWait", "Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "AllocAsync", "FreeAsync", "SetNode", "LaunchGraph", "Elapsed"} {
+		if !slices.Contains(methods, name) {
+			t.Errorf("%s is not documented to be submitting", name)
+		}
+	}
+	for file, table := range tables(t) {
+		answers := map[string]string{}
+		for _, r := range table.Rows {
+			answers[r.Function] = r.Answer
+			switch {
+			case r.Answer == no, r.Answer == crashes, strings.HasPrefix(r.Answer, yes), strings.HasPrefix(r.Answer, notTried):
+			default:
+				t.Errorf("%s: %s: no answer %q", file, r.Function, r.Answer)
+			}
+		}
+		checked, guards := map[string]bool{}, map[string]bool{}
+		for _, name := range methods {
+			found := 0
+			reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
+				fn := c[m]
+				if fn == "" || strings.HasPrefix(fn, "cuCtx") {
+					return // no function of CUDA's, or one about the thread's contexts, for which it takes none
+				}
+				found++
+				answer, known := answers[fn]
+				switch {
+				case guarded:
+					guards[fn] = true
+				case !known && table.ByHand && slices.Contains(unmeasured, fn):
+				case strings.HasPrefix(answer, notTried) && strings.Contains(answer, "no such function"):
+				case answer != no:
+					t.Errorf("%s: %s calls %s without a context: %q", file, name, fn, answer)
+				default:
+					checked[fn] = true
+				}
+			})
+			if found == 0 {
+				t.Errorf("%s calls nothing of CUDA's", name)
+			}
+		}
+		if len(checked) < 14 || !checked["cuLaunchKernel"] || !checked["cuEventRecord"] || !checked["cuMemcpyHtoDAsync_v2"] {
+			t.Errorf("%s: checked are %v", file, slices.Sorted(maps.Keys(checked)))
+		}
+		// What is known to crash is made with the context, and would be found if it were not.
+		if crash := "cuGraphExecKernelNodeSetParams_v2"; !guards[crash] || answers[crash] == no {
+			t.Errorf("%s: %s is %q, and guarded are %v", file, crash, answers[crash], slices.Sorted(maps.Keys(guards)))
+		}
+		unsafe := 0
+		reach(all, "setNode", false, map[string]bool{}, func(m string, guarded bool) {
+			if fn := c[m]; !guarded && fn != "" && answers[fn] == crashes {
+				unsafe++
+			}
+		})
+		if unsafe == 0 {
+			t.Error("nobody would notice if SetNode did without a context")
+		}
+	}
+}

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+)
+
+// emptyPTX is a kernel that does nothing, and a variable.
+const emptyPTX = `.version 6.4
+.target sm_52
+.address_size 64
+.visible .global .align 8 .b8 variable[8];
+.visible .entry empty() { ret; }
+` + "\x00"
+
+const size = 64 // bytes of memory
+
+// A bench makes what functions are tried on, when it is asked for, in the context. It panics with the error if it cannot.
+type bench struct {
+	lib  *cuda.Library
+	dev  cuda.Device
+	num  int32 // the device's ordinal
+	ctx  cuda.Context
+	made map[string]any
+}
+
+func made[T any](b *bench, what string, f func() (T, error)) T {
+	if v, ok := b.made[what]; ok {
+		return v.(T)
+	}
+	v, err := f()
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", what, err))
+	}
+	b.made[what] = v
+	return v
+}
+
+// peer is another device's context.
+func (b *bench) peer() cuda.Context {
+	return made(b, "another device", func() (cuda.Context, error) {
+		n, err := b.lib.DeviceGetCount()
+		if err == nil && n < 2 {
+			err = errors.New("there is one only")
+		}
+		if err != nil {
+			return 0, err
+		}
+		dev, err := b.lib.DeviceGet((b.num + 1) % n)
+		if err != nil {
+			return 0, err
+		}
+		return b.lib.DevicePrimaryCtxRetain(dev)
+	})
+}
+func (b *bench) stream() cuda.Stream {
+	return made(b, "stream", func() (cuda.Stream, error) { return b.lib.StreamCreate(cuda.StreamNonBlocking) })
+}
+func (b *bench) event() cuda.Event {
+	return made(b, "event", func() (cuda.Event, error) {
+		e, err := b.lib.EventCreate(cuda.EventDefault)
+		if err == nil {
+			err = errors.Join(b.lib.EventRecord(e, b.stream()), b.lib.StreamSynchronize(b.stream()))
+		}
+		return e, err
+	})
+}
+func (b *bench) mem() cuda.DevicePtr {
+	return made(b, "memory", func() (cuda.DevicePtr, error) { return b.lib.MemAlloc(size) })
+}
+func (b *bench) host() unsafe.Pointer {
+	return made(b, "pinned memory", func() (unsafe.Pointer, error) {
+		return b.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)
+	})
+}
+
+// page is memory of the program's own.
+func (b *bench) page() unsafe.Pointer {
+	return made(b, "page", func() (unsafe.Pointer, error) { return unsafe.Pointer(new([1 << 16]byte)), nil })
+}
+func (b *bench) registered() unsafe.Pointer {
+	return made(b, "registered memory", func() (unsafe.Pointer, error) {
+		return b.page(), b.lib.MemHostRegister(b.page(), 1<<16, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap)
+	})
+}
+func (b *bench) load() (cuda.Module, error) {
+	var logs [2][1 << 12]byte
+	var pin runtime.Pinner
+	pin.Pin(&logs)
+	defer pin.Unpin()
+	return b.lib.ModuleLoadDataEx(unsafe.Pointer(unsafe.StringData(emptyPTX)),
+		[]cuda.JitOption{cuda.JITInfoLogBuffer, cuda.JITInfoLogBufferSizeBytes, cuda.JITErrorLogBuffer, cuda.JITErrorLogBufferSizeBytes},
+		[]uintptr{uintptr(unsafe.Pointer(&logs[0])), 1 << 12, uintptr(unsafe.Pointer(&logs[1])), 1 << 12})
+}
+func (b *bench) module() cuda.Module { return made(b, "module", b.load) }
+func (b *bench) function() cuda.Function {
+	return made(b, "function", func() (cuda.Function, error) { return b.lib.ModuleGetFunction(b.module(), "empty") })
+}
+func (b *bench) pool() cuda.MemoryPool {
+	return made(b, "pool", func() (cuda.MemoryPool, error) { return b.lib.MemPoolCreate(b.poolProps()) })
+}
+func (b *bench) poolProps() *cuda.MemPoolProps {
+	return &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, Location: b.location()}
+}
+func (b *bench) location() cuda.MemLocation {
+	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: b.num}
+}
+func (b *bench) pooled() cuda.DevicePtr {
+	return made(b, "memory of a pool", func() (cuda.DevicePtr, error) {
+		return b.lib.MemAllocFromPoolAsync(size, b.pool(), b.stream())
+	})
+}
+func (b *bench) graph() cuda.Graph {
+	return made(b, "graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
+}
+func (b *bench) other() cuda.Graph {
+	return made(b, "second graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
+}
+func (b *bench) kernelParams() *cuda.KernelNodeParams {
+	return &cuda.KernelNodeParams{Func: b.function(), GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1}
+}
+
+// kernelParamsV1 are the first fields of the others.
+func (b *bench) kernelParamsV1() *cuda.KernelNodeParamsV1 {
+	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(b.kernelParams()))
+}
+func (b *bench) fillParams() *cuda.MemsetNodeParams {
+	return &cuda.MemsetNodeParams{Dst: b.mem(), Value: 1, ElementSize: 4, Width: size / 4, Height: 1}
+}
+func (b *bench) copyParams() *cuda.Memcpy3D {
+	return &cuda.Memcpy3D{SrcMemoryType: cuda.MemoryTypeUnified, SrcDevice: b.mem(), DstMemoryType: cuda.MemoryTypeUnified,
+		DstDevice: b.mem() + size/2, WidthInBytes: size / 2, Height: 1, Depth: 1}
+}
+func (b *bench) fillNode() cuda.GraphNode {
+	return made(b, "fill node", func() (cuda.GraphNode, error) {
+		return b.lib.GraphAddMemsetNode(b.graph(), nil, b.fillParams(), b.ctx)
+	})
+}
+func (b *bench) copyNode() cuda.GraphNode {
+	return made(b, "copy node", func() (cuda.GraphNode, error) {
+		return b.lib.GraphAddMemcpyNode(b.graph(), []cuda.GraphNode{b.fillNode()}, b.copyParams(), b.ctx)
+	})
+}
+func (b *bench) kernelNode() cuda.GraphNode {
+	return made(b, "kernel node", func() (cuda.GraphNode, error) { return b.lib.GraphAddKernelNodeV1(b.graph(), nil, b.kernelParamsV1()) })
+}
+func (b *bench) exec() cuda.GraphExec {
+	return made(b, "exec", func() (cuda.GraphExec, error) {
+		b.fillNode()
+		b.copyNode()
+		b.kernelNode()
+		return b.lib.GraphInstantiateWithFlags(b.graph(), 0)
+	})
+}
+
+// A trial is a function to be tried.
+type trial struct {
+	name string         // as it is exported
+	need func(b *bench) // makes what it takes; or nil
+	call func(b *bench) error
+}
+
+// second returns an error that comes with something else.
+func second[T any](_ T, err error) error { return err }
+
+// third likewise.
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// trials are the functions that runtime/driver/cudadriver calls, and a few that tell more.
+var trials = []trial{
+	{name: "cuInit", call: func(b *bench) error { return b.lib.Init(0) }},
+	{name: "cuDeviceGetCount", call: func(b *bench) error { return second(b.lib.DeviceGetCount()) }},
+	{name: "cuDeviceGet", call: func(b *bench) error { return second(b.lib.DeviceGet(b.num)) }},
+	{name: "cuDeviceGetName", call: func(b *bench) error { return second(b.lib.DeviceGetName(b.dev)) }},
+	{name: "cuDeviceTotalMem_v2", call: func(b *bench) error { return second(b.lib.DeviceTotalMem(b.dev)) }},
+	{name: "cuDeviceGetUuid", call: func(b *bench) error { return second(b.lib.DeviceGetUuidV1(b.dev)) }},
+	{name: "cuDeviceGetUuid_v2", call: func(b *bench) error { return second(b.lib.DeviceGetUuid(b.dev)) }},
+	{name: "cuDeviceGetPCIBusId", call: func(b *bench) error { return second(b.lib.DeviceGetPCIBusId(b.dev)) }},
+	{name: "cuDeviceGetAttribute", call: func(b *bench) error {
+		return second(b.lib.DeviceGetAttribute(cuda.DeviceAttributeManagedMemory, b.dev))
+	}},
+	{name: "cuDeviceCanAccessPeer", call: func(b *bench) error { return second(b.lib.DeviceCanAccessPeer(b.dev, b.dev)) }},
+	{name: "cuDevicePrimaryCtxRetain", call: func(b *bench) error { return second(b.lib.DevicePrimaryCtxRetain(b.dev)) }},
+	{name: "cuDevicePrimaryCtxRelease_v2", need: func(b *bench) { b.lib.DevicePrimaryCtxRetain(b.dev) },
+		call: func(b *bench) error { return b.lib.DevicePrimaryCtxRelease(b.dev) }},
+	{name: "cuCtxGetCurrent", call: func(b *bench) error { return second(b.lib.CtxGetCurrent()) }},
+	{name: "cuCtxSetCurrent", call: func(b *bench) error { return b.lib.CtxSetCurrent(b.ctx) }},
+	{name: "cuCtxPushCurrent_v2", call: func(b *bench) error { return b.lib.CtxPushCurrent(b.ctx) }},
+	{name: "cuCtxPopCurrent_v2", call: func(b *bench) error { return second(b.lib.CtxPopCurrent()) }},
+	{name: "cuCtxEnablePeerAccess", need: func(b *bench) { b.peer() }, call: func(b *bench) error { return b.lib.CtxEnablePeerAccess(b.peer(), 0) }},
+
+	{name: "cuStreamCreate", call: func(b *bench) error { return second(b.lib.StreamCreate(cuda.StreamNonBlocking)) }},
+	{name: "cuStreamDestroy_v2", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamDestroy(b.stream()) }},
+	{name: "cuStreamQuery", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamQuery(b.stream()) }},
+	{name: "cuStreamSynchronize", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamSynchronize(b.stream()) }},
+	{name: "cuStreamWaitEvent", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.StreamWaitEvent(b.stream(), b.event(), 0) }},
+	{name: "cuEventCreate", call: func(b *bench) error { return second(b.lib.EventCreate(cuda.EventDisableTiming)) }},
+	{name: "cuEventDestroy_v2", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventDestroy(b.event()) }},
+	{name: "cuEventRecord", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventRecord(b.event(), b.stream()) }},
+	{name: "cuEventQuery", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventQuery(b.event()) }},
+	{name: "cuEventElapsedTime", need: func(b *bench) { b.event() }, call: func(b *bench) error {
+		return second(b.lib.EventElapsedTimeV1(b.event(), b.event()))
+	}},
+	{name: "cuEventElapsedTime_v2", need: func(b *bench) { b.event() }, call: func(b *bench) error {
+		return second(b.lib.EventElapsedTime(b.event(), b.event()))
+	}},
+
+	{name: "cuMemAlloc_v2", call: func(b *bench) error { return second(b.lib.MemAlloc(size)) }},
+	{name: "cuMemFree_v2", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return b.lib.MemFree(b.mem()) }},
+	{name: "cuMemHostAlloc", call: func(b *bench) error {
+		return second(b.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap))
+	}},
+	{name: "cuMemFreeHost", need: func(b *bench) { b.host() }, call: func(b *bench) error { return b.lib.MemFreeHost(b.host()) }},
+	{name: "cuMemHostGetDevicePointer_v2", need: func(b *bench) { b.host() }, call: func(b *bench) error {
+		return second(b.lib.MemHostGetDevicePointer(b.host(), 0))
+	}},
+	{name: "cuMemAllocManaged", call: func(b *bench) error { return second(b.lib.MemAllocManaged(size, cuda.MemAttachGlobal)) }},
+	{name: "cuMemHostRegister_v2", need: func(b *bench) { b.page() }, call: func(b *bench) error {
+		return b.lib.MemHostRegister(b.page(), 1<<16, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap)
+	}},
+	{name: "cuMemHostUnregister", need: func(b *bench) { b.registered() }, call: func(b *bench) error { return b.lib.MemHostUnregister(b.page()) }},
+	{name: "cuMemsetD8Async", need: both, call: func(b *bench) error { return b.lib.MemsetD8Async(b.mem(), 1, size, b.stream()) }},
+	{name: "cuMemsetD16Async", need: both, call: func(b *bench) error { return b.lib.MemsetD16Async(b.mem(), 1, size/2, b.stream()) }},
+	{name: "cuMemsetD32Async", need: both, call: func(b *bench) error { return b.lib.MemsetD32Async(b.mem(), 1, size/4, b.stream()) }},
+	{name: "cuMemsetD2D32Async", need: both, call: func(b *bench) error { return b.lib.MemsetD2D32Async(b.mem(), 8, 1, 1, size/8, b.stream()) }},
+	{name: "cuMemcpyAsync", need: both, call: func(b *bench) error { return b.lib.MemcpyAsync(b.mem(), b.mem()+size/2, size/2, b.stream()) }},
+	{name: "cuMemcpyHtoDAsync_v2", need: both, call: func(b *bench) error { return b.lib.MemcpyHtoDAsync(b.mem(), b.host(), size, b.stream()) }},
+	{name: "cuMemcpyDtoHAsync_v2", need: both, call: func(b *bench) error { return b.lib.MemcpyDtoHAsync(b.host(), b.mem(), size, b.stream()) }},
+
+	{name: "cuModuleLoadDataEx", call: func(b *bench) error { return second(b.load()) }},
+	{name: "cuModuleUnload", need: func(b *bench) { b.module() }, call: func(b *bench) error { return b.lib.ModuleUnload(b.module()) }},
+	{name: "cuModuleGetFunction", need: func(b *bench) { b.module() }, call: func(b *bench) error {
+		return second(b.lib.ModuleGetFunction(b.module(), "empty"))
+	}},
+	{name: "cuModuleGetGlobal_v2", need: func(b *bench) { b.module() }, call: func(b *bench) error {
+		return third(b.lib.ModuleGetGlobal(b.module(), "variable"))
+	}},
+	{name: "cuFuncLoad", need: func(b *bench) { b.function() }, call: func(b *bench) error { return b.lib.FuncLoad(b.function()) }},
+	{name: "cuFuncGetAttribute", need: func(b *bench) { b.function() }, call: func(b *bench) error {
+		return second(b.lib.FuncGetAttribute(cuda.FuncAttributeNumRegs, b.function()))
+	}},
+	{name: "cuFuncSetAttribute", need: func(b *bench) { b.function() }, call: func(b *bench) error {
+		return b.lib.FuncSetAttribute(b.function(), cuda.FuncAttributeMaxDynamicSharedSizeBytes, 1024)
+	}},
+	{name: "cuFuncGetParamInfo", need: func(b *bench) { b.function() }, call: func(b *bench) error {
+		err := third(b.lib.FuncGetParamInfo(b.function(), 0))
+		if errors.Is(err, cuda.ErrorInvalidValue) {
+			err = nil // the kernel has no parameters
+		}
+		return err
+	}},
+	{name: "cuLaunchKernel", need: func(b *bench) { b.function(); b.stream() }, call: func(b *bench) error {
+		return b.lib.LaunchKernel(b.function(), 1, 1, 1, 1, 1, 1, 0, b.stream(), nil, nil)
+	}},
+
+	{name: "cuDeviceGetDefaultMemPool", call: func(b *bench) error { return second(b.lib.DeviceGetDefaultMemPool(b.dev)) }},
+	{name: "cuDeviceGetMemPool", call: func(b *bench) error { return second(b.lib.DeviceGetMemPool(b.dev)) }},
+	{name: "cuDeviceSetMemPool", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.DeviceSetMemPool(b.dev, b.pool()) }},
+	{name: "cuMemPoolCreate", call: func(b *bench) error { return second(b.lib.MemPoolCreate(b.poolProps())) }},
+	{name: "cuMemPoolDestroy", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.MemPoolDestroy(b.pool()) }},
+	{name: "cuMemPoolGetAttribute", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
+		return b.lib.MemPoolGetAttribute(b.pool(), cuda.MemPoolAttrReleaseThreshold, unsafe.Pointer(new(uint64)))
+	}},
+	{name: "cuMemPoolSetAttribute", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
+		return b.lib.MemPoolSetAttribute(b.pool(), cuda.MemPoolAttrReleaseThreshold, unsafe.Pointer(new(uint64)))
+	}},
+	{name: "cuMemPoolTrimTo", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.MemPoolTrimTo(b.pool(), 0) }},
+	{name: "cuMemPoolSetAccess", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
+		return b.lib.MemPoolSetAccess(b.pool(), []cuda.MemAccessDesc{{Location: b.location(), Flags: cuda.MemAccessFlagsProtReadWrite}})
+	}},
+	{name: "cuMemAllocFromPoolAsync", need: func(b *bench) { b.pool(); b.stream() }, call: func(b *bench) error {
+		return second(b.lib.MemAllocFromPoolAsync(size, b.pool(), b.stream()))
+	}},
+	{name: "cuMemFreeAsync", need: func(b *bench) { b.pooled() }, call: func(b *bench) error { return b.lib.MemFreeAsync(b.pooled(), b.stream()) }},
+
+	{name: "cuGraphCreate", call: func(b *bench) error { return second(b.lib.GraphCreate(0)) }},
+	{name: "cuGraphDestroy", need: func(b *bench) { b.graph() }, call: func(b *bench) error { return b.lib.GraphDestroy(b.graph()) }},
+	{name: "cuGraphAddEmptyNode", need: func(b *bench) { b.graph() }, call: func(b *bench) error { return second(b.lib.GraphAddEmptyNode(b.graph(), nil)) }},
+	{name: "cuGraphAddKernelNode", need: nodes, call: func(b *bench) error {
+		return second(b.lib.GraphAddKernelNodeV1(b.graph(), nil, b.kernelParamsV1()))
+	}},
+	{name: "cuGraphAddKernelNode_v2", need: nodes, call: func(b *bench) error {
+		return second(b.lib.GraphAddKernelNode(b.graph(), nil, b.kernelParams()))
+	}},
+	{name: "cuGraphAddMemsetNode", need: nodes, call: func(b *bench) error {
+		return second(b.lib.GraphAddMemsetNode(b.graph(), nil, b.fillParams(), b.ctx))
+	}},
+	{name: "cuGraphAddMemcpyNode", need: nodes, call: func(b *bench) error {
+		return second(b.lib.GraphAddMemcpyNode(b.graph(), nil, b.copyParams(), b.ctx))
+	}},
+	{name: "cuGraphAddChildGraphNode", need: func(b *bench) { b.graph(); b.other() }, call: func(b *bench) error {
+		return second(b.lib.GraphAddChildGraphNode(b.graph(), nil, b.other()))
+	}},
+	{name: "cuGraphAddEventRecordNode", need: func(b *bench) { b.graph(); b.event() }, call: func(b *bench) error {
+		return second(b.lib.GraphAddEventRecordNode(b.graph(), nil, b.event()))
+	}},
+	{name: "cuGraphInstantiateWithFlags", need: func(b *bench) { b.fillNode() }, call: func(b *bench) error {
+		return second(b.lib.GraphInstantiateWithFlags(b.graph(), 0))
+	}},
+	{name: "cuGraphExecDestroy", need: func(b *bench) { b.exec() }, call: func(b *bench) error { return b.lib.GraphExecDestroy(b.exec()) }},
+	{name: "cuGraphExecKernelNodeSetParams", need: func(b *bench) { b.exec() }, call: func(b *bench) error {
+		return b.lib.GraphExecKernelNodeSetParamsV1(b.exec(), b.kernelNode(), b.kernelParamsV1())
+	}},
+	{name: "cuGraphExecKernelNodeSetParams_v2", need: func(b *bench) { b.exec() }, call: func(b *bench) error {
+		return b.lib.GraphExecKernelNodeSetParams(b.exec(), b.kernelNode(), b.kernelParams())
+	}},
+	{name: "cuGraphExecMemsetNodeSetParams", need: func(b *bench) { b.exec() }, call: func(b *bench) error {
+		return b.lib.GraphExecMemsetNodeSetParams(b.exec(), b.fillNode(), b.fillParams(), b.ctx)
+	}},
+	{name: "cuGraphExecMemcpyNodeSetParams", need: func(b *bench) { b.exec() }, call: func(b *bench) error {
+		return b.lib.GraphExecMemcpyNodeSetParams(b.exec(), b.copyNode(), b.copyParams(), b.ctx)
+	}},
+	{name: "cuGraphLaunch", need: func(b *bench) { b.exec(); b.stream() }, call: func(b *bench) error { return b.lib.GraphLaunch(b.exec(), b.stream()) }},
+}
+
+func both(b *bench) { b.stream(); b.mem(); b.host() }
+
+func nodes(b *bench) { b.graph(); b.mem(); b.function() }
+
+// try tries a function in this process and returns the answer, if it comes back.
+func try(name, library string, device int) (answer string) {
+	i := 0
+	for i < len(trials) && trials[i].name != name {
+		i++
+	}
+	if i == len(trials) {
+		return notTried + "there is no trial for it"
+	}
+	t := trials[i]
+	b := &bench{num: int32(device), made: map[string]any{}}
+	runtime.LockOSThread() // for as long as the process lives, so that no other goroutine gets a thread with the context
+	defer func() {
+		if p := recover(); p != nil {
+			answer = fmt.Sprintf("%sto make what it takes: %v", notTried, p)
+		}
+	}()
+	b.open(library)
+	if !b.lib.HasSymbol(name) {
+		return notTried + "the driver has no such function"
+	}
+	if t.need != nil {
+		t.need(b)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		for { // a thread that somebody else has given contexts to
+			ctx, err := b.lib.CtxGetCurrent()
+			if err != nil || ctx == 0 {
+				break
+			}
+			if _, err := b.lib.CtxPopCurrent(); err != nil {
+				break
+			}
+		}
+		done <- t.call(b)
+	}()
+	err := <-done
+	if err == nil {
+		return no
+	}
+	if with := t.call(b); with != nil {
+		return fmt.Sprintf("%sit fails with a context too: %v", notTried, with)
+	}
+	if r, ok := errors.AsType[cuda.Result](err); ok {
+		return yes + r.Name()
+	}
+	return yes + err.Error()
+}
+
+// open makes the device's context current.
+func (b *bench) open(library string) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	var err error
+	b.lib, err = cuda.Open(cuda.Options{Path: library})
+	must(err)
+	must(b.lib.Init(0))
+	b.dev, err = b.lib.DeviceGet(b.num)
+	must(err)
+	b.ctx, err = b.lib.DevicePrimaryCtxRetain(b.dev)
+	must(err)
+	must(b.lib.CtxSetCurrent(b.ctx))
+}
