@@ -104,6 +104,9 @@ type Device interface {
 	// Bind makes the device current on the calling thread, whatever was current before.
 	Bind() error
 
+	// Unbind makes no device current on the calling thread, if this one is, where the API can do that.
+	Unbind() error
+
 	// Close gives the device back. Streams, events, modules and memory must have been destroyed.
 	Close() error
 

@@ -27,6 +27,7 @@ func (d *idleDevice) Caps() driver.Caps {
 }
 func (d *idleDevice) Bind() error                                  { return nil }
 func (d *idleDevice) Close() error                                 { return nil }
+func (d *idleDevice) Unbind() error                                { return nil }
 func (d *idleDevice) NewStream() (driver.Stream, error)            { return driver.Stream(d.next()), nil }
 func (d *idleDevice) DestroyStream(driver.Stream) error            { return nil }
 func (d *idleDevice) NewEvent() (driver.Event, error)              { return driver.Event(d.next()), nil }

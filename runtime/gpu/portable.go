@@ -93,10 +93,13 @@ func (d *Device) onBound(fn func() error) error {
 	defer d.calls.Add(-1)
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
+		runtime.LockOSThread()
 		err := d.drv.Bind()
 		if err == nil {
 			err = fn()
+		}
+		if d.drv.Unbind() == nil {
+			runtime.UnlockOSThread() // else the thread ends with the goroutine
 		}
 		done <- err
 	}()

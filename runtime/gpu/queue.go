@@ -250,7 +250,8 @@ func (q *Queue) Flush() error {
 	return q.dev.failed()
 }
 
-// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned.
+// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
+// can fill only where the driver gives this one access to it, as to devices of a [Group].
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	f, err := parseFill(pattern)
 	if err != nil {

@@ -20,6 +20,8 @@ log=$(mktemp)
 tmp=$(mktemp -d)
 trap 'rm -rf "$table" "$log" "$tmp"' EXIT
 failed=0
+tar -C "$tmp" -xzf "$here/files.tar.gz" || exit
+here=$tmp
 
 # Without a compiler the tests take the libraries that were compiled beforehand.
 command -v gcc >/dev/null 2>&1 || export PUREGPU_TEST_FIXTURES="$here/fixtures"

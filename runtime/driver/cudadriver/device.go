@@ -124,6 +124,17 @@ func (d *device) Bind() error {
 	return nil
 }
 
+func (d *device) Unbind() error {
+	current, err := d.lib.CtxGetCurrent()
+	if err == nil && current == d.ctx {
+		err = d.lib.CtxSetCurrent(0)
+	}
+	if err != nil {
+		return d.fail("unbind", err, "take the context from the thread")
+	}
+	return nil
+}
+
 // Close gives back the reference to the primary context. The context goes with the last one, and a thread on which it
 // stayed current would run into errors that name a destroyed context: so Close first takes it from the calling thread.
 func (d *device) Close() error {

@@ -120,6 +120,18 @@ func (d *device) Bind() error {
 	return nil
 }
 
+// Unbind leaves the thread with the device that every thread begins with.
+func (d *device) Unbind() error {
+	current, err := d.lib.GetDevice()
+	if err == nil && current == d.id && current != 0 {
+		err = d.lib.SetDevice(0)
+	}
+	if err != nil {
+		return d.fail("unbind", err, "take the device from the thread")
+	}
+	return nil
+}
+
 // Close has nothing to give back but the thread, which it leaves with the device that every thread begins with.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {

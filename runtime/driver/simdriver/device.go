@@ -76,6 +76,12 @@ func (v *device) Bind() error {
 	return err
 }
 
+// Unbind makes no device current on the calling thread, if this one is. It is no call that is counted, and never fails.
+func (v *device) Unbind() error {
+	v.d.threads.unbind(v.index)
+	return nil
+}
+
 // Close gives the device back, and makes it current no more on the calling thread. What is left of its objects is destroyed, and named in the error.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)

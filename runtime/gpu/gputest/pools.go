@@ -722,11 +722,13 @@ var pools = []test{
 			if err != nil && !errors.Is(err, driver.ErrUnsupported) {
 				e.Fatal(err)
 			}
-			s, there := e.sem(), e.bufferOn(other, 1024)
-			b := e.alloca(0, signal(s, 1), p, 1024)
+			s, there, nine := e.sem(), e.bufferOn(other, 1024), e.bufferOn(other, 1024)
+			set := e.sem()
+			e.must(other.Queue(0).Fill(signal(set, 1), nine.All(), []byte{9}))
+			b := e.alloca(0, between(set, 1, s, 1), p, 1024)
 			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{8}))
 			e.must(other.Queue(0).Copy(between(s, 2, s, 3), there.All(), b.All()))
-			e.must(other.Queue(0).Fill(between(s, 3, s, 4), b.All(), []byte{9}))
+			e.must(other.Queue(0).Copy(between(s, 3, s, 4), b.All(), nine.All()))
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 4})
 			e.must(other.Queue(0).Dealloca(between(s, 4, s, 5), b))
 			again := e.alloca(1, between(s, 5, s, 6), p, 1024)
