@@ -207,5 +207,6 @@ func (e *Error) Is(target error) bool {
 var (
 	ErrLost        = errors.New("device lost")
 	ErrOutOfMemory = errors.New("out of device memory")
+	ErrBusy        = errors.New("still in use")
 	ErrUnsupported = fmt.Errorf("not supported by this device: %w", errors.ErrUnsupported)
 )

@@ -35,7 +35,8 @@ type Pools interface {
 
 	// NewPool makes a pool, whose memory this device can use, and the host if it is HostMem. Creating.
 	NewPool(PoolDesc) (Pool, error)
-	// DestroyPool destroys a pool that NewPool made. It may have allocations left: its memory goes when they have been freed.
+	// DestroyPool destroys a pool that NewPool made. It may have allocations left where the API can do that: its memory goes
+	// when they have been freed. While streams have work the error may be [ErrBusy], and nothing has changed.
 	// Creating.
 	DestroyPool(Pool) error
 

@@ -106,6 +106,7 @@ func (b *Buffer) allocate(tl *timeline, seq uint64) error {
 		return err
 	}
 	b.made = seq
+	b.pool.live.Add(1)
 	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
 	b.state.Store(isLive)
 	return nil
@@ -288,7 +289,16 @@ func (b *Buffer) deallocate(tl *timeline) error {
 		return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: tl.issued.Load() + 1})
 	}
 	tl.loose = true
-	return tl.dev.pooling.FreeAsync(tl.h, b.mem)
+	return b.freeAsync(tl)
+}
+
+// freeAsync has a native pool free the memory. The caller holds the timeline's mu.
+func (b *Buffer) freeAsync(tl *timeline) error {
+	err := tl.dev.pooling.FreeAsync(tl.h, b.mem)
+	if b.pool.live.Add(-1) == 0 && b.pool.closed.Load() {
+		b.pool.dev.sweepPools()
+	}
+	return err
 }
 
 // giveBack frees memory that no queue has deallocated and nothing uses. It runs on the device's thread.
@@ -309,5 +319,5 @@ func (p *Pool) giveBack(b *Buffer) error {
 		return nil
 	}
 	tl.loose = true
-	return p.dev.pooling.FreeAsync(tl.h, b.mem)
+	return b.freeAsync(tl)
 }

@@ -566,6 +566,13 @@ func (d *Device) letGo(s *submission) {
 	if s.keep[1] != nil {
 		s.keep[1].release()
 	}
+	if s.cold {
+		s.letGoCold()
+	}
+	s.reset()
+}
+
+func (s *submission) letGoCold() {
 	for i := range s.bound {
 		if b := s.bound[i].held; b != nil {
 			b.release()
@@ -583,7 +590,6 @@ func (d *Device) letGo(s *submission) {
 	if s.stage != nil {
 		s.stage.free()
 	}
-	s.reset()
 }
 
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are

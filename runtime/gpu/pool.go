@@ -30,6 +30,7 @@ type Pool struct {
 	keeps  bool            // it is not the program's to close
 	closed atomic.Bool
 	life   sync.RWMutex // held while a native pool allocates, and is closed
+	live   atomic.Int64 // allocations of a native pool whose deallocation has not been issued
 
 	threshold atomic.Uint64
 
@@ -216,7 +217,12 @@ func (p *Pool) makeNative() (err error) {
 		}
 	}
 	if err != nil {
-		n.DestroyPool(p.native)
+		if errors.Is(n.DestroyPool(p.native), driver.ErrBusy) {
+			p.closed.Store(true)
+			p.dev.pools.mu.Lock()
+			p.dev.pools.all = append(p.dev.pools.all, p)
+			p.dev.pools.mu.Unlock()
+		}
 	}
 	return err
 }
@@ -417,11 +423,27 @@ func (p *Pool) Close() error {
 		_, err := p.blocks.Close(p.order())
 		return errors.Join(err, p.tidy())
 	}
-	return p.dev.onBound(func() error {
-		if !p.dev.pools.remove(p) {
-			return nil
+	p.dev.sweepPools()
+	return nil
+}
+
+// sweepPools has the device's thread destroy the native pools that are closed and have nothing left. One on whose memory
+// streams may still work waits for the next time, or for the device to be closed.
+func (d *Device) sweepPools() {
+	d.post(func() {
+		d.pools.mu.Lock()
+		var over []*Pool
+		for _, p := range d.pools.all {
+			if p.blocks == nil && p.closed.Load() && p.live.Load() == 0 {
+				over = append(over, p)
+			}
 		}
-		return p.dev.native().DestroyPool(p.native)
+		d.pools.mu.Unlock()
+		for _, p := range over {
+			if !errors.Is(d.pooling.DestroyPool(p.native), driver.ErrBusy) {
+				d.pools.remove(p)
+			}
+		}
 	})
 }
 

@@ -164,7 +164,7 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 // maintain gives back what the pool need not keep, some time after a deallocation, which is about to count as done.
 func (p *Pool) maintain(done mark) {
 	keep := p.threshold.Load()
-	if keep == KeepAll && (p.blocks == nil || !p.closed.Load()) {
+	if keep == KeepAll && !p.closed.Load() {
 		return
 	}
 	p.dev.post(func() {
@@ -172,7 +172,9 @@ func (p *Pool) maintain(done mark) {
 			runtime.Gosched()
 		}
 		if p.blocks == nil {
-			if !p.closed.Load() {
+			if p.closed.Load() {
+				p.dev.sweepPools()
+			} else {
 				p.dev.pooling.TrimPool(p.native, keep) // a driver may not do that by itself; what stays counts as reserved
 			}
 			return

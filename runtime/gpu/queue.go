@@ -39,7 +39,7 @@ func (q *Queue) get(op opcode) *submission {
 	if s == nil {
 		s = newSubmission(q)
 	}
-	s.next, s.op = nil, op
+	s.next, s.op, s.cold = nil, op, op.cold()
 	return s
 }
 

@@ -43,6 +43,15 @@ const (
 
 var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "alloca", "dealloca", "execute", "nothing", "timestamp", "host call", "notify", "transfer"}
 
+// cold reports whether an operation uses what comes last in its record.
+func (op opcode) cold() bool {
+	switch op {
+	case opBarrier, opFill, opFill8, opCopy:
+		return false
+	}
+	return true
+}
+
 // onHost reports whether an operation is a call of a function.
 func (op opcode) onHost() bool { return op >= opHost }
 
@@ -59,6 +68,7 @@ type submission struct {
 	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
 	gathered, passing bool
 	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
+	cold              bool   // what comes last in the record may be in use
 	seq               uint64 // once issued
 
 	waits   []Point
@@ -82,6 +92,7 @@ type submission struct {
 	follows []mark       // what the work comes after on other timelines
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
+	// What fills, copies and barriers do not use.
 	host   []byte        // to be filled by a download
 	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
 	launch driver.Launch // Args point into args
@@ -245,24 +256,25 @@ func (s *submission) reset() {
 		clear(s.tps)
 		s.follows, s.held, s.tps = s.follows[:0], s.held[:0], s.tps[:0]
 	}
-	if s.op == opDispatch || s.kernel != nil {
-		ptrs := s.launch.Args
-		clear(ptrs)
-		clear(s.bound)
-		s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
-	}
-	if s.host != nil || s.stage != nil || s.fn != nil {
-		s.host, s.stage, s.fn = nil, nil, nil
-	}
-	if s.recording != nil || len(s.binds) > 0 {
-		clear(s.binds)
-		s.recording, s.part, s.binds = nil, 0, s.binds[:0]
+	if s.cold {
+		s.resetCold()
 	}
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
 	s.op, s.hostly, s.passing, s.late, s.keep, s.seq = opBarrier, false, false, false, [2]*Buffer{}, 0
 	s.dst, s.src = address{}, address{}
+}
+
+func (s *submission) resetCold() {
+	ptrs := s.launch.Args
+	clear(ptrs)
+	clear(s.bound)
+	clear(s.binds)
+	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
+	s.host, s.stage, s.fn = nil, nil, nil
+	s.recording, s.part, s.binds = nil, 0, s.binds[:0]
+	s.cold = false
 }
 
 // timepoint takes a timepoint for the submission.

@@ -39,7 +39,7 @@ func TestFake(t *testing.T) {
 	if r := rows["latency/empty submission, p50"]; r.Goal == nil {
 		t.Errorf("an empty submission has no goal: %+v", r)
 	}
-	for _, name := range []string{"pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total", "graph/10 kernels: submitting",
+	for _, name := range []string{"pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total", "graph/10 kernels: until done",
 		"graph/10 kernels, each bound anew: until done", "graph/10 kernels, launched one by one: until done"} {
 		if r := rows[name]; r.Raw == nil || r.Ratio == nil || r.Goal == nil {
 			t.Errorf("%s was not compared: %+v", name, r)

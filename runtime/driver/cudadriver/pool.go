@@ -141,9 +141,16 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	return driver.Pool(pool), nil
 }
 
+// DestroyPool lets the driver first find out what has been freed: releases of it crash later where a pool is destroyed while
+// a free of its memory waits to be noticed.
 func (d *device) DestroyPool(p driver.Pool) error {
 	if d.noPools != nil {
 		return d.fail("destroy pool", d.noPools, "memory pools")
+	}
+	if busy, err := d.settle("destroy pool"); err != nil {
+		return err
+	} else if busy {
+		return d.fail("destroy pool", driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
 	}
 	host := d.hostPools.remove(p) // before another pool can have the handle
 	if err := d.lib.MemPoolDestroy(cuda.MemoryPool(p)); err != nil {
@@ -153,6 +160,26 @@ func (d *device) DestroyPool(p driver.Pool) error {
 		return d.fail("destroy pool", err, "pool %#x", uintptr(p))
 	}
 	return nil
+}
+
+// settle waits for the streams that have nothing left to do, so that the driver notices what they have freed. It reports
+// whether others have.
+func (d *device) settle(op string) (busy bool, err error) {
+	d.streamsMu.Lock()
+	defer d.streamsMu.Unlock()
+	for s := range d.streams {
+		err := d.lib.StreamQuery(s)
+		if err == nil {
+			err = d.lib.StreamSynchronize(s)
+		}
+		switch {
+		case err == cuda.ErrorNotReady:
+			busy = true
+		case err != nil:
+			return busy, d.fail(op, err, "wait for stream %#x", uintptr(s))
+		}
+	}
+	return busy, nil
 }
 
 func (d *device) PoolAttr(p driver.Pool, a driver.PoolAttr) (value uint64, err error) {
@@ -198,21 +225,13 @@ func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool first waits for the streams that have nothing left to do: only so the driver finds out what they have freed.
+// TrimPool first has the driver find out what has been freed.
 func (d *device) TrimPool(p driver.Pool, keep uint64) error {
 	if d.noPools != nil {
 		return d.fail("trim pool", d.noPools, "memory pools")
 	}
-	d.streamsMu.Lock()
-	defer d.streamsMu.Unlock()
-	for s := range d.streams {
-		err := d.lib.StreamQuery(s)
-		if err == nil {
-			err = d.lib.StreamSynchronize(s)
-		}
-		if err != nil && err != cuda.ErrorNotReady {
-			return d.fail("trim pool", err, "wait for stream %#x", uintptr(s))
-		}
+	if _, err := d.settle("trim pool"); err != nil {
+		return err
 	}
 	if err := d.lib.MemPoolTrimTo(cuda.MemoryPool(p), keep); err != nil {
 		return d.fail("trim pool", err, "pool %#x to %d bytes", uintptr(p), keep)
