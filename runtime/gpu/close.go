@@ -1,0 +1,217 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+func (d *Device) busy() bool {
+	for _, q := range d.queues {
+		if q.tl.busy() {
+			return true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.npassing > 0
+}
+
+// pollAll runs on the device's thread, or anywhere if the driver lets it.
+func (d *Device) pollAll() (worked bool) {
+	for _, q := range d.queues {
+		if q.tl.busy() {
+			worked = q.tl.poll(q.tl.issued.Load(), 1) || worked
+		}
+	}
+	return worked
+}
+
+// Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
+// waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
+// fail. Buffers and executables of the device are freed with it. Semaphores live on. Closing again returns the same error.
+func (d *Device) Close() error {
+	d.closeMu.Lock()
+	defer d.closeMu.Unlock()
+	if d.once {
+		return d.closeEr
+	}
+	d.once = true
+	d.closing.Store(true)
+	deadline := time.Now().Add(10 * time.Second)
+	for d.toIssue() && d.lost.Load() == nil && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Microsecond)
+	}
+	d.stopped.Store(true)
+	for _, q := range d.queues { // whoever is issuing gets through
+		q.tl.mu.Lock()
+		q.tl.mu.Unlock()
+	}
+	err := d.closedError()
+	d.cancelParked(err, false)
+	for _, q := range d.queues {
+		q.tl.want(q.tl.issued.Load())
+	}
+	d.wantPassing()
+	for d.busy() && d.lost.Load() == nil && time.Now().Before(deadline) {
+		if !d.caps.SubmitAnywhere || !d.pollAll() {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	if d.busy() && d.lost.Load() == nil {
+		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
+	}
+	d.cancelParked(err, true)
+	for d.calls.Load() > 0 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Microsecond)
+	}
+	d.takeBack(deadline)
+	d.gone.Store(true)
+	for d.calls.Load() > 0 { // who has come before that
+		if !time.Now().Before(deadline) {
+			d.overdue = d.calls.Load()
+			break
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+	if d.asker != nil {
+		d.asker.stop()
+	}
+	for _, q := range d.queues { // whoever asks about an event gets through
+		q.tl.askMu.Lock()
+		q.tl.askMu.Unlock()
+	}
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	d.signalThread()
+	<-d.closed
+	return d.closeEr
+}
+
+// lend notes that work of another device is about to wait for an event of this one, or to use a buffer. It reports false if
+// it is too late.
+func (d *Device) lend(to mark) bool {
+	d.lentMu.Lock()
+	defer d.lentMu.Unlock()
+	if d.kept {
+		return false
+	}
+	for i := range d.lent {
+		if d.lent[i].tl == to.tl {
+			d.lent[i].seq = max(d.lent[i].seq, to.seq)
+			return true
+		}
+	}
+	d.lent = append(d.lent, to)
+	return true
+}
+
+// takeBack waits until no other device uses anything of this one.
+func (d *Device) takeBack(deadline time.Time) {
+	d.lentMu.Lock()
+	d.kept = true
+	lent := d.lent
+	d.lentMu.Unlock()
+	for _, m := range lent {
+		m.tl.mu.Lock() // whoever is issuing gets through
+		seq := min(m.seq, m.tl.issued.Load())
+		m.tl.mu.Unlock()
+		for m.tl.done.Load() < seq && time.Now().Before(deadline) {
+			if !m.tl.dev.caps.SubmitAnywhere {
+				m.tl.want(seq)
+			} else if m.tl.poll(seq, 1) {
+				continue
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// destroy gives back what the device holds. It runs on the device's thread.
+func (d *Device) destroy() error {
+	var errs []error
+	lost := d.lost.Load() != nil
+	add := func(err error) {
+		if err != nil && !lost { // nothing works on a lost device, and nobody can help it
+			errs = append(errs, err)
+		}
+	}
+	for _, q := range d.queues {
+		for _, h := range q.tl.old {
+			add(d.drv.DestroyStream(h))
+		}
+		for _, s := range q.tl.limbo {
+			d.recycle(s)
+		}
+		q.tl.limbo = nil
+	}
+	for _, err := range d.buffers.close(true) {
+		add(err)
+	}
+	for _, q := range d.queues {
+		add(q.tl.settle())
+	}
+	for _, q := range d.queues {
+		add(d.drv.DestroyStream(q.tl.h))
+	}
+	d.mu.Lock()
+	recordings := d.recordings
+	d.recordings = nil
+	d.mu.Unlock()
+	for c := range recordings {
+		c.closed.Store(true)
+		add(c.destroy())
+	}
+	for x := range d.code {
+		x.closed.Store(true)
+		add(d.drv.Unload(x.mod))
+	}
+	if n := d.overdue; n == 0 {
+		add(d.stage.close())
+	} else { // which may use the memory
+		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
+	}
+	for _, err := range append(d.buffers.close(false), d.pools.close()...) {
+		add(err)
+	}
+	add(d.events.close())
+	add(d.drv.Close())
+	return errors.Join(errs...)
+}
+
+// settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.
+func (tl *timeline) settle() (err error) {
+	if !tl.loose || tl.dev.lost.Load() != nil {
+		return nil
+	}
+	for range maxFailed { // a stream that has work cannot be destroyed
+		if err = tl.settleOnce(); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
+			break
+		}
+	}
+	return err
+}
+
+func (tl *timeline) settleOnce() error {
+	e, err := tl.dev.events.get(true)
+	if err != nil {
+		return err
+	}
+	defer e.drop()
+	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Second); ; {
+		done, err := tl.dev.drv.Query(e.h)
+		if done || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a stream still has work: %w", ErrClosed)
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+}

@@ -1,0 +1,114 @@
+package gpu
+
+// complete does the signals of a submission that is done, returns what that releases, and recycles the record.
+func (d *Device) complete(s *submission) *timepoint {
+	released := d.signal(s)
+	d.recycle(s)
+	return released
+}
+
+// signal does the signals of a submission that is done and returns what that releases.
+func (d *Device) signal(s *submission) *timepoint {
+	if s.op == opDownload && s.host != nil && s.seq != 0 {
+		copy(s.host, s.stage.bytes())
+	}
+	at := mark{s.q.tl, s.seq}
+	if s.passing {
+		at = mark{s.deps[0].tl, s.deps[0].seq}
+	}
+	var released timepointList
+	var wrong error
+	for _, p := range s.signals {
+		var list *timepoint
+		if wrong == nil {
+			var err error
+			list, err = p.Semaphore.arrive(p.Value, p.Value, at)
+			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
+				wrong = d.submitError(s, err)
+			}
+		}
+		if wrong != nil {
+			list = p.Semaphore.fail(wrong)
+		}
+		released.join(list)
+	}
+	return released.first
+}
+
+// submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
+func (d *Device) submitError(s *submission, err error) error {
+	if _, ok := err.(*SubmitError); ok {
+		return err
+	}
+	return &SubmitError{opNames[s.op], d.info.Name, err}
+}
+
+// failSignals fails what a submission would have signalled and returns what that releases.
+func (d *Device) failSignals(s *submission, err error) *timepoint {
+	err = d.submitError(s, err)
+	var released timepointList
+	for _, p := range s.signals {
+		released.join(p.Semaphore.fail(err))
+	}
+	clear(s.signals)
+	s.signals, s.host = s.signals[:0], nil
+	return released.first
+}
+
+// failSubmission fails what a submission would have signalled, and recycles the record.
+func (d *Device) failSubmission(s *submission, err error) {
+	released := d.failSignals(s, err)
+	d.recycle(s)
+	release(released, d)
+}
+
+// recycle lets go of all that a submission held, and puts the record back.
+func (d *Device) recycle(s *submission) {
+	d.letGo(s)
+	s.q.putAll(s, s)
+}
+
+// letGo lets go of all that a submission held, but of the event only if somebody else has it too.
+func (d *Device) letGo(s *submission) {
+	if s.event != nil && !s.event.alone() {
+		s.event.drop()
+		s.event = nil
+	}
+	s.letGoAll()
+	for _, e := range s.held {
+		e.drop()
+	}
+	if s.keep[0] != nil {
+		if s.op == opDealloca {
+			s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
+		}
+		s.keep[0].release()
+	}
+	if s.keep[1] != nil {
+		s.keep[1].release()
+	}
+	if s.cold {
+		s.letGoCold()
+	}
+	s.reset()
+}
+
+func (s *submission) letGoCold() {
+	for i := range s.bound {
+		if b := s.bound[i].held; b != nil {
+			b.release()
+		}
+	}
+	for i := range s.binds {
+		s.binds[i].Buffer.release()
+	}
+	if s.recording != nil {
+		s.recording.release()
+	}
+	if s.kernel != nil {
+		s.kernel.exe.release()
+	}
+	if s.stage != nil {
+		s.stage.free()
+	}
+}

@@ -1,0 +1,93 @@
+package gpu
+
+import (
+	"sync/atomic"
+)
+
+// gone says that the work from one number up to another was given up, and why.
+type gone struct {
+	from, to uint64 // without from
+	err      error
+}
+
+// losses counts how often work was given up anywhere. While it is 0 nobody need look for that.
+var losses atomic.Int64
+
+// gone returns why the work at a mark was given up, if it was.
+func (m mark) gone() error {
+	if losses.Load() == 0 {
+		return nil
+	}
+	m.tl.goneMu.Lock()
+	defer m.tl.goneMu.Unlock()
+	for _, g := range m.tl.gone {
+		if m.seq > g.from && m.seq <= g.to {
+			return g.err
+		}
+	}
+	return nil
+}
+
+// stuck returns why the oldest work will never be done: it comes after something that was given up. Where it comes after
+// something that is only late, those who can tell are asked.
+func (tl *timeline) stuck() (err error) {
+	if losses.Load() == 0 {
+		return nil
+	}
+	var late []mark
+	tl.ring.mu.Lock()
+	if s := tl.ring.find(0, tl.issued.Load()); s != nil {
+		for _, m := range s.follows {
+			if err = m.gone(); err != nil {
+				break
+			}
+			if m.tl.done.Load() < m.seq {
+				late = append(late, m)
+			}
+		}
+	}
+	tl.ring.mu.Unlock()
+	for _, m := range late {
+		if m.tl.dev.caps.SubmitAnywhere {
+			m.tl.poll(m.seq, 1)
+		} else {
+			m.tl.want(m.seq)
+		}
+	}
+	return err
+}
+
+// replace gives up a stream that is stuck, with what is in it, and takes another. It runs on the device's thread. What the
+// work holds stays until the device is closed, for nobody knows what becomes of the stream.
+func (tl *timeline) replace() {
+	defer tl.replacing.Store(false)
+	if tl.dev.lost.Load() != nil {
+		return
+	}
+	h, err := tl.dev.drv.NewStream()
+	if err != nil {
+		tl.dev.lose(err)
+		return
+	}
+	tl.mu.Lock()
+	if err = tl.stuck(); err == nil {
+		tl.mu.Unlock()
+		tl.old = append(tl.old, h)
+		return
+	}
+	tl.old = append(tl.old, tl.h)
+	tl.h = h
+	tl.lives.Add(1)
+	tl.coverMu.Lock()
+	tl.cover = nil
+	tl.coverMu.Unlock()
+	list := tl.drain(err)
+	tl.mu.Unlock()
+	for s := list; s != nil; {
+		next := s.next
+		s.next = nil
+		tl.limbo = append(tl.limbo, s)
+		release(tl.dev.failSignals(s, err), tl.dev)
+		s = next
+	}
+}

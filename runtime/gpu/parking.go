@@ -1,0 +1,69 @@
+package gpu
+
+// park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
+// nobody would look for it. The caller holds a count of it, so that it does not become ready.
+func (d *Device) park(s *submission) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.before, s.after = d.parked.before, &d.parked
+	s.before.after, s.after.before = s, s
+	if s.passing { // it will be done by itself, and Close waits for it
+		d.npassing++
+		return d.halted()
+	}
+	d.nparked++
+	return d.failed()
+}
+
+// unlink takes a submission off the list of parked ones. The caller holds mu.
+func (d *Device) unlink(s *submission) {
+	s.before.after, s.after.before = s.after, s.before
+	s.before, s.after = nil, nil
+	if s.passing {
+		d.npassing--
+	} else {
+		d.nparked--
+	}
+}
+
+// unpark undoes park, if it was done.
+func (d *Device) unpark(s *submission) {
+	d.mu.Lock()
+	if s.after != nil {
+		d.unlink(s)
+	}
+	d.mu.Unlock()
+}
+
+// toIssue reports whether submissions are ready, and the thread has not issued them.
+func (d *Device) toIssue() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.runnow != nil || d.running
+}
+
+// cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
+func (d *Device) cancelParked(err error, passing bool) {
+	d.mu.Lock()
+	var list []*submission
+	for s := d.parked.after; s != &d.parked; s = s.after {
+		if (passing || !s.passing) && s.grab() { // else it is ready, and about to be unlinked
+			list = append(list, s)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range list {
+		s.cancel(err)
+	}
+}
+
+// wantPassing has the work asked for that barriers wait for.
+func (d *Device) wantPassing() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s := d.parked.after; s != &d.parked; s = s.after {
+		if s.passing {
+			s.deps[0].tl.want(s.deps[0].seq)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package gpu
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Barrier orders all that follows behind all that came before.
+func (c *CommandBuffer) Barrier() (Command, error) {
+	if err := c.begin(opBarrier); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	return c.record(command{op: opBarrier, dst: -1, src: -1}, nil)
+}
+
+// Fill records what [Queue.Fill] does.
+func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
+	f, err := parseFill(pattern)
+	if err != nil {
+		return -1, err
+	}
+	if err := c.begin(opFill); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if dst.Size%f.size != 0 {
+		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
+	}
+	ref, err := c.refer(opFill, dst, f.size)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: f.op, dst: ref, src: -1, n: f.count(dst.Size), pattern: f.pattern, pattern2: f.pattern2, width: f.width}
+	if dst.Size == 0 {
+		cmd.op = opNothing
+	}
+	return c.record(cmd, after)
+}
+
+// Copy records what [Queue.Copy] does.
+func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) {
+	if err := c.begin(opCopy); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if dst.Size != src.Size {
+		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
+	}
+	d, err := c.refer(opCopy, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	s, err := c.refer(opCopy, src, 1)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: opCopy, dst: d, src: s, n: dst.Size}
+	if dst.Size == 0 {
+		cmd.op = opNothing
+	}
+	return c.record(cmd, after)
+}
+
+// Update records what [Queue.Update] does. The data is copied by the call, to pinned memory that the command buffer keeps.
+func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Command, error) {
+	if err := c.begin(opUpload); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if dst.Size != uint64(len(data)) {
+		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
+	}
+	ref, err := c.refer(opUpload, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	cmd := command{op: opUpload, dst: ref, src: -1, n: dst.Size}
+	if len(data) == 0 {
+		cmd.op = opNothing
+		return c.record(cmd, after)
+	}
+	b, err := c.dev.stage.get(len(data))
+	if err != nil {
+		return -1, c.fail(opUpload, err)
+	}
+	copy(b.bytes(), data)
+	cmd.stage = b
+	at, err := c.record(cmd, after)
+	if err != nil {
+		b.free()
+		return -1, err
+	}
+	c.stages = append(c.stages, b)
+	return at, nil
+}
+
+// Dispatch records what [Queue.Dispatch] does.
+func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) {
+	if err := c.begin(opDispatch); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	sizes, err := d.check(c.dev)
+	if err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
+	if err := c.holdCode(d.Kernel.exe); err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
+	cmd := command{op: opDispatch, dst: -1, src: -1, arg: len(c.args), sizes: sizes,
+		launch: driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem}}
+	if d.Kernel.info.Params == nil { // then they are the caller's
+		cmd.sizes = append([]int(nil), sizes...)
+	}
+	if len(d.Buffers) > 0 {
+		cmd.bound = carve(&c.bounds, len(d.Buffers))
+	}
+	for i, b := range d.Buffers {
+		ref, err := c.refer(opDispatch, b.Range, 1)
+		if err != nil {
+			return -1, err
+		}
+		cmd.bound[i] = argRef{cmd.arg + wordOf(sizes, b.Index), ref}
+	}
+	if d.nothing() {
+		cmd.op = opNothing
+	}
+	words := wordOf(sizes, len(sizes))
+	at, err := c.record(cmd, after)
+	if err != nil {
+		return -1, err
+	}
+	for range words {
+		c.args = append(c.args, 0)
+	}
+	word := cmd.arg
+	for i, n := range sizes {
+		if d.Args[i] != nil {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(d.Args[i]), n))
+		}
+		word += (n + 7) / 8
+	}
+	return at, nil
+}
+
+// HostCall records a function that is called, on a goroutine, behind all that was recorded before it, and before all that
+// follows. An error, or a panic, fails the execution, of which nothing that follows is run then. Executions that are under way
+// at a time may call it at once.
+func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
+	if err := c.begin(opHost); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if fn == nil {
+		return -1, c.fail(opHost, argument("host call", "no function"))
+	}
+	return c.record(command{op: opHost, dst: -1, src: -1, fn: fn}, nil)
+}
+
+// Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
+// named. [CommandBuffer.Elapsed] tells it.
+func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
+	if err := c.begin(opTime); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if c.dev.timers == nil {
+		return -1, c.fail(opTime, driver.ErrUnsupported)
+	}
+	var e driver.Event
+	err := c.dev.do(func() (err error) {
+		e, err = c.dev.timers.NewTimer()
+		return err
+	})
+	if err != nil {
+		return -1, c.fail(opTime, err)
+	}
+	c.timers = append(c.timers, e)
+	return c.record(command{op: opTime, dst: -1, src: -1, timer: e}, after)
+}
+
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
+// is not is in the error, and between two executions the time means nothing. It blocks until the device's thread has asked.
+func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
+	var timers [2]driver.Event
+	c.mu.Lock()
+	for i, at := range []Command{from, to} {
+		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op != opTime {
+			c.mu.Unlock()
+			return 0, argument("elapsed", "command %d is no timestamp", at)
+		}
+		timers[i] = c.cmds.at(int(at)).timer
+	}
+	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
+	if c.closed.Load() || !holdLive(&c.refs) {
+		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
+	}
+	defer c.release()
+	err = c.dev.do(func() (err error) {
+		t, err = c.dev.timers.Elapsed(timers[0], timers[1])
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("gpu: elapsed: %w", err)
+	}
+	return t, err
+}
+
+// Execute records all commands of another command buffer, which has ended, with ranges for its bindings. These may be of
+// bindings of this one. The barriers in it count here too.
+func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
+	if child == nil || child == c || child.dev != c.dev {
+		return argument("execute", "no command buffer, the same one, or one of another device")
+	}
+	child.mu.Lock() // it has ended, and nothing that has locks another one
+	if !child.ended || child.closed.Load() {
+		child.mu.Unlock()
+		return argument("execute", "the command buffer has not ended, or is closed")
+	}
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots
+	child.mu.Unlock()
+	if err := c.begin(opExecute); err != nil {
+		return err
+	}
+	defer c.leave()
+	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
+		return c.fail(opExecute, err)
+	}
+	for _, b := range bindings {
+		if s := b.Buffer.slot; s == nil {
+			if err := c.hold(b.Buffer); err != nil {
+				return c.fail(opExecute, err)
+			}
+		}
+	}
+	if !holdLive(&child.refs) {
+		return c.fail(opExecute, ErrClosed)
+	}
+	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
+	base, baseArg := c.cmds.n, len(c.args)
+	baseRef := len(c.refers)
+	for _, r := range refers {
+		if s := r.buffer.slot; s != nil {
+			b := bindings[s.index]
+			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
+			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
+			c.ask(&r)
+		}
+		c.refers = append(c.refers, r)
+	}
+	c.nrefers = len(c.refers)
+	c.args = append(c.args, args...)
+	for i := range cmds.n {
+		cmd := *cmds.at(i)
+		if cmd.dst >= 0 {
+			cmd.dst += baseRef
+		}
+		if cmd.src >= 0 {
+			cmd.src += baseRef
+		}
+		cmd.arg += baseArg
+		bound := carve(&c.bounds, len(cmd.bound))
+		for i, b := range cmd.bound {
+			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
+		}
+		cmd.bound = bound
+		after := carve(&c.afters, len(cmd.after))
+		for i, a := range cmd.after {
+			after[i] = a + Command(base)
+		}
+		cmd.after = after
+		c.cmds.add(&cmd)
+	}
+	return nil
+}
+
+// checkBindings checks what is to be bound. Ranges may be of bindings of c, if that is not nil.
+func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
+	if len(bindings) != len(slots) {
+		return argument(opNames[op], "%d bindings for a command buffer that has %d", len(bindings), len(slots))
+	}
+	for i, r := range bindings {
+		at, err := r.checkOn(opNames[op], d)
+		switch {
+		case err != nil:
+			return fmt.Errorf("binding %d: %w", i, err)
+		case r.Buffer.slot != nil && r.Buffer.slot.of != c:
+			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
+		case r.Size < slots[i].size:
+			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
+		case uint64(at.ptr)%slots[i].align != 0:
+			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)
+		}
+	}
+	return nil
+}

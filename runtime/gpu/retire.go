@@ -1,0 +1,162 @@
+package gpu
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
+// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
+// are about to be passed, perhaps by the caller.
+func (tl *timeline) retire(seq uint64) bool {
+	for {
+		before, held := tl.retireReady(seq)
+		switch {
+		case held:
+			return false
+		case before.tl == nil:
+			return true
+		case !before.tl.retire(before.seq):
+			return false
+		}
+		if before.tl.done.Load() < before.seq {
+			runtime.Gosched() // it is being issued
+		}
+	}
+}
+
+// retireAtOnce is how many submissions are retired at a time at the most.
+const retireAtOnce = 64
+
+// retireReady completes work up to seq, or up to a submission that came after something which is not complete; that it
+// returns, or that the submission is held up by a barrier.
+func (tl *timeline) retireReady(seq uint64) (before mark, held bool) {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	var batch [retireAtOnce]*submission
+	for {
+		n := 0
+		tl.ring.mu.Lock()
+		last := min(seq, tl.issued.Load())
+	take:
+		for n < len(batch) && tl.ring.head+uint64(n) <= last {
+			s := tl.ring.at(tl.ring.head + uint64(n))
+			for _, m := range s.follows {
+				if m.tl.done.Load() < m.seq {
+					before = m
+					break take
+				}
+			}
+			if s.late && !s.waited() {
+				held = true // unless completing what is in front of it passes the barriers
+				break take
+			}
+			batch[n] = s
+			n++
+		}
+		tl.ring.head += uint64(n)
+		tl.ring.mu.Unlock()
+		if n == 0 {
+			return before, held
+		}
+		before, held = mark{}, false
+		tl.complete(batch[:n])
+	}
+}
+
+// complete completes submissions that are done, in order, which have left the ring.
+func (tl *timeline) complete(batch []*submission) {
+	last := batch[len(batch)-1].seq
+	var released timepointList
+	for i := 0; i < len(batch); {
+		if err := batch[i].gone(); err != nil {
+			released.join(tl.dev.failSignals(batch[i], err))
+		} else if run := sameSignal(batch[i:]); run > 1 && tl.arriveTogether(batch[i:i+run], &released) {
+			i += run
+			continue
+		} else {
+			released.join(tl.dev.signal(batch[i]))
+		}
+		i++
+	}
+	q := batch[0].q
+	for i, s := range batch {
+		tl.dev.letGo(s)
+		if i > 0 {
+			batch[i-1].next = s
+		}
+	}
+	q.putAll(batch[0], batch[len(batch)-1])
+	clear(batch)
+	tl.done.Store(last)
+	if released.first != nil {
+		release(released.first, tl.dev)
+	}
+}
+
+// sameSignal returns how many of the first submissions do nothing but raise one semaphore higher and higher.
+func sameSignal(batch []*submission) int {
+	value := uint64(0)
+	for i, s := range batch {
+		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
+			s.op == opDownload || s.gone() != nil {
+			return i
+		}
+		value = s.signals[0].Value
+	}
+	return len(batch)
+}
+
+// arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
+func (tl *timeline) arriveTogether(run []*submission, released *timepointList) bool {
+	first, end := run[0], run[len(run)-1]
+	list, err := first.signals[0].Semaphore.arrive(first.signals[0].Value, end.signals[0].Value, mark{tl, end.seq})
+	if err != nil {
+		return false
+	}
+	released.join(list)
+	return true
+}
+
+// gone returns why what the work came after was given up, if it was.
+func (s *submission) gone() error {
+	if losses.Load() == 0 {
+		return nil
+	}
+	for _, m := range s.follows {
+		if err := m.gone(); err != nil {
+			return err
+		}
+	}
+	for i := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
+		if err := s.waits[i].Semaphore.failed(); err != nil && errors.Is(err, driver.ErrLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain takes everything out of the ring and gives it up.
+func (tl *timeline) drain(err error) (first *submission) {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	last := tl.issued.Load()
+	if from := tl.done.Load(); from < last {
+		tl.goneMu.Lock()
+		tl.gone = append(tl.gone, gone{from, last, err})
+		tl.goneMu.Unlock()
+		losses.Add(1)
+	}
+	end := &first
+	for ; tl.ring.head <= last; tl.ring.head++ {
+		s := tl.ring.at(tl.ring.head)
+		s.next = nil
+		*end, end = s, &s.next
+	}
+	tl.done.Store(last)
+	return first
+}

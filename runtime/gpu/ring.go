@@ -1,0 +1,45 @@
+package gpu
+
+import (
+	"sync"
+)
+
+// inFlight returns how many submissions have been issued and are not retired.
+func (tl *timeline) inFlight() int {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	return int(tl.issued.Load() + 1 - tl.ring.head)
+}
+
+// A ring holds the submissions in flight by number. One goroutine at a time, which holds the timeline's mu, adds one behind
+// the last; it takes the ring's mu only to make the ring larger. Everybody else takes mu.
+type ring struct {
+	mu   sync.Mutex
+	head uint64 // number of the oldest
+	buf  []*submission
+}
+
+// put adds a submission. done is a number that has been retired.
+func (r *ring) put(s *submission, done uint64) {
+	if s.seq-done > uint64(len(r.buf)) {
+		grown := make([]*submission, max(64, 2*len(r.buf)))
+		r.mu.Lock()
+		for seq := r.head; seq < s.seq; seq++ {
+			grown[seq&uint64(len(grown)-1)] = r.at(seq)
+		}
+		r.buf = grown
+		r.mu.Unlock()
+	}
+	r.buf[s.seq&uint64(len(r.buf)-1)] = s
+}
+
+// at returns the submission with a number that is in the ring.
+func (r *ring) at(seq uint64) *submission { return r.buf[seq&uint64(len(r.buf)-1)] }
+
+// find returns the submission with a number, or the one that comes nearest of those up to last, or nil if there is none.
+func (r *ring) find(seq, last uint64) *submission {
+	if last < r.head {
+		return nil
+	}
+	return r.at(min(max(seq, r.head), last))
+}
