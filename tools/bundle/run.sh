@@ -14,6 +14,7 @@ if [ "${1:-}" = -optional ]; then
 	unset PUREGPU_TEST_REQUIRE_GPU
 fi
 limit=300 # seconds each
+[ -z "${SOAK:-}" ] || limit=1200 # how long memory is allocated and deallocated at random: "10m"
 
 table=$(mktemp)
 log=$(mktemp)
@@ -73,6 +74,7 @@ for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/h
 	gen) item $p "$here/src/$p" "$test" -test.v -test.run Echo ;;
 	runtime/dl) item $p "$here/src/$p" "$test" -test.v -test.skip NoGPUStatic ;; # which builds a program from source
 	runtime/driver/hipdriver) item hipdriver "$here/src/$p" "$test" -test.v -test.skip '^TestLibrary' ;; # see below
+	runtime/driver/cudadriver) item $p "$here/src/$p" "$test" -test.v -test.timeout 20m ${SOAK:+-cudadriver.soak "$SOAK"} ;;
 	*) item $p "$here/src/$p" "$test" -test.v ;;
 	esac
 done

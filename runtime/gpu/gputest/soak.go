@@ -1,0 +1,156 @@
+package gputest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// settling is from how long a soak on its pool should not grow any more after a quarter of it.
+const settling = 20 * time.Second
+
+// SoakPool allocates and deallocates memory of a pool for a time, on all queues of its device at once, in sizes from 256
+// bytes to 4 MiB, mostly small ones. Each buffer has a pattern of its own, which is checked before it goes. In the end
+// none of the pool's memory may be in use, and in a soak of 20 seconds or more it must not have grown after the first quarter,
+// give or take a tenth.
+func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	ctx, cancel := context.WithTimeout(context.Background(), d+time.Minute)
+	defer cancel()
+	dev := p.Device()
+	start := time.Now()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	steps, most := 0, uint64(0)
+	for q := range dev.Queues() {
+		wg.Go(func() {
+			s := soaker{t: t, ctx: ctx, p: p, q: q, r: rand.New(rand.NewPCG(seed, uint64(q)))}
+			if !s.begin() {
+				return
+			}
+			for time.Since(start) < d && s.step() {
+			}
+			for len(s.live) > 0 && s.drop(0) {
+			}
+			s.ok(s.s.Wait(s.ctx, s.v))
+			mu.Lock()
+			steps += s.steps
+			mu.Unlock()
+		})
+	}
+	quarter := time.AfterFunc(d/4, func() {
+		if st, err := p.Stats(); err == nil {
+			mu.Lock()
+			most = st.ReservedHigh
+			mu.Unlock()
+		}
+	})
+	wg.Wait()
+	quarter.Stop()
+	st, err := p.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d allocations, at the most %d bytes reserved, of which %d after a quarter of the time", steps, st.ReservedHigh, most)
+	if d >= settling && st.ReservedHigh > most+most/10 {
+		t.Errorf("the pool has grown from %d bytes to %d", most, st.ReservedHigh)
+	}
+	if err := p.Trim(0); err != nil {
+		t.Error(err)
+	}
+	if st, err := p.Stats(); err != nil || st.Used > 0 {
+		t.Errorf("%d bytes are still in use, %v", st.Used, err)
+	}
+}
+
+// A soaker is what one queue's part of a soak needs. Its own semaphore orders all that it does.
+type soaker struct {
+	t     *testing.T
+	ctx   context.Context
+	p     *gpu.Pool
+	q     int
+	r     *rand.Rand
+	s     *gpu.Semaphore
+	v     uint64
+	live  []soaked
+	steps int
+	data  []byte
+}
+
+type soaked struct {
+	b       *gpu.Buffer
+	pattern []byte
+}
+
+func (s *soaker) begin() bool {
+	var err error
+	s.s, err = gpu.NewSemaphore(0)
+	return s.ok(err)
+}
+
+func (s *soaker) ok(err error) bool {
+	if err != nil {
+		s.t.Errorf("queue %d, step %d: %v", s.q, s.steps, err)
+	}
+	return err == nil
+}
+
+// next is an order behind all that came before.
+func (s *soaker) next() gpu.Order {
+	s.v++
+	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}
+}
+
+func (s *soaker) queue() *gpu.Queue {
+	if s.r.IntN(4) == 0 { // now and then another one
+		return s.p.Device().Queue(s.r.IntN(s.p.Device().Queues()))
+	}
+	return s.p.Device().Queue(s.q)
+}
+
+// step allocates a buffer and fills it, and lets an older one go when there are many.
+func (s *soaker) step() bool {
+	s.steps++
+	if len(s.live) >= 24 && !s.drop(s.r.IntN(len(s.live))) {
+		return false
+	}
+	size := uint64(256) << s.r.IntN(8+s.r.IntN(8))
+	size = size/2 + 8*s.r.Uint64N(size/16+1)
+	b, err := s.queue().Alloca(s.next(), s.p, size)
+	if !s.ok(err) {
+		return false
+	}
+	pattern := binary.NativeEndian.AppendUint64(nil, s.r.Uint64())
+	s.live = append(s.live, soaked{b, pattern})
+	return s.ok(s.queue().Fill(s.next(), b.All(), pattern))
+}
+
+// drop checks a buffer, or a part of it, and lets it go.
+func (s *soaker) drop(i int) bool {
+	x := s.live[i]
+	s.live[i] = s.live[len(s.live)-1]
+	s.live = s.live[:len(s.live)-1]
+	n := min(x.b.Size(), 4096)
+	at := s.r.Uint64N((x.b.Size()-n)/8+1) * 8
+	if uint64(len(s.data)) < n {
+		s.data = make([]byte, 4096)
+	}
+	got := s.data[:n]
+	if !s.ok(s.queue().Download(s.next(), got, x.b.Range(at, n))) || !s.ok(s.s.Wait(s.ctx, s.v)) {
+		return false
+	}
+	for i := 0; i < len(got); i += 8 {
+		if !bytes.Equal(got[i:i+8], x.pattern) {
+			s.t.Errorf("queue %d, step %d: a buffer of %d bytes has %x at %d, and not %x", s.q, s.steps, x.b.Size(), got[i:i+8], at+uint64(i), x.pattern)
+			return false
+		}
+	}
+	return s.ok(s.queue().Dealloca(s.next(), x.b))
+}
