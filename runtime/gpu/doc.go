@@ -2,9 +2,13 @@
 //
 // A [Semaphore] is a timeline, a value that only grows. Every operation of a [Queue] has a list of points to wait for and a
 // list of points to signal, and returns at once: it may wait for a point that nobody has promised to signal yet. An
-// operation whose waits are issued or reached goes to the device in the caller's own call; any other is parked, and the
-// device's own thread issues it when the last of its waits is issued. Waits between operations of one device never involve
-// the host, and waits that the order of the work already gives cost nothing.
+// operation whose waits are issued or reached goes to the device in the caller's own call; any other is parked, and issued
+// when the last of its waits is: by the device's own thread, or, if it is the first that a signal of the host releases, by
+// that signal. Waits between operations of one device never involve the host, and waits that the order of the work already
+// gives cost nothing.
+//
+// A [Pool] gives out memory in the same order, for [Queue.Alloca] and [Queue.Dealloca]. A [CommandBuffer] is work recorded
+// once and executed often, as a graph where the device has graphs. A [Group] is several devices.
 //
 // # Errors
 //
