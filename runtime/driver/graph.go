@@ -1,6 +1,9 @@
 package driver
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Handles of graphs. Zero is none.
 type (
@@ -33,6 +36,29 @@ type NodeOp struct {
 	Stride   uint64 // bytes from one element to the next; 0 is Width
 	Child    Graph
 	Event    Event
+}
+
+// String says what the node does, and on what, for errors.
+func (op *NodeOp) String() string {
+	switch op.Kind {
+	case EmptyNode:
+		return "empty node"
+	case KernelNode:
+		l := &op.Launch
+		return fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
+	case FillNode:
+		if op.Stride != 0 && op.Stride != uint64(op.Width) {
+			return fmt.Sprintf("fill of %d elements of %d bytes, %d bytes apart, at %#x", op.Count, op.Width, op.Stride, uint64(op.Dst))
+		}
+		return fmt.Sprintf("fill of %d elements of %d bytes at %#x", op.Count, op.Width, uint64(op.Dst))
+	case CopyNode:
+		return fmt.Sprintf("copy of %d bytes from %#x to %#x", op.Count, uint64(op.Src), uint64(op.Dst))
+	case ChildNode:
+		return fmt.Sprintf("child graph %#x", uintptr(op.Child))
+	case RecordNode:
+		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
+	}
+	return fmt.Sprintf("no kind of node %d", int(op.Kind))
 }
 
 // Graphs is what a [Device] implements besides where [Caps.Graphs] is set: recordings that are launched as a whole. A graph,

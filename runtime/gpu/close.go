@@ -91,6 +91,18 @@ func (d *Device) Close() error {
 	return d.closeEr
 }
 
+// stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
+func (d *Device) stay() error {
+	d.calls.Add(1)
+	if d.gone.Load() {
+		d.calls.Add(-1)
+		return d.closedError()
+	}
+	return nil
+}
+
+func (d *Device) leave() { d.calls.Add(-1) }
+
 // lend notes that work of another device is about to wait for an event of this one, or to use a buffer. It reports false if
 // it is too late.
 func (d *Device) lend(to mark) bool {

@@ -349,7 +349,7 @@ func (c *CommandBuffer) End() error {
 		if !p.graph || p.late {
 			continue
 		}
-		if err := c.findFixed(); err != nil {
+		if err := c.findLive(); err != nil {
 			return err
 		}
 		if err := c.dev.onBound(func() error { return c.build(p) }); err != nil {

@@ -141,11 +141,11 @@ func (c *CommandBuffer) find(binds []Range) error {
 	return nil
 }
 
-// findFixed is find for what does not depend on the execution; the rest is nowhere.
-func (c *CommandBuffer) findFixed() error {
-	for i := range c.refers {
+// findLive is find for memory from pools that is there already, so that a graph can be made of it.
+func (c *CommandBuffer) findLive() error {
+	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() {
-			ptr, err := (address{driver.Ptr(r.offset), r.buffer}).fixed()
+			ptr, err := (address{driver.Ptr(r.offset), r.buffer}).resolve()
 			if err != nil {
 				return err
 			}
@@ -153,14 +153,6 @@ func (c *CommandBuffer) findFixed() error {
 		}
 	}
 	return nil
-}
-
-// fixed is resolve for a buffer of whatever kind.
-func (a address) fixed() (driver.Ptr, error) {
-	if a.late.late() {
-		return a.resolve()
-	}
-	return a.late.mem.Ptr + a.ptr, nil
 }
 
 // setArgs puts the addresses into a kernel's arguments.

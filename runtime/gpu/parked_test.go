@@ -168,7 +168,7 @@ func TestParked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !d.enter() {
+		if d.stay() != nil {
 			t.Fatal("too late")
 		}
 		b, err := d.stage.get(100)
@@ -189,7 +189,7 @@ func TestParked(t *testing.T) {
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
-		if d.enter() {
+		if d.stay() == nil {
 			t.Error("it may be used after that")
 		}
 		if n := sim.Counters().Devices[0].Allocations; n != 0 {

@@ -89,13 +89,13 @@ func (d *Device) defaultPool() (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.calls.Add(-1)
+	defer d.leave()
 	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
 	p.threshold.Store(KeepAll)
 	if d.caps.Pools {
 		err = d.onBound(func() (err error) {
-			if p.native, err = d.native().DefaultPool(); err == nil {
-				err = d.native().SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
+			if p.native, err = d.pooling.DefaultPool(); err == nil {
+				err = d.pooling.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
 			}
 			return err
 		})
@@ -162,7 +162,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.calls.Add(-1)
+	defer d.leave()
 	p := &Pool{dev: d, opt: o}
 	switch {
 	case o.Over != nil:
@@ -192,16 +192,10 @@ func (p *pools) remove(pool *Pool) bool {
 	return i >= 0
 }
 
-// native returns the driver's pools, if it has some.
-func (d *Device) native() driver.Pools {
-	n, _ := d.drv.(driver.Pools)
-	return n
-}
-
 // makeNative runs on a bound thread.
 func (p *Pool) makeNative() (err error) {
 	p.threshold.Store(p.opt.Threshold)
-	n := p.dev.native()
+	n := p.dev.pooling
 	if p.native, err = n.NewPool(driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}); err != nil {
 		return err
 	}
@@ -236,14 +230,14 @@ func (p *Pool) Options() PoolOptions { return p.opt }
 // attr reads a property of a native pool. It blocks.
 func (p *Pool) attr(a driver.PoolAttr) (v uint64, err error) {
 	err = p.dev.onBound(func() (err error) {
-		v, err = p.dev.native().PoolAttr(p.native, a)
+		v, err = p.dev.pooling.PoolAttr(p.native, a)
 		return err
 	})
 	return v, err
 }
 
 func (p *Pool) setAttr(a driver.PoolAttr, v uint64) error {
-	return p.dev.onBound(func() error { return p.dev.native().SetPoolAttr(p.native, a, v) })
+	return p.dev.onBound(func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
 }
 
 // open returns why the pool's properties cannot be asked for.
@@ -276,7 +270,7 @@ func (p *Pool) Stats() (s MemoryStats, err error) {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error
-			if *v, err = p.dev.native().PoolAttr(p.native, a); err != nil {
+			if *v, err = p.dev.pooling.PoolAttr(p.native, a); err != nil {
 				return err
 			}
 		}
@@ -382,7 +376,7 @@ func (p *Pool) Trim(keep uint64) error {
 	if p.blocks != nil {
 		return p.blocks.Trim(keep, p.order())
 	}
-	return p.dev.onBound(func() error { return p.dev.native().TrimPool(p.native, keep) })
+	return p.dev.onBound(func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
 // Access lets another device of the driver use the pool's memory, or no longer. The runtime's own pools leave that to the
@@ -401,7 +395,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return fmt.Errorf("gpu: access: a portable pool: %w", driver.ErrUnsupported)
 	}
-	return p.dev.onBound(func() error { return p.dev.native().AccessPool(p.native, by.drv, allow) })
+	return p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
 }
 
 // Close ends the pool. It does not wait for work: memory that is still allocated stays, and may be used, until it is
@@ -461,7 +455,7 @@ func (p *pools) close() (errs []error) {
 				pool.over.release()
 			}
 		case !pool.keeps:
-			if err := pool.dev.native().DestroyPool(pool.native); err != nil {
+			if err := pool.dev.pooling.DestroyPool(pool.native); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -90,7 +90,7 @@ func (d *Device) onBound(fn func() error) error {
 	if err := d.stay(); err != nil {
 		return err
 	}
-	defer d.calls.Add(-1)
+	defer d.leave()
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -104,16 +104,6 @@ func (d *Device) onBound(fn func() error) error {
 		done <- err
 	}()
 	return <-done
-}
-
-// stay keeps the device from being closed, until calls is counted down.
-func (d *Device) stay() error {
-	d.calls.Add(1)
-	if d.gone.Load() {
-		d.calls.Add(-1)
-		return d.closedError()
-	}
-	return nil
 }
 
 // A poolTimeline is a timeline while it has one stream: what it had before is in no order with what comes.

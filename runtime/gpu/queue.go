@@ -164,7 +164,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 	case s.op.onHost():
 		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
 		if err := q.dev.halted(); err != nil {
-			q.dev.calls.Add(-1)
+			q.dev.leave()
 			q.dev.failSubmission(s, err)
 			return
 		}
@@ -183,7 +183,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 
 // call runs a host call, on a goroutine of its own.
 func (q *Queue) call(s *submission) {
-	defer q.dev.calls.Add(-1)
+	defer q.dev.leave()
 	fn := s.fn
 	if s.op == opNotify {
 		release(q.dev.complete(s), nil)
@@ -389,7 +389,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 // stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
 // work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
 func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
-	if !q.dev.enter() {
+	if q.dev.stay() != nil {
 		return nil, q.submit(q.get(opBarrier), o)
 	}
 	b, err := q.dev.stage.get(n)

@@ -52,19 +52,6 @@ func (b *stageBlock) free() {
 
 const smallestStage = 8 // log2 of the bytes
 
-// enter keeps a device from giving back what calls use, its pinned memory before all, until leave. It reports false if it is
-// too late.
-func (d *Device) enter() bool {
-	d.calls.Add(1)
-	if d.gone.Load() {
-		d.calls.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (d *Device) leave() { d.calls.Add(-1) }
-
 // get takes a block of n bytes or more. It blocks while the driver pins memory, which recycling makes rare.
 func (s *stage) get(n int) (*stageBlock, error) {
 	class := max(bits.Len(uint(n-1)), smallestStage)

@@ -70,7 +70,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
-		defer there.dev.calls.Add(-1)
+		defer there.dev.leave()
 		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
 		return there.pieces(part, !up, func(p []byte, at int64) error {
 			if up {

@@ -69,29 +69,6 @@ func (p *nodeParams) kernelV1() *cuda.KernelNodeParamsV1 {
 	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(&p.kernel))
 }
 
-// nodeWords are what errors say of a node.
-func nodeWords(op *driver.NodeOp) string {
-	switch op.Kind {
-	case driver.EmptyNode:
-		return "empty node"
-	case driver.KernelNode:
-		l := &op.Launch
-		return fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
-	case driver.FillNode:
-		if op.Stride != 0 && op.Stride != uint64(op.Width) {
-			return fmt.Sprintf("fill of %d elements of %d bytes, %d bytes apart, at %#x", op.Count, op.Width, op.Stride, uint64(op.Dst))
-		}
-		return fmt.Sprintf("fill of %d elements of %d bytes at %#x", op.Count, op.Width, uint64(op.Dst))
-	case driver.CopyNode:
-		return fmt.Sprintf("copy of %d bytes from %#x to %#x", op.Count, uint64(op.Src), uint64(op.Dst))
-	case driver.ChildNode:
-		return fmt.Sprintf("child graph %#x", uintptr(op.Child))
-	case driver.RecordNode:
-		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
-	}
-	return fmt.Sprintf("no kind of node %d", int(op.Kind))
-}
-
 func (d *device) NewGraph() (driver.Graph, error) {
 	if d.noGraphs != nil {
 		return 0, d.fail("new graph", d.noGraphs, "graphs")
@@ -144,7 +121,7 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 		err = cuda.ErrorInvalidValue
 	}
 	if err != nil {
-		return 0, d.fail("add node", err, "%s, after %d others in graph %#x", nodeWords(op), len(after), uintptr(g))
+		return 0, d.fail("add node", err, "%s, after %d others in graph %#x", op, len(after), uintptr(g))
 	}
 	return driver.Node(n), nil
 }
@@ -222,7 +199,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err e
 		err = fmt.Errorf("only kernels, fills and copies can be set: %w", cuda.ErrorInvalidValue)
 	}
 	if err != nil {
-		return d.fail("set node", err, "%s, node %#x of exec %#x", nodeWords(op), uintptr(n), uintptr(x))
+		return d.fail("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))
 	}
 	return nil
 }

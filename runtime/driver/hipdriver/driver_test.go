@@ -885,7 +885,7 @@ func TestNames(t *testing.T) {
 	if !slices.IsSorted([]int{hip52, hip57, hip61, hip64, hip70, hip71}) || errorsOnly != hip70/100_000*100_000 {
 		t.Error("releases are not in order")
 	}
-	if s := nodeWords(&driver.NodeOp{Kind: driver.FillNode, Count: 3, Width: 4, Stride: 8, Dst: 16}); s != "fill of 3 elements of 4 bytes, 8 bytes apart, at 0x10" {
+	if s := (&driver.NodeOp{Kind: driver.FillNode, Count: 3, Width: 4, Stride: 8, Dst: 16}).String(); s != "fill of 3 elements of 4 bytes, 8 bytes apart, at 0x10" {
 		t.Error(s)
 	}
 }

@@ -74,29 +74,6 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// nodeWords are what errors say of a node.
-func nodeWords(op *driver.NodeOp) string {
-	switch op.Kind {
-	case driver.EmptyNode:
-		return "empty node"
-	case driver.KernelNode:
-		l := &op.Launch
-		return fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
-	case driver.FillNode:
-		if op.Stride != 0 && op.Stride != uint64(op.Width) {
-			return fmt.Sprintf("fill of %d elements of %d bytes, %d bytes apart, at %#x", op.Count, op.Width, op.Stride, uint64(op.Dst))
-		}
-		return fmt.Sprintf("fill of %d elements of %d bytes at %#x", op.Count, op.Width, uint64(op.Dst))
-	case driver.CopyNode:
-		return fmt.Sprintf("copy of %d bytes from %#x to %#x", op.Count, uint64(op.Src), uint64(op.Dst))
-	case driver.ChildNode:
-		return fmt.Sprintf("child graph %#x", uintptr(op.Child))
-	case driver.RecordNode:
-		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
-	}
-	return fmt.Sprintf("no kind of node %d", int(op.Kind))
-}
-
 // failNode is fail for a node that may only have been refused.
 func (d *device) failNode(op string, err error, format string, args ...any) error {
 	only := refused(err, func() error { _, err := d.lib.GetDevice(); return err })
@@ -151,10 +128,10 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	case driver.RecordNode:
 		n, err = d.lib.GraphAddEventRecordNode(graph, deps, hip.Event(op.Event))
 	default:
-		return 0, d.refuse("add node", hip.ErrorInvalidValue, "%s", nodeWords(op))
+		return 0, d.refuse("add node", hip.ErrorInvalidValue, "%s", op)
 	}
 	if err != nil {
-		return 0, d.failNode("add node", err, "%s, after %d others in graph %#x", nodeWords(op), len(after), uintptr(g))
+		return 0, d.failNode("add node", err, "%s, after %d others in graph %#x", op, len(after), uintptr(g))
 	}
 	return driver.Node(n), nil
 }
@@ -199,10 +176,10 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	case driver.CopyNode:
 		err = d.lib.GraphExecMemcpyNodeSetParams1D(exec, node, pointer(uintptr(op.Dst)), pointer(uintptr(op.Src)), op.Count, hip.MemcpyDefault)
 	default:
-		return d.refuse("set node", fmt.Errorf("only kernels, fills and copies can be set: %w", hip.ErrorInvalidValue), "%s", nodeWords(op))
+		return d.refuse("set node", fmt.Errorf("only kernels, fills and copies can be set: %w", hip.ErrorInvalidValue), "%s", op)
 	}
 	if err != nil {
-		return d.failNode("set node", err, "%s, node %#x of exec %#x", nodeWords(op), uintptr(n), uintptr(x))
+		return d.failNode("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))
 	}
 	return nil
 }
