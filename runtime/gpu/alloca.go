@@ -79,8 +79,14 @@ func (q *Queue) allocaNow(b *Buffer) error {
 	q.tl.mu.Lock()
 	err := q.dev.halted()
 	if err == nil {
+		if b.pool.crosses(q.tl) {
+			err = q.tl.mark() // of what comes before, for whoever waits for that
+		}
 		q.tl.loose = true
-		if err = b.allocate(q.tl, q.tl.issued.Load()); err == nil {
+		if err == nil {
+			err = b.allocate(q.tl, q.tl.issued.Load())
+		}
+		if err == nil {
 			q.dev.buffers.add(b) // under the lock: the device is not closed before
 		}
 	}
@@ -94,8 +100,10 @@ func (q *Queue) allocaNow(b *Buffer) error {
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
 func (b *Buffer) allocate(tl *timeline, seq uint64) error {
-	b.pool.life.RLock()
-	defer b.pool.life.RUnlock()
+	if !b.pool.keeps { // else it is not closed before the device
+		b.pool.life.RLock()
+		defer b.pool.life.RUnlock()
+	}
 	var m driver.Mem
 	err := b.pool.ended()
 	if err == nil {
@@ -106,11 +114,22 @@ func (b *Buffer) allocate(tl *timeline, seq uint64) error {
 		return err
 	}
 	b.made = seq
-	b.pool.live.Add(1)
+	if !b.pool.keeps {
+		b.pool.live.Add(1)
+	}
 	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
 	b.state.Store(isLive)
 	return nil
 }
+
+// crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
+func (p *Pool) crosses(tl *timeline) bool {
+	freed := p.freed.Load()
+	return freed != nil && freed != tl
+}
+
+// several stands for more timelines than one.
+var several timeline
 
 // prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
@@ -130,10 +149,10 @@ func (s *submission) prepare() error {
 			return err
 		}
 		if block.Wait.Seq > 0 {
-			on := p.timeline(block.Wait.Timeline)
-			if e := on.eventAt(block.Wait.Seq); e != nil {
-				s.addDep(point{tl: on, seq: block.Wait.Seq, event: e})
-			} else if (mark{on, block.Wait.Seq}).gone() != nil {
+			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
+			if last.underWay() {
+				s.addDep(last)
+			} else if last.gone() != nil {
 				continue // nobody knows what the device does with that block: it stays taken
 			}
 		}
@@ -165,21 +184,13 @@ func (s *submission) spoil(tl *timeline) {
 	b.state.Store(isFailed)
 }
 
-// eventAt returns the event of the submission with a number, held, or nil if that has been retired. The caller holds no
-// timeline's mu.
-func (tl *timeline) eventAt(seq uint64) *event {
-	if seq > tl.issued.Load() { // it is being issued
-		tl.mu.Lock()
-		tl.mu.Unlock()
+// underWay reports whether the work at a mark, if there is any, is not known to be done. The caller holds no timeline's mu.
+func (m mark) underWay() bool {
+	if m.seq > m.tl.issued.Load() { // it is being issued
+		m.tl.mu.Lock()
+		m.tl.mu.Unlock()
 	}
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	if seq < tl.ring.head || seq > tl.issued.Load() {
-		return nil
-	}
-	e := tl.ring.at(seq).event
-	e.hold()
-	return e
+	return m.tl.done.Load() < m.seq && m.seq <= m.tl.issued.Load()
 }
 
 // alloca makes the native calls of an allocation.
@@ -294,9 +305,13 @@ func (b *Buffer) deallocate(tl *timeline) error {
 
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *timeline) error {
+	p := b.pool
+	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) {
+		p.freed.Store(&several)
+	}
 	err := tl.dev.pooling.FreeAsync(tl.h, b.mem)
-	if b.pool.live.Add(-1) == 0 && b.pool.closed.Load() {
-		b.pool.dev.sweepPools()
+	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
+		p.dev.sweepPools()
 	}
 	return err
 }

@@ -42,13 +42,17 @@ func (d *Device) ask() {
 	defer close(d.asker.ended)
 	var wait patience
 	for !d.asker.stopped.Load() {
-		switch {
-		case !d.wanted():
+		if !d.wanted() {
 			wait = patience{}
 			<-d.asker.wake
-		case d.askWanted():
+			continue
+		}
+		switch further, asked := d.askWanted(wait.rounds > 0 && wait.rounds < maxRounds && d.opt.Poll > 0); {
+		case further:
 			wait = patience{}
 			runtime.Gosched() // whoever was woken is next in this processor's queue
+		case !asked:
+			runtime.Gosched()
 		default:
 			wait.pause(d.opt.Poll, 0, d.asker.wake)
 		}
@@ -65,14 +69,36 @@ func (d *Device) wanted() bool {
 	return false
 }
 
-// askWanted asks the timelines for which somebody is parked, and reports whether one has come further.
-func (d *Device) askWanted() (further bool) {
+// askWanted asks the timelines for which somebody is parked, and reports whether one has come further, and whether any was asked:
+// whoever goes on without a pause leaves out those to which somebody is giving work.
+func (d *Device) askWanted(again bool) (further, asked bool) {
 	for _, q := range d.queues {
-		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted {
-			further = q.tl.poll(wanted, 1) || further
+		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, 4*leaveOut) {
+			further, asked = q.tl.poll(wanted, 1) || further, true
 		}
 	}
-	return further
+	return further, asked
+}
+
+// leaveOut is for how many rounds a waiter does not ask a timeline to which somebody is giving work. Drivers let one call in at a
+// time, and to ask takes as long as to issue.
+const leaveOut = 16
+
+// crowded reports whether whoever asks again, without a pause, is to leave the driver to those who give the timeline work, for
+// this round. It does not do so for more than some rounds in a row.
+func (tl *timeline) crowded(again bool, rounds int32) bool {
+	issued := tl.issued.Load()
+	if !again {
+		tl.seen.Store(issued)
+		return false
+	}
+	if issued != tl.seen.Load() || tl.dev.issuing.Load() {
+		tl.seen.Store(issued)
+		if tl.leave.Load() <= 0 {
+			tl.leave.Store(rounds)
+		}
+	}
+	return tl.leave.Load() > 0 && tl.leave.Add(-1) > 0
 }
 
 // patience is how to wait between two rounds of asking.

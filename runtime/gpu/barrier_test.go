@@ -26,7 +26,10 @@ func TestBarriers(t *testing.T) {
 		b, s, x := allocate(t, dev, 64), semaphores(t, 3), semaphores(t, 1)[0]
 		d.StallStream(d.Streams(0)[0])
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 8), []byte{1}))
-		eventually(t, "the fill is issued", func() bool { return calls(d, 0, simdriver.OpRecord) == 1 })
+		eventually(t, "the fill is issued, and somebody has asked for it", func() bool {
+			s[0].Query()
+			return calls(d, 0, simdriver.OpRecord) == 1
+		})
 		before := submitted(d, 0)
 		for v := range uint64(100) {
 			must(t, dev.Queue(1).Barrier(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}))

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -99,4 +100,69 @@ func BenchmarkSemaphore(b *testing.B) {
 			s.Query()
 		}
 	})
+}
+
+// BenchmarkPoolChain allocates, fills and deallocates, each after the one before. The device is done with each at once. The time
+// is that of all three.
+func BenchmarkPoolChain(b *testing.B) {
+	dev := idle(b)
+	q, s := dev.Queue(0), semaphores(b, 1)[0]
+	pool, err := dev.DefaultPool()
+	must(b, err)
+	var wait, signal [1]gpu.Point
+	v := uint64(0)
+	next := func() gpu.Order {
+		wait[0], signal[0] = gpu.Point{Semaphore: s, Value: v}, gpu.Point{Semaphore: s, Value: v + 1}
+		v++
+		return gpu.Order{Wait: wait[:], Signal: signal[:]}
+	}
+	pattern := []byte{1, 2, 3, 4}
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := q.Alloca(next(), pool, 1<<20)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := q.Fill(next(), m.Range(0, 4096), pattern); err != nil {
+			b.Fatal(err)
+		}
+		if err := q.Dealloca(next(), m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkParked parks 1,000 fills on one value, signals it, and waits for them. The time is that of one.
+func BenchmarkParked(b *testing.B) {
+	const n = 1000
+	dev := idle(b)
+	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
+	must(b, err)
+	host, done := semaphores(b, 1)[0], semaphores(b, n)
+	var wait, signal [1]gpu.Point
+	pattern := []byte{1, 2, 3, 4}
+	ctx := context.Background()
+	b.ReportAllocs()
+	i, v := 0, uint64(1)
+	release := func() {
+		if err := host.Signal(v); err != nil {
+			b.Fatal(err)
+		}
+		for k := i - 1; k >= 0; k-- {
+			if err := done[k].Wait(ctx, v); err != nil {
+				b.Fatal(err)
+			}
+		}
+		i, v = 0, v+1
+	}
+	for b.Loop() {
+		wait[0], signal[0] = gpu.Point{Semaphore: host, Value: v}, gpu.Point{Semaphore: done[i], Value: v}
+		if err := dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern); err != nil {
+			b.Fatal(err)
+		}
+		if i++; i == n {
+			release()
+		}
+	}
+	release()
 }

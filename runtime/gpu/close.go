@@ -79,9 +79,11 @@ func (d *Device) Close() error {
 	if d.asker != nil {
 		d.asker.stop()
 	}
-	for _, q := range d.queues { // whoever asks about an event gets through
+	for _, q := range d.queues { // whoever asks about an event, or records one, gets through
 		q.tl.askMu.Lock()
 		q.tl.askMu.Unlock()
+		q.tl.mu.Lock()
+		q.tl.mu.Unlock()
 	}
 	d.mu.Lock()
 	d.ended = true

@@ -53,7 +53,8 @@ type Device struct {
 	nparked int
 	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
 	npassing int
-	running  bool // what was ready is being issued
+	running  bool        // what was ready is being issued
+	issuing  atomic.Bool // as well
 	ended    bool
 	code     map[*Executable]struct{} // loaded; the thread's
 

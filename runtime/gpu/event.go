@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An event is a native event on loan from its device's pool. Each submission has one at the most, shared by all that the
-// submission signals and by those who make a stream wait for it. A submission's record keeps it for the next one unless
-// somebody else still has it then.
+// An event is a native event on loan from its device's pool. Each submission has one at the most, to be recorded behind it or
+// never, and shared by those who make a stream wait for it. A submission's record keeps it for the next one unless somebody
+// else still has it then.
 type event struct {
 	pool *eventPool
 	h    driver.Event

@@ -36,8 +36,8 @@ func (tl *timeline) stuck() (err error) {
 	}
 	var late []mark
 	tl.ring.mu.Lock()
-	if s := tl.ring.find(0, tl.issued.Load()); s != nil {
-		for _, m := range s.follows {
+	if tl.ring.head <= tl.issued.Load() {
+		for _, m := range tl.ring.at(tl.ring.head).follows {
 			if err = m.gone(); err != nil {
 				break
 			}
@@ -82,6 +82,7 @@ func (tl *timeline) replace() {
 	tl.cover = nil
 	tl.coverMu.Unlock()
 	list := tl.drain(err)
+	tl.marked.Store(tl.issued.Load()) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
 	for s := list; s != nil; {
 		next := s.next

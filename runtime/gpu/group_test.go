@@ -208,7 +208,8 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Copy(gpu.Order{Signal: pts(s[0], 1)}, dst.b.All(), src.b.All()))
 					err := s[0].Wait(minute(t), 1)
-					if err == nil && i.Hits() > 0 {
+					asked := name == "an event" && caps.SubmitAnywhere // by who waits, who asks again
+					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {

@@ -117,7 +117,7 @@ func TestBroken(t *testing.T) {
 	eachCaps(t, "B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
-		b, s := allocate(t, dev, 64), semaphores(t, 3)
+		b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // so much that each fill has an event of its own
 		d.StallDevice(0)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
@@ -298,7 +298,7 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.Range(0, 0), []byte{5}))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
-			return c.Devices[0].Calls[simdriver.OpRecord] == 1 && c.Devices[1].Calls[simdriver.OpRecord] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
+			return c.Devices[0].Calls[simdriver.OpFill] == 1 && c.Devices[1].Calls[simdriver.OpFill] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
 		})
 		d.LoseDevice(0, nil) // before anybody has asked whether the work is done
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {

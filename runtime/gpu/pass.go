@@ -17,7 +17,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 	}
 	for i := range s.deps { // what is done meanwhile is found out again when it is waited for
 		p := &s.deps[i]
-		if err := (mark{p.tl, p.seq}).gone(); err != nil {
+		if err := p.gone(); err != nil {
 			q.dev.failSubmission(s, err)
 			return true
 		}
@@ -43,7 +43,7 @@ func (s *submission) passOn() *timepoint {
 	p := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publish(point{value: signal.Value, tl: p.tl, seq: p.seq, event: p.event, late: true})
+		list, wanted := signal.Semaphore.publish(point{value: signal.Value, tl: p.tl, seq: p.seq, late: true})
 		released.join(list)
 		if wanted {
 			p.tl.want(p.seq)

@@ -29,8 +29,9 @@ type Pool struct {
 	over   *Buffer         // what it hands out parts of
 	keeps  bool            // it is not the program's to close
 	closed atomic.Bool
-	life   sync.RWMutex // held while a native pool allocates, and is closed
-	live   atomic.Int64 // allocations of a native pool whose deallocation has not been issued
+	life   sync.RWMutex             // held while a native pool allocates, and is closed
+	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
+	freed  atomic.Pointer[timeline] // the one in which a native pool's memory was freed, or several
 
 	threshold atomic.Uint64
 

@@ -243,7 +243,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, s[0].Wait(minute(t), 1))
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
 			must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 1)}))
-			if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
+			if err := s[1].Wait(minute(t), 1); err != nil { // who waits has one put there, and asks again
 				t.Errorf("%v", err)
 			}
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 4).All(), []byte{1}))

@@ -68,14 +68,15 @@ func (q *Queue) submit(s *submission, o Order) error {
 			q.dev.recycle(s)
 			return argument(op, "a wait has no semaphore, or a value above %d", uint64(MaxValue))
 		}
+		s.waits = append(s.waits, p)
 	}
 	for _, p := range o.Signal {
 		if p.Semaphore == nil || p.Value > MaxValue {
 			q.dev.recycle(s)
 			return argument(op, "a signal has no semaphore, or a value above %d", uint64(MaxValue))
 		}
+		s.signals = append(s.signals, p)
 	}
-	s.waits, s.signals = append(s.waits[:0], o.Wait...), append(s.signals[:0], o.Signal...)
 	if err := q.dev.failed(); err != nil {
 		q.dev.failSubmission(s, err)
 		return err

@@ -89,7 +89,6 @@ func (tl *timeline) complete(batch []*submission) {
 		}
 	}
 	q.putAll(batch[0], batch[len(batch)-1])
-	clear(batch)
 	tl.done.Store(last)
 	if released.first != nil {
 		release(released.first, tl.dev)

@@ -36,10 +36,13 @@ func (r *ring) put(s *submission, done uint64) {
 // at returns the submission with a number that is in the ring.
 func (r *ring) at(seq uint64) *submission { return r.buf[seq&uint64(len(r.buf)-1)] }
 
-// find returns the submission with a number, or the one that comes nearest of those up to last, or nil if there is none.
-func (r *ring) find(seq, last uint64) *submission {
-	if last < r.head {
-		return nil
+// marked returns the first of the submissions from one that is in the ring up to another that has an event behind it, or nil. It
+// has not far to look.
+func (r *ring) marked(from, to uint64) *submission {
+	for ; from <= to; from++ {
+		if s := r.at(from); s.recorded {
+			return s
+		}
 	}
-	return r.at(min(max(seq, r.head), last))
+	return nil
 }

@@ -59,8 +59,7 @@ type point struct {
 	value uint64
 	tl    *timeline
 	seq   uint64
-	event *event // of the submission, recorded
-	late  bool   // the signal comes from a barrier, after that of the submission
+	late  bool // the signal comes from a barrier, after that of the submission
 }
 
 // NewSemaphore makes a semaphore that has reached a value already.
@@ -300,7 +299,9 @@ func (l *expected) twice(i int, at mark) bool {
 
 // dropPoints takes the first n points away.
 func (l *expected) dropPoints(n int) {
-	clear(l.points[:n])
+	for i := range l.points[:n] {
+		l.points[i].tl = nil
+	}
 	l.points = l.points[n:]
 }
 
@@ -339,7 +340,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 	return list
 }
 
-// publish says that a value will be reached when a timeline has done seq, whose event has been recorded. It returns the
+// publish says that a value will be reached when a timeline has done seq, which its stream has been given. It returns the
 // timepoints for which that is enough, and whether somebody is parked until the value is reached.
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
@@ -387,9 +388,8 @@ const (
 	failed
 )
 
-// next finds how a wait for a value by a timeline, or nobody in particular, stands. For ordered the point is the lowest that
-// reaches the value, and unless it is one of that timeline its event is held.
-func (s *Semaphore) next(value uint64, by *timeline) (resolution, point) {
+// next finds how a wait for a value stands. For ordered the point is the lowest that reaches the value.
+func (s *Semaphore) next(value uint64) (resolution, point) {
 	if value <= s.value.Load() {
 		return s.standing()
 	}
@@ -397,9 +397,6 @@ func (s *Semaphore) next(value uint64, by *timeline) (resolution, point) {
 	if l := s.list; l != nil {
 		if i := l.find(value); i < len(l.points) {
 			p := l.points[i]
-			if p.tl != by {
-				p.event.hold()
-			}
 			s.mu.Unlock()
 			return ordered, p
 		}
@@ -500,9 +497,9 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	return p.tl, p.seq
 }
 
-// poll asks the device that will reach a value how far it is. It reports how long it makes sense to go on asking; not at
-// all if only the device's own thread may ask, which then does.
-func (s *Semaphore) poll(value uint64) time.Duration {
+// poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work. It
+// reports how long it makes sense to go on asking; not at all if only the device's own thread may ask, which then does.
+func (s *Semaphore) poll(value uint64, again bool) time.Duration {
 	tl, seq := s.producer(value)
 	switch {
 	case tl == nil:
@@ -511,7 +508,9 @@ func (s *Semaphore) poll(value uint64) time.Duration {
 		tl.want(seq)
 		return 0
 	}
-	tl.poll(seq, watch)
+	if !tl.crowded(again, leaveOut) {
+		tl.poll(seq, watch)
+	}
 	return tl.dev.opt.Spin
 }
 

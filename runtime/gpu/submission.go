@@ -46,7 +46,7 @@ var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download
 // cold reports whether an operation uses what comes last in its record.
 func (op opcode) cold() bool {
 	switch op {
-	case opBarrier, opFill, opFill8, opCopy:
+	case opBarrier, opFill, opFill8, opCopy, opAlloca, opDealloca:
 		return false
 	}
 	return true
@@ -60,7 +60,7 @@ func (op opcode) onHost() bool { return op >= opHost }
 type submission struct {
 	q      *Queue
 	next   *submission
-	event  *event // to be recorded behind the work
+	event  *event // to be recorded behind the work, or behind what comes after it
 	err    atomic.Pointer[failure]
 	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
 	op     opcode
@@ -68,6 +68,7 @@ type submission struct {
 	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
 	gathered, passing bool
 	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
+	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold              bool   // what comes last in the record may be in use
 	seq               uint64 // once issued
 
@@ -88,11 +89,11 @@ type submission struct {
 	keep     [2]*Buffer // held until the work is done
 
 	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
-	deps    []point      // what the work must come after, with their events held; those without a timeline need nothing
+	deps    []dep        // what the work must come after; those without a timeline need nothing
 	follows []mark       // what the work comes after on other timelines
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
-	// What fills, copies and barriers do not use.
+	// What fills, copies, barriers and memory from pools do not use.
 	host   []byte        // to be filled by a download
 	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
 	launch driver.Launch // Args point into args
@@ -112,17 +113,22 @@ func newSubmission(q *Queue) *submission {
 	return s
 }
 
+// A dep is a place in a timeline that work must come after.
+type dep struct {
+	mark
+	event *event // behind it, held, once it has been looked for; nil if there is no need of one
+}
+
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
 // to issue what a wait is for; then there are no deps.
 func (s *submission) gather() (resolution, error) {
-	tl := s.own()
 	s.late = false
 	for i := range s.waits {
 		w := &s.waits[i]
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
 			continue
 		}
-		how, p := w.Semaphore.next(w.Value, tl)
+		how, p := w.Semaphore.next(w.Value)
 		switch how {
 		case failed:
 			s.letGoAll()
@@ -131,7 +137,8 @@ func (s *submission) gather() (resolution, error) {
 			s.letGoAll()
 			return unknown, nil
 		case ordered:
-			s.addDep(p)
+			s.late = s.late || p.late
+			s.addDep(mark{p.tl, p.seq})
 		}
 	}
 	s.gathered = true
@@ -148,39 +155,25 @@ func (s *submission) waited() bool {
 	return true
 }
 
-// own returns the timeline of which no events are held, because the work will be in it. A barrier may not be.
-func (s *submission) own() *timeline {
-	if s.op == opBarrier {
-		return nil
-	}
-	return s.q.tl
-}
-
-// addDep adds a point, and keeps, of the points on one timeline, the last.
-func (s *submission) addDep(p point) {
-	own := s.own()
-	s.late = s.late || p.late
+// addDep adds a place, and keeps, of those on one timeline, the last.
+func (s *submission) addDep(m mark) {
 	for i := range s.deps {
-		if d := &s.deps[i]; d.tl == p.tl {
-			if p.seq > d.seq {
-				*d, p = p, *d
-			}
-			if p.tl != own {
-				p.event.drop()
-			}
+		if d := &s.deps[i]; d.tl == m.tl {
+			d.seq = max(d.seq, m.seq)
 			return
 		}
 	}
-	s.deps = append(s.deps, p)
+	s.deps = append(s.deps, dep{mark: m})
 }
 
 // letGo says that a dep needs nothing.
 func (s *submission) letGo(i int) {
 	d := &s.deps[i]
-	if d.tl != nil && d.tl != s.own() {
+	d.tl = nil
+	if d.event != nil {
 		d.event.drop()
+		d.event = nil
 	}
-	*d = point{}
 }
 
 // letGoAll takes all deps away.
@@ -244,8 +237,12 @@ func (s *submission) takeBack() {
 
 // reset makes a record of a submission that is over ready to be used again.
 func (s *submission) reset() {
-	clear(s.waits)
-	clear(s.signals)
+	for i := range s.waits { // mostly there is one, and to clear many at a time takes a call
+		s.waits[i].Semaphore = nil
+	}
+	for i := range s.signals {
+		s.signals[i].Semaphore = nil
+	}
 	s.waits, s.signals = s.waits[:0], s.signals[:0]
 	if len(s.follows)+len(s.held)+len(s.tps) > 0 {
 		clear(s.follows)
@@ -262,7 +259,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.op, s.hostly, s.passing, s.late, s.keep, s.seq = opBarrier, false, false, false, [2]*Buffer{}, 0
+	s.op, s.hostly, s.passing, s.late, s.recorded, s.keep, s.seq = opBarrier, false, false, false, false, [2]*Buffer{}, 0
 	s.dst, s.src = address{}, address{}
 }
 

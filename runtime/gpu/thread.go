@@ -30,11 +30,13 @@ func (d *Device) run(started chan<- error) {
 			if !worked {
 				<-d.wake
 			}
-		case d.askWanted() || worked:
-			wait = patience{}
-			runtime.Gosched() // whoever was woken sits in this thread's queue
 		default:
-			wait.pause(d.opt.Poll, slice, d.wake)
+			if further, _ := d.askWanted(false); further || worked {
+				wait = patience{}
+				runtime.Gosched() // whoever was woken sits in this thread's queue
+			} else {
+				wait.pause(d.opt.Poll, slice, d.wake)
+			}
 		}
 	}
 }
@@ -68,11 +70,15 @@ func (d *Device) work() (worked, ended bool) {
 	for _, fn := range todo {
 		fn()
 	}
-	for s := list; s != nil; {
-		next := s.next
-		s.next = nil
-		s.q.run(s, true)
-		s = next
+	if list != nil {
+		d.issuing.Store(true)
+		for s := list; s != nil; {
+			next := s.next
+			s.next = nil
+			s.q.run(s, true)
+			s = next
+		}
+		d.issuing.Store(false)
 	}
 	worked = len(todo) > 0 || list != nil
 	clear(todo)

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -15,10 +16,11 @@ type timeline struct {
 	h     driver.Stream
 	lives atomic.Uint32 // how many streams it has had before
 
-	mu     sync.Mutex // held while work is issued
+	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	tidyAt uint64     // the number at which the submitter looks what is done
-	loose  bool       // the stream has been given work that no event is behind
+	loose  bool       // the stream has been given work that has no number
 	issued atomic.Uint64
+	marked atomic.Uint64 // the last with an event behind it; changed under mu
 	done   atomic.Uint64
 	wanted atomic.Uint64 // somebody is parked until this is done
 
@@ -26,6 +28,9 @@ type timeline struct {
 	cover   []covered
 
 	ring ring // from the oldest that is not retired to issued
+
+	seen  atomic.Uint64 // of issued, by those who ask again and again
+	leave atomic.Int32  // for so many rounds they do not
 
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
@@ -73,8 +78,18 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		tl.dev.failSubmission(s, err)
 		return
 	}
+	if !s.gathered { // before the lock, as is all that follows: it may need an event of another timeline
+		switch how, err := s.gather(); how {
+		case failed:
+			tl.dev.failSubmission(s, err)
+			return
+		case unknown:
+			tl.dev.failSubmission(s, errTakenBack)
+			return
+		}
+	}
 	if s.event == nil {
-		e, err := tl.dev.events.get(onThread) // before the lock: the pool may have to grow on the device's thread
+		e, err := tl.dev.events.get(onThread) // the pool may have to grow on the device's thread
 		if err != nil {
 			tl.dev.check(err)
 			tl.dev.failSubmission(s, err)
@@ -91,6 +106,14 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 	}
 	tl.mu.Lock()
 	how, err := tl.submit(s)
+	for how == unmarked {
+		tl.mu.Unlock()
+		err = s.markDeps()
+		tl.mu.Lock()
+		if how = notIssued; err == nil {
+			how, err = tl.submit(s)
+		}
+	}
 	var released *timepoint
 	tidy, flying := uint64(0), uint64(0)
 	if how == issuedWork || how == issuedBroken {
@@ -105,7 +128,11 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		if s.op == opAlloca && how == issuedBroken {
 			s.spoil(tl)
 		}
+		recorded := s.recorded
 		tl.issued.Store(seq) // only now may it be retired, and recycled
+		if recorded {
+			tl.marked.Store(seq)
+		}
 		if wanted {
 			tl.want(seq)
 		}
@@ -159,42 +186,57 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 type outcome int
 
 const (
-	notIssued    outcome = iota // what it waits for has failed
+	notIssued    outcome = iota // what it waits for has failed, or cannot be waited for
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it
 	foreign                     // it waits for a device of another driver, which only the host can do
+	unmarked                    // it waits for work of another timeline that no event is behind yet
 )
+
+var errTakenBack = errors.New("gpu: a wait was taken back after it had been issued")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
 	if err := tl.dev.halted(); err != nil {
 		return notIssued, err
 	}
-	if !s.gathered {
-		switch how, err := s.gather(); how {
-		case failed:
-			return notIssued, err
-		case unknown:
-			return notIssued, fmt.Errorf("gpu: a wait was taken back after it had been issued")
-		}
-	}
+	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
 	for i := range s.deps {
 		p := &s.deps[i]
+		if p.tl == nil {
+			continue
+		}
 		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
 			return foreign, nil
 		}
 		if tl.covers(p.tl, p.seq) {
-			if err := (mark{p.tl, p.seq}).gone(); err != nil {
+			if err := p.gone(); err != nil {
 				return notIssued, err
 			}
 			s.letGo(i)
+			continue
+		}
+		brief = false
+		if p.event == nil {
+			ok := false
+			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
+				return unmarked, nil
+			}
+		}
+	}
+	if !brief {
+		if err := tl.mark(); err != nil {
+			return refused, err
 		}
 	}
 	seq := tl.issued.Load() + 1
 	started, err := tl.start(s, seq)
-	if err == nil {
+	switch {
+	case err == nil && brief && seq-tl.marked.Load() < markEvery:
+	case err == nil:
 		err = tl.dev.drv.Record(s.event.h, tl.h)
+		s.recorded = err == nil
 	}
 	switch {
 	case err == nil:
@@ -207,6 +249,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(again))
 			return refused, err
 		}
+		s.recorded = true
 	}
 	s.seq = seq
 	s.letGoAll()
@@ -234,16 +277,20 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lend(mark{tl, seq}) {
 			continue // there is no need, or that device is closed: its work is done, or was given up
 		}
-		if err := tl.dev.drv.StreamWait(tl.h, p.event.h); err != nil {
-			return started, err
+		if p.event != nil { // else it is done, and the host will know in a moment
+			if err := tl.dev.drv.StreamWait(tl.h, p.event.h); err != nil {
+				return started, err
+			}
+			started = true
+			if !tl.dev.caps.RerecordEvents {
+				p.event.hold()
+				s.held = append(s.held, p.event)
+			}
 		}
-		started = true
+		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
+		// also what the host must see done before this.
 		tl.addCover(p.tl, p.seq, seq)
-		s.follows = append(s.follows, mark{p.tl, p.seq})
-		if !tl.dev.caps.RerecordEvents {
-			p.event.hold()
-			s.held = append(s.held, p.event)
-		}
+		s.follows = append(s.follows, p.mark)
 	}
 	some, err := s.start(tl, dst, src)
 	return started || some, err
@@ -256,8 +303,10 @@ func (s *submission) borrow(to mark) (err error) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 	}
-	for _, b := range s.keep {
-		use(b)
+	use(s.keep[0])
+	use(s.keep[1])
+	if !s.cold {
+		return err
 	}
 	for i := range s.bound {
 		use(s.bound[i].held)
@@ -273,15 +322,15 @@ func (s *submission) borrow(to mark) (err error) {
 	return err
 }
 
-// publish tells the semaphores what is coming, now that the event has been recorded.
+// publish tells the semaphores what is coming, now that the stream has got it.
 func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 	if len(s.signals) == 1 {
-		return s.signals[0].Semaphore.publish(point{value: s.signals[0].Value, tl: tl, seq: s.seq, event: s.event})
+		return s.signals[0].Semaphore.publish(point{value: s.signals[0].Value, tl: tl, seq: s.seq})
 	}
 	var released timepointList
 	wanted := false
 	for _, p := range s.signals {
-		list, want := p.Semaphore.publish(point{value: p.Value, tl: tl, seq: s.seq, event: s.event})
+		list, want := p.Semaphore.publish(point{value: p.Value, tl: tl, seq: s.seq})
 		released.join(list)
 		wanted = wanted || want
 	}
@@ -357,7 +406,10 @@ func (tl *timeline) poll(seq uint64, times int) bool {
 // ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, then for the
 // oldest, and from there on in growing steps.
 func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
-	at, ok, err := tl.query(seq, times)
+	if err := tl.tryMark(seq); err != nil {
+		return 0, err
+	}
+	at, ok, err := tl.query(seq, math.MaxUint64, times)
 	switch {
 	case err != nil || at == 0:
 		return 0, err
@@ -366,7 +418,7 @@ func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
 	}
 	last := at // not done
 	for next, step := tl.done.Load()+1, uint64(1); next < last; next, step = done+step, 2*step {
-		at, ok, err := tl.query(next, 1)
+		at, ok, err := tl.query(next, last, 1)
 		if at == 0 || !ok || err != nil {
 			return done, err
 		}
@@ -378,17 +430,23 @@ func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
 // watch is how many times in a row a waiter asks about the oldest submission.
 const watch = 8
 
-// query asks whether a submission is done, or the newest if seq has not been issued. at is the one that was asked for, 0
-// if nothing is in flight.
-func (tl *timeline) query(seq uint64, times int) (at uint64, done bool, err error) {
+// query asks whether a submission is done. If no event is behind it, or it has not been issued, that is the last one that has an
+// event. at is the one that has the event asked for; it is below end, or 0 if there is none.
+func (tl *timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
-	s := tl.ring.find(seq, tl.issued.Load())
+	last := min(tl.issued.Load(), end-1)
+	s := tl.ring.marked(max(seq, tl.ring.head), last)
+	if s == nil && last < end-1 {
+		if at := tl.marked.Load(); at >= tl.ring.head && at <= last {
+			s = tl.ring.at(at)
+		}
+	}
 	if s == nil {
 		tl.ring.mu.Unlock()
 		return 0, false, nil
 	}
 	at, e := s.seq, s.event
-	if at != tl.ring.head {
+	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // something may be done before it
 		times = 1
 	}
 	e.hold() // it may be retired meanwhile, for something else that is done
@@ -412,7 +470,7 @@ func (tl *timeline) reap(seq uint64) bool {
 	if tl.done.Load() >= seq || !tl.askMu.TryLock() {
 		return true
 	}
-	at, done, err := tl.query(seq, 1)
+	at, done, err := tl.query(seq, math.MaxUint64, 1)
 	tl.askMu.Unlock()
 	if at == 0 || !done || err != nil {
 		return false

@@ -79,12 +79,30 @@ func (h *timepointHeap) pop(value uint64, rest *timepoint) *timepoint {
 	}
 	var first *timepoint
 	end := &first
+	if h.inOrder(value) { // who are many have mostly come one after the other
+		for i, t := range *h {
+			t.index = -1
+			*end, end = t, &t.next
+			(*h)[i] = nil
+		}
+		*h = (*h)[:0]
+	}
 	for len(*h) > 0 && (*h)[0].value <= value {
 		t := h.remove(0)
 		*end, end = t, &t.next
 	}
 	*end = rest
 	return first
+}
+
+// inOrder reports whether all are up to a value, and in order as they lie. It looks at none that will not be popped.
+func (h timepointHeap) inOrder(value uint64) bool {
+	for i, t := range h {
+		if t.value > value || i > 0 && h.less(i, i-1) {
+			return false
+		}
+	}
+	return true
 }
 
 func (h timepointHeap) up(i int) {

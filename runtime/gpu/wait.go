@@ -73,7 +73,7 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		spin := time.Duration(0)
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasPoints != 0 && p.Semaphore.value.Load() < p.Value {
-				spin = max(spin, p.Semaphore.poll(p.Value))
+				spin = max(spin, p.Semaphore.poll(p.Value, n > 0))
 			}
 		}
 		if over, err := standing(points, all, index); over {

@@ -9,8 +9,8 @@ import (
 )
 
 // poolBenches time memory that is allocated and freed in the order of a queue's work: by itself, which no semaphore orders,
-// and around a fill, all ordered by semaphores. The raw side marks the end of each such chain alone, which puregpu marks
-// after each step. The runtime's own pools have nothing to be compared with.
+// and around a fill, all ordered by semaphores. The raw side marks the end of each such chain, and puregpu every few steps. The
+// runtime's own pools have nothing to be compared with.
 func poolBenches() []bench {
 	return []bench{
 		{

@@ -845,7 +845,7 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// On one stream, one after the other, with semaphores: an event each, and no wait.
+		// On one stream, one after the other, with semaphores: an event each at the most, and no wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloca(1, between(s, v, s, v+1), p, 1024)

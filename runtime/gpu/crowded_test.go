@@ -1,0 +1,107 @@
+package gpu
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+// TestCrowded looks when those who ask again and again leave a timeline out.
+func TestCrowded(t *testing.T) {
+	checkLeaks(t)
+	sim := simdriver.New(simdriver.Config{})
+	d, err := Open(sim, 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	b, err := d.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, s := d.Queue(0), newSemaphore(t, 0)
+	v := uint64(0)
+	fill := func() {
+		v++
+		if err := q.Fill(Order{Signal: []Point{{s, v}}}, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := func(rounds int, each func()) (n int) {
+		for range rounds {
+			each()
+			if !q.tl.crowded(true, leaveOut) {
+				n++
+			}
+		}
+		return n
+	}
+	nothing := func() {}
+	sim.StallDevice(0)
+	fill()
+	if q.tl.crowded(false, leaveOut) {
+		t.Error("who asks for the first time does not")
+	}
+	if n := asked(100, nothing); n != 100 {
+		t.Errorf("nobody issues, and of 100 rounds %d ask", n)
+	}
+	if n := asked(10*leaveOut, fill); n != 10 {
+		t.Errorf("somebody issues, and of %d rounds %d ask", 10*leaveOut, n)
+	}
+	asked(leaveOut, nothing)
+	if n := asked(100, nothing); n != 100 {
+		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
+	}
+	d.issuing.Store(true)
+	if n := asked(10*leaveOut, nothing); n != 10 {
+		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*leaveOut, n)
+	}
+	d.issuing.Store(false)
+	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
+	for range 100 * leaveOut {
+		fill()
+		s.poll(v, true)
+	}
+	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(watch+1) { // also of tidying
+		t.Errorf("%d calls in 100 times %d rounds", n, leaveOut)
+	}
+	sim.ResumeDevice(0)
+	if err := s.Wait(within(t), v); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHeapOrder pops timepoints that were pushed in any order.
+func TestHeapOrder(t *testing.T) {
+	for n := range 200 {
+		var h timepointHeap
+		sorted := n%3 == 0
+		for i := range n {
+			p := &timepoint{value: uint64(i) / 4, order: uint64(i), index: -1}
+			if !sorted {
+				p.value = rand.Uint64N(20)
+			}
+			h.push(p)
+		}
+		left := n
+		for value := uint64(0); value < 50; value += 1 + rand.Uint64N(20) {
+			last := (*timepoint)(nil)
+			for p := h.pop(value, nil); p != nil; p = p.next {
+				if p.value > value || p.index != -1 || last != nil && (timepointHeap{last, p}).less(1, 0) {
+					t.Fatalf("%d: %+v behind %+v", n, p, last)
+				}
+				last = p
+				left--
+			}
+			if len(h) != left || left > 0 && h[0].value <= value {
+				t.Fatalf("%d: %d of %d are left", n, len(h), left)
+			}
+			for i, p := range h {
+				if p.index != i {
+					t.Fatalf("%d: the one at %d has index %d", n, i, p.index)
+				}
+			}
+		}
+	}
+}

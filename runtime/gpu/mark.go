@@ -1,0 +1,132 @@
+package gpu
+
+// What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
+// next event of the stream is behind it as well, for a stream does its work in order. One is recorded
+//   - behind each markEvery submissions, so that what is done comes back in small pieces;
+//   - before the stream is given what may take long, or made to wait for another one, so that nobody who waits for what is
+//     brief waits for that too;
+//   - when somebody asks: another timeline that is to wait, or the host.
+//
+// So between a submission and the first event behind it there is only brief work, and none that waits: to wait for that event
+// is to wait a little too long, and for nothing that the submission does not wait for itself. No circle can come of it either,
+// for a stream waits only for what was issued before.
+//
+// What is published, waited for, retired or given up are numbers, never events; those who need an event look for it by number.
+// One that is not recorded yet would count as complete, so it is found only once it is. A submission has its event from the
+// beginning: who comes to record it need not have one made, under a lock or without end.
+
+// markEvery is after how many submissions an event is recorded at the latest.
+const markEvery = 8
+
+// briefBytes is how much work may move and still be brief. Memory takes less time for that than the host to issue anything, and
+// so does the way to pinned memory.
+const briefBytes = 64 << 10
+
+// brief reports whether an operation by itself takes the device no longer than it takes to issue a few, and does not make the
+// stream wait for others. What other devices have a part in may.
+func (s *submission) brief(tl *timeline) bool {
+	n := s.n
+	switch s.op {
+	case opBarrier:
+		return true
+	case opFill:
+		n *= uint64(s.width)
+	case opFill8:
+		n *= 8
+	case opCopy, opUpload:
+	case opAlloca:
+		b := s.keep[0]
+		if n = 0; b.pool.opt.Zero {
+			n = b.mem.Size
+		}
+		if b.pool.crosses(tl) {
+			return false
+		}
+	case opDealloca:
+		n = 0
+	default:
+		return false
+	}
+	for _, b := range s.keep {
+		if b != nil && b.dev != tl.dev {
+			return false
+		}
+	}
+	return n <= briefBytes
+}
+
+// mark puts an event behind all that has been issued. The caller holds mu.
+func (tl *timeline) mark() error {
+	last := tl.issued.Load()
+	if tl.marked.Load() == last {
+		return nil
+	}
+	tl.ring.mu.Lock()
+	if last < tl.ring.head { // it was given up: nothing else is retired without an event
+		tl.ring.mu.Unlock()
+		return nil
+	}
+	s := tl.ring.at(last)
+	e := s.event
+	e.hold() // whoever gives the submission up lets go of it
+	tl.ring.mu.Unlock()
+	defer e.drop()
+	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
+		return err
+	}
+	tl.ring.mu.Lock()
+	if last >= tl.ring.head {
+		s.recorded = true
+	}
+	tl.ring.mu.Unlock()
+	tl.marked.Store(last)
+	return nil
+}
+
+// tryMark puts an event behind seq if there is none, unless somebody is issuing, who will see to that, or be done soon.
+func (tl *timeline) tryMark(seq uint64) (err error) {
+	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
+		if last > tl.marked.Load() {
+			err = tl.mark()
+		}
+		tl.mu.Unlock()
+	}
+	return err
+}
+
+// eventBehind returns the first event behind seq, held, or nil if the host has found that done. It reports false if there is
+// none, or none yet.
+func (tl *timeline) eventBehind(seq uint64) (*event, bool) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if seq < tl.ring.head {
+		return nil, true
+	}
+	s := tl.ring.marked(seq, tl.issued.Load())
+	if s == nil {
+		return nil, false
+	}
+	s.event.hold()
+	return s.event, true
+}
+
+// markDeps puts events behind what the work must come after on other timelines. The caller holds no timeline's mu.
+func (s *submission) markDeps() error {
+	for i := range s.deps {
+		d := &s.deps[i]
+		if d.tl == nil || d.tl == s.q.tl || d.event != nil {
+			continue
+		}
+		d.tl.mu.Lock() // what has been published is issued then
+		var err error
+		if d.seq > d.tl.marked.Load() {
+			err = d.tl.mark()
+		}
+		d.tl.mu.Unlock()
+		if err != nil {
+			d.tl.dev.check(err)
+			return err
+		}
+	}
+	return nil
+}
