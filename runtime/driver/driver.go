@@ -63,6 +63,7 @@ type Caps struct {
 	Graphs         bool // the device is a [Graphs]
 	Timers         bool // the device is a [Timers]
 	Peers          bool // the device is a [Peers]
+	Comms          bool // the device is a [Comms]
 }
 
 // Handles of a device's objects. Zero is none.
@@ -84,6 +85,7 @@ const (
 	DeviceMem  MemKind = iota // the device's own; the host has no address for it
 	HostMem                   // the host's, pinned and visible to all devices of the driver
 	ManagedMem                // one address for both, moved as needed
+	CommMem                   // the device's own, fit to be registered with communicators; where Caps.Comms is set
 )
 
 // Mem is an allocation. Host is nil where the host cannot use it.

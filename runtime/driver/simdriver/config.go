@@ -33,6 +33,13 @@ type Config struct {
 	// and so does AccessPool for pools of device memory. Copies go between devices all the same.
 	Apart bool
 
+	// LazyComms lets ranks connect when they first need to, as libraries do: the first Collect that needs another rank, all of
+	// them or one to send to or receive from, does not return before that one has called its own.
+	LazyComms bool
+
+	// LingerComms lets DestroyComm wait for the other ranks to destroy theirs, unless the communicator was aborted.
+	LingerComms bool
+
 	// Kernels are the kernels that modules can have, by name. The map is read by New alone.
 	Kernels map[string]Kernel
 
@@ -72,7 +79,7 @@ type Executed struct {
 func CUDACaps() driver.Caps {
 	return driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true,
 	}
 }
 
@@ -80,5 +87,5 @@ func CUDACaps() driver.Caps {
 // recorded anew while something waits for its last record. They have no memory pools, for those of HIP are not to be relied
 // on.
 func HIPCaps() driver.Caps {
-	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true}
+	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}
 }

@@ -27,6 +27,8 @@ type DeviceCounters struct {
 	Modules     int
 	Graphs      int
 	Execs       int
+	Comms       int    // ranks of communicators
+	CommMemory  int    // registrations and windows
 	Allocations int    // of all kinds, without modules' variables and what pools have
 	Bytes       uint64 // of device memory, with modules' variables, without what pools have
 	HostBytes   uint64 // of host and managed memory, likewise
@@ -58,7 +60,7 @@ func (d *Driver) Counters() Counters {
 			case a.registered:
 				dc.Registered += a.size
 				return
-			case a.kind == driver.DeviceMem:
+			case a.kind == driver.DeviceMem || a.kind == driver.CommMem:
 				dc.Bytes += a.size
 			default:
 				dc.HostBytes += a.size
@@ -93,6 +95,8 @@ func (d *Driver) Counters() Counters {
 	})
 	d.graphs.all(func(_ uintptr, g *graph) { c.Devices[g.dev.index].Graphs++ })
 	d.execs.all(func(_ uintptr, x *exec) { c.Devices[x.dev.index].Execs++ })
+	d.comms.ranks.all(func(_ uintptr, r *rank) { c.Devices[r.dev.index].Comms++ })
+	d.comms.memory.all(func(_ uintptr, cm *commMemory) { c.Devices[cm.rank.dev.index].CommMemory++ })
 	d.modules.all(func(_ uintptr, m *module) {
 		dc := &c.Devices[m.dev.index]
 		dc.Modules++
@@ -170,6 +174,16 @@ func (v *device) objects() []string {
 			add("exec %#x", h)
 		}
 	})
+	v.d.comms.ranks.all(func(h uintptr, r *rank) {
+		if r.dev == v {
+			add("communicator %#x", h)
+		}
+	})
+	v.d.comms.memory.all(func(h uintptr, cm *commMemory) {
+		if cm.rank.dev == v {
+			add("registration %#x with a communicator, of %d bytes at %#x,", h, cm.size, uint64(cm.base))
+		}
+	})
 	v.d.modules.all(func(h uintptr, m *module) {
 		if m.dev == v {
 			add("module %#x", h)
@@ -183,6 +197,8 @@ func (v *device) objects() []string {
 		case vars[a.base]:
 		case a.registered:
 			add("registration of %d bytes at %#x", a.size, uint64(a.base))
+		case a.kind == driver.CommMem:
+			add("%d bytes of memory for communicators at %#x", a.size, uint64(a.base))
 		case a.kind == driver.DeviceMem:
 			add("%d bytes of device memory at %#x", a.size, uint64(a.base))
 		case a.kind == driver.ManagedMem:

@@ -196,6 +196,46 @@ func TestNoGarbage(t *testing.T) {
 	}
 }
 
+// TestNoGarbageCollect likewise has collecting allocate nothing.
+func TestNoGarbageCollect(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	x := newCluster(t, 2, simdriver.Config{})
+	ms := x.numbers(t, 16)
+	var ends [2]driver.Event
+	var ops [2][]driver.CommOp
+	for i, v := range x.vs {
+		ends[i] = event(t, v)
+		ops[i] = []driver.CommOp{sum(ms[i]), transfer(driver.Send, ms[i], 1, 1-i), transfer(driver.Recv, ms[i], 2, 1-i)}
+	}
+	run := func() {
+		for range 50 {
+			for i := range x.vs {
+				x.collect(i, ops[i]...)
+				x.collect(i, ops[i][:1]...)
+			}
+		}
+		for i, v := range x.vs {
+			v.Record(ends[i], x.ss[i])
+			if wait(t, v, ends[i]) != nil {
+				t.Error("lost")
+			}
+		}
+	}
+	check(t, x.d.StallDevice(0)) // so that everything grows to what it may need
+	for range 4 * 50 {
+		for i := range x.vs {
+			x.collect(i, ops[i]...)
+		}
+	}
+	check(t, x.d.ResumeDevice(0))
+	run()
+	if n := testing.AllocsPerRun(20, run); n >= 1 {
+		t.Errorf("%v allocations for 200 groups", n)
+	}
+}
+
 // TestNoGarbageAsync likewise has allocating and freeing in stream order and launching graphs allocate nothing.
 func TestNoGarbageAsync(t *testing.T) {
 	if raceEnabled {

@@ -138,6 +138,7 @@ func (v *device) destroyAll() []string {
 			d.execs.remove(h)
 		}
 	})
+	v.clearComms()
 	v.clearPools()
 	v.space.clear(v)
 	d.host.clear(v)
@@ -210,9 +211,12 @@ func (v *device) cannot(c code) error {
 }
 
 // submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.
-func (v *device) submit(c code) (later, err error) {
+func (v *device) submit(c code) (later, err error) { return v.submitFrom(c, !v.d.caps.SubmitAnywhere) }
+
+// submitFrom is submit; it fails if bound is set and the device is not current on the thread.
+func (v *device) submitFrom(c code, bound bool) (later, err error) {
 	v.calls[c].Add(1)
-	if v.d.strict && !v.d.caps.SubmitAnywhere {
+	if bound && v.d.strict {
 		if err := v.checkThread(c); err != nil {
 			return nil, err
 		}

@@ -5,8 +5,13 @@
 // events mark positions in streams, and streams wait for events of any device of the driver. Kernels are Go functions
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
-// The devices are [driver.Pools], [driver.Graphs], [driver.Timers] and [driver.Peers] as far as their [driver.Caps] say so; where they do
-// not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently.
+// The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers] and [driver.Comms] as far as their
+// [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders
+// execute concurrently.
+//
+// The ranks of a communicator are devices of one Driver. What a rank collects waits in its stream, as a kernel would, until the
+// other ranks' streams have come as far; then all of it is done. Where ranks disagree, or one goes away, the others hang until
+// AbortComm, and find an error in CommError. Floats are reduced as float64 and rounded once; integers wrap.
 //
 // # What it is strict about
 //
@@ -15,6 +20,7 @@
 // stream executes the allocation until one executes the free, and its addresses are used again as soon as stream order
 // allows that. A kernel that touches memory of another device needs [driver.Peers], or access to the pool that it is of;
 // fills and copies of ordinary memory need neither. Handles are checked, on the right device and alive.
+// Handles of communicators are good for nothing but their end until CommReady has been asked and has said so.
 // With [Config.Strict] a call from a thread on which another device is current, or none, fails. An operation in execution
 // reads and writes the memory with plain Go code, so that the race detector finds accesses that no stream and no event
 // orders.
@@ -22,7 +28,9 @@
 // # What tests can do with it
 //
 // [Driver.Inject] makes calls fail or makes operations fail when they execute, [Driver.LoseDevice] takes a device away,
-// [Driver.StallStream] and [Driver.StallDevice] hold operations back, [Driver.SetLatency] makes them slow.
+// [Driver.KillComm] a rank of a communicator; [Driver.StallStream] and [Driver.StallDevice] hold operations back,
+// [Driver.SetLatency] makes them slow. A fault without a number whose error is [driver.ErrUnsupported] stands for what a library
+// lacks.
 // [Driver.Counters] counts the calls and the live objects, and [Driver.Leaks] names what was not given back.
 //
 // With [Config.Deterministic] nothing executes by itself: [Driver.Step] executes one operation of those that are ready,

@@ -34,7 +34,8 @@ type Driver struct {
 	records atomic.Uint64  // the last number of a timer's record
 	pooled  atomic.Bool    // there has been a pool
 
-	host hostSpace
+	host  hostSpace
+	comms comms
 
 	armed  atomic.Int32 // not zero if a call has to look at faults or latencies
 	faults faults
@@ -63,6 +64,7 @@ func New(c Config) *Driver {
 		kernels:  maps.Clone(c.Kernels),
 		executed: c.OnExecute,
 		threads:  threads{current: make(map[int]int), id: threadID()},
+		comms:    comms{ids: make(map[driver.UniqueID]*communicator), lazy: c.LazyComms, linger: c.LingerComms},
 	}
 	if c.Caps != nil {
 		d.caps = *c.Caps

@@ -14,8 +14,11 @@ var (
 	ErrInvalidValue   = errors.New("invalid value")
 	ErrNotFound       = errors.New("not found")
 	ErrBusy           = errors.New("still in use")
-	ErrNotReady       = errors.New("not ready: the device has not come so far")
+	ErrNotReady       = errors.New("not ready: it has not come so far")
 	ErrClosed         = errors.New("the device is closed")
+	ErrAborted        = errors.New("the communicator was aborted")
+	ErrMismatch       = errors.New("the ranks of the communicator disagree")
+	ErrRankGone       = errors.New("a rank of the communicator is gone")
 	ErrInjected       = errors.New("injected fault")
 )
 

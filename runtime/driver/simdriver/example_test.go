@@ -3,6 +3,7 @@ package simdriver_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -185,4 +186,78 @@ func Example_graph() {
 	// fill 1
 	// copy 3
 	// launch graph 0
+}
+
+// Each rank of a communicator is a goroutine, with a device of its own.
+func Example_comms() {
+	d := simdriver.New(simdriver.Config{Devices: 3})
+	first, _ := d.Open(0)
+	id, _ := first.(driver.Comms).NewUniqueID() // Caps.Comms is set
+	var all sync.WaitGroup
+	for rank := range 3 {
+		all.Go(func() {
+			v, _ := d.Open(rank)
+			defer v.Close()
+			comms := v.(driver.Comms)
+			c, _ := comms.NewComm(driver.CommDesc{ID: id, Rank: rank, Count: 3})
+			for ready := false; !ready; {
+				ready, _ = comms.CommReady(c)
+			}
+			s, _ := v.NewStream()
+			e, _ := v.NewEvent()
+			x, _ := v.Alloc(driver.ManagedMem, 4)
+			*(*float32)(x.Host) = float32(rank + 1)
+			comms.Collect(s, c, []driver.CommOp{{
+				Kind: driver.AllReduce, Type: driver.Float32, Reduction: driver.Prod, Src: x.Ptr, Dst: x.Ptr, Count: 1,
+			}})
+			v.Record(e, s)
+			for done := false; !done; {
+				done, _ = v.Query(e)
+			}
+			if rank == 0 {
+				fmt.Println(*(*float32)(x.Host))
+			}
+			comms.DestroyComm(c)
+			v.Free(x)
+			v.DestroyEvent(e)
+			v.DestroyStream(s)
+		})
+	}
+	all.Wait()
+	first.Close()
+	fmt.Println(d.Leaks())
+	// Output:
+	// 6
+	// []
+}
+
+// A rank dies, and the other one goes on without it.
+func ExampleDriver_KillComm() {
+	d := simdriver.New(simdriver.Config{Devices: 2, Deterministic: true})
+	var comms [2]driver.Comms
+	var cs [2]driver.Comm
+	var id driver.UniqueID
+	for rank := range 2 {
+		v, _ := d.Open(rank)
+		defer v.Close()
+		comms[rank] = v.(driver.Comms)
+		if rank == 0 {
+			id, _ = comms[0].NewUniqueID()
+		}
+		cs[rank], _ = comms[rank].NewComm(driver.CommDesc{ID: id, Rank: rank, Count: 2, Name: "all"})
+	}
+	fmt.Println(comms[0].CommReady(cs[0]))
+
+	d.KillComm(cs[1], 0)
+	fmt.Println(comms[0].CommError(cs[0]))
+	rest, err := comms[0].ShrinkComm(cs[0], []int{1}, true)
+	fmt.Println(err)
+	fmt.Println(comms[0].CommReady(rest))
+	fmt.Println(comms[0].CommRank(rest))
+	// Output:
+	// true <nil>
+	// sim: comm error: rank 0 of communicator "all": a rank of the communicator is gone: rank 1, on device 1: it was killed: injected fault
+	// <nil>
+	// true <nil>
+	// 0 1 <nil>
 }

@@ -79,8 +79,9 @@ func (i *Injected) Hits() uint64 {
 }
 
 // SetLatency makes the operations of a kind take a time: one that is submitted to a stream in the stream, any other in
-// its call. A node of a graph takes the time that its operation takes in a stream. 0 takes that back. An Op that there is
-// not has no effect.
+// its call. A node of a graph takes the time that its operation takes in a stream, and a Collect takes its time when it has
+// met those of the other ranks. A communicator is ready when it has taken the time of the call that began it, from the last
+// rank's on. 0 takes that back. An Op that there is not has no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {
@@ -96,7 +97,7 @@ func (d *Driver) SetLatency(op Op, t time.Duration) {
 func (d *Driver) arm() {
 	n := len(d.faults.list)
 	for c := range codes {
-		if !c.submitted() && d.delays[c].Load() > 0 {
+		if !c.begun() && d.delays[c].Load() > 0 {
 			n++
 		}
 	}
@@ -105,7 +106,7 @@ func (d *Driver) arm() {
 
 // meet lets a call on v, or on no device, meet the faults and take its time.
 func (d *Driver) meet(v *device, c code) (later, err error) {
-	if t := d.delays[c].Load(); t > 0 && !c.submitted() && !d.manual {
+	if t := d.delays[c].Load(); t > 0 && !c.begun() && !d.manual {
 		time.Sleep(time.Duration(t))
 	}
 	f, ok := d.strike(v, c)
@@ -225,4 +226,16 @@ func (d *Driver) Streams(device int) []driver.Stream {
 		}
 	}
 	return hs
+}
+
+// Comms returns a device's ranks of communicators, in no order, those included that are still being made.
+func (d *Driver) Comms(device int) (all []driver.Comm) {
+	d.comms.mu.Lock()
+	defer d.comms.mu.Unlock()
+	d.comms.ranks.all(func(_ uintptr, r *rank) {
+		if r.dev.index == device {
+			all = append(all, r.id)
+		}
+	})
+	return all
 }

@@ -18,8 +18,13 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	var a *allocation
 	var err error
 	switch kind {
+	case driver.CommMem:
+		if !v.d.caps.Comms {
+			return driver.Mem{}, failf(codeAlloc, "memory for communicators on device %d: %w", v.index, driver.ErrUnsupported)
+		}
+		fallthrough
 	case driver.DeviceMem:
-		a, err = v.space.alloc(v, size, v.d.memory, nil)
+		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ManagedMem:
 		if !v.d.caps.Managed {
 			return driver.Mem{}, failf(codeAlloc, "managed memory on device %d: %w", v.index, driver.ErrUnsupported)
@@ -43,11 +48,17 @@ func (v *device) Free(m driver.Mem) error {
 		return err
 	}
 	var bad error
+	if m.Kind == driver.CommMem && err == nil {
+		if bad := v.unregistered(m); bad != nil {
+			return bad
+		}
+	}
+	own := m.Kind == driver.DeviceMem || m.Kind == driver.CommMem
 	switch {
-	case m.Kind == driver.DeviceMem && v.d.owner(m.Ptr) == nil:
+	case own && v.d.owner(m.Ptr) == nil:
 		bad = fmt.Errorf("memory at %#x: %w: it is no device's address", uint64(m.Ptr), ErrInvalidValue)
-	case m.Kind == driver.DeviceMem:
-		bad = v.d.owner(m.Ptr).space.release(m.Ptr, v)
+	case own:
+		bad = v.d.owner(m.Ptr).space.release(m.Ptr, v, m.Kind)
 	default:
 		bad = v.d.host.release(m.Ptr, v, m.Kind)
 	}

@@ -39,7 +39,7 @@ func (v *device) Load(b []byte) (driver.Module, error) {
 	}
 	m := &module{dev: v, image: im, vars: make(map[string]*allocation), functions: make(map[string]driver.Function)}
 	for name, size := range im.vars {
-		a, err := v.space.alloc(v, size, v.d.memory, nil)
+		a, err := v.space.alloc(v, driver.DeviceMem, size, v.d.memory, nil)
 		if err != nil {
 			m.unload()
 			return 0, failf(codeLoad, "variable %s: %w", name, err)
@@ -74,7 +74,7 @@ func (v *device) Unload(h driver.Module) error {
 func (m *module) unload() {
 	m.unloaded.Store(true)
 	for _, a := range m.vars {
-		m.dev.space.release(a.base, m.dev) // it cannot fail: nobody else frees it
+		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // it cannot fail: nobody else frees it
 	}
 	m.dev.mu.Lock()
 	defer m.dev.mu.Unlock()

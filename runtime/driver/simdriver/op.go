@@ -1,7 +1,7 @@
 package simdriver
 
-// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers] or
-// [driver.Peers], as [driver.Error] does.
+// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
+// [driver.Peers] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -55,6 +55,20 @@ const (
 	OpElapsed  Op = "elapsed"
 
 	OpEnablePeer Op = "enable peer"
+
+	OpNewUniqueID       Op = "new unique id"
+	OpNewComm           Op = "new comm"
+	OpSplitComm         Op = "split comm"
+	OpShrinkComm        Op = "shrink comm"
+	OpCommReady         Op = "comm ready"
+	OpCommRank          Op = "comm rank"
+	OpCommError         Op = "comm error"
+	OpAbortComm         Op = "abort comm"
+	OpDestroyComm       Op = "destroy comm"
+	OpCollect           Op = "collect" // submitted
+	OpRegisterComm      Op = "register comm"
+	OpNewWindow         Op = "new window"
+	OpReleaseCommMemory Op = "release comm memory"
 )
 
 // A code is an Op as an index.
@@ -106,6 +120,19 @@ const (
 	codeNewTimer
 	codeElapsed
 	codeEnablePeer
+	codeNewUniqueID
+	codeNewComm
+	codeSplitComm
+	codeShrinkComm
+	codeCommReady
+	codeCommRank
+	codeCommError
+	codeAbortComm
+	codeDestroyComm
+	codeCollect
+	codeRegisterComm
+	codeNewWindow
+	codeReleaseCommMemory
 	codes // how many there are
 )
 
@@ -119,6 +146,8 @@ var ops = [codes]Op{
 	OpNewGraph, OpDestroyGraph, OpAddNode, OpInstantiate, OpDestroyExec, OpSetNode, OpLaunchGraph,
 	OpNewTimer, OpElapsed,
 	OpEnablePeer,
+	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
+	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory,
 }
 
 // String returns the name.
@@ -138,8 +167,13 @@ func codeOf(op Op) (code, bool) {
 func (c code) submitted() bool {
 	switch c {
 	case codeRecord, codeStreamWait, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
-		codeLaunchGraph:
+		codeLaunchGraph, codeCollect:
 		return true
 	}
 	return false
+}
+
+// begun reports whether c begins what takes its time when the call has returned.
+func (c code) begun() bool {
+	return c.submitted() || c == codeNewComm || c == codeSplitComm || c == codeShrinkComm
 }

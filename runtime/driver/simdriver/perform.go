@@ -74,6 +74,8 @@ func (s *stream) perform(o *operation) error {
 		if e := o.block.yield(); e != nil {
 			return s.blame(o, e)
 		}
+	case codeCollect:
+		return o.group.err
 	case codeLaunchGraph:
 		if !d.manual { // else Step has executed the nodes
 			return o.plan.exec.run.execute(s, o)

@@ -414,7 +414,7 @@ func (p *pool) reserve(g *segment, n uint64) (*allocation, error) {
 	if p.kind == driver.HostMem {
 		return p.dev.d.host.alloc(p.dev, driver.HostMem, n, g)
 	}
-	return p.dev.space.alloc(p.dev, n, p.dev.d.memory, g)
+	return p.dev.space.alloc(p.dev, driver.DeviceMem, n, p.dev.d.memory, g)
 }
 
 // trim gives back the newest segments that are free, down to keep bytes. The caller holds mu and has called settle.

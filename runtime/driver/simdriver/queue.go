@@ -26,6 +26,7 @@ type operation struct {
 	seq     uint64
 	block   *block      // what is allocated or freed
 	plan    *plan       // what is launched
+	group   *group      // what is to be done together with other ranks
 	node    driver.Node // which it is, if it is no stream's operation but a node's
 }
 

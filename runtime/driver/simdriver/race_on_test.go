@@ -31,6 +31,7 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"the other successor": func(t *testing.T, ordered bool) {
 		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {1, 0}, 3: {1}}, 0, 3, ordered)
 	},
+	"ranks":     ranksRace,
 	"pool":      poolRace,
 	"late pool": latePoolRace,
 }
@@ -90,6 +91,35 @@ func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) 
 		check(t, graphs(v).LaunchGraph(s, x))
 	}
 	check(t, drain(t, v, s))
+}
+
+// ranksRace has two devices write to the same memory, which what their ranks do together may order.
+func ranksRace(t *testing.T, ordered bool) {
+	x := newCluster(t, 2, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
+	shared := alloc(t, x.vs[0], driver.ManagedMem, 64)
+	ms := x.numbers(t, 1)
+	for i := range x.vs {
+		check(t, x.d.StallDevice(i)) // for submitting orders what executes meanwhile
+	}
+	for i, v := range x.vs {
+		f := function(t, v, "inc")
+		if i == 0 {
+			check(t, launch(v, x.ss[i], f, unsafe.Pointer(&shared.Ptr)))
+		}
+		if ordered {
+			check(t, x.collect(i, sum(ms[i])))
+		}
+		if i == 1 {
+			check(t, launch(v, x.ss[i], f, unsafe.Pointer(&shared.Ptr)))
+		}
+	}
+	ends := []driver.Event{x.record(t, 0), x.record(t, 1)}
+	for i := range x.vs {
+		check(t, x.d.ResumeDevice(i))
+	}
+	for i, e := range ends {
+		check(t, wait(t, x.vs[i], e))
+	}
 }
 
 // poolRace has two streams write to the same memory of a pool, of which they have many.

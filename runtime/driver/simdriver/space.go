@@ -211,8 +211,8 @@ func (s *deviceSpace) init(index int) {
 	s.end = rangeOfDevices + driver.Ptr(index+1)<<rangeBits
 }
 
-// alloc allocates for v, at most limit bytes in all; g is nil or what it is for.
-func (s *deviceSpace) alloc(v *device, size, limit uint64, g *segment) (*allocation, error) {
+// alloc allocates memory of a kind for v, at most limit bytes in all; g is nil or what it is for.
+func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if size > limit-min(s.used, limit) {
@@ -221,7 +221,7 @@ func (s *deviceSpace) alloc(v *device, size, limit uint64, g *segment) (*allocat
 	if size > uint64(s.end-s.next)-2*guard {
 		return nil, fmt.Errorf("device %d has used up its addresses: %w", v.index, driver.ErrOutOfMemory)
 	}
-	a := &allocation{kind: driver.DeviceMem, base: s.next, size: size, dev: v, segment: g}
+	a := &allocation{kind: kind, base: s.next, size: size, dev: v, segment: g}
 	s.next += driver.Ptr((size+guard+alignment-1)/alignment) * alignment
 	s.used += size
 	s.live = append(s.live, a) // its base is the highest
@@ -229,8 +229,8 @@ func (s *deviceSpace) alloc(v *device, size, limit uint64, g *segment) (*allocat
 }
 
 // release frees the allocation that begins at p.
-func (s *deviceSpace) release(p driver.Ptr, v *device) error {
-	a, err := s.remove(p, v, driver.DeviceMem, false)
+func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error {
+	a, err := s.remove(p, v, kind, false)
 	if err == nil {
 		s.bury(a)
 	}

@@ -15,7 +15,8 @@ type stepper struct {
 // Step executes one operation that is ready, and reports whether there was one. An operation is ready when those before
 // it in its stream have executed, what it waits for is complete, and the stream is not stalled; among the streams that
 // have one, [Config.Seed] chooses. A launch of a graph takes a step for each node that does something, and Seed chooses
-// among the nodes that are ready too. Without [Config.Deterministic] Step does nothing and returns false.
+// among the nodes that are ready too. A Collect takes a step to begin, and another one to end where it has to wait for other
+// ranks. Without [Config.Deterministic] Step does nothing and returns false.
 //
 // A kernel must not call Step, nor Run.
 func (d *Driver) Step() bool {
@@ -30,7 +31,7 @@ func (d *Driver) Step() bool {
 	for _, s := range d.order {
 		if s.dev.down.Load() != nil {
 			s.drop()
-		} else if o := s.peek(); o != nil && !s.held() && o.ready() {
+		} else if o := s.peek(); o != nil && s.steppable(o) {
 			st.ready = append(st.ready, s)
 		}
 	}
@@ -43,8 +44,18 @@ func (d *Driver) Step() bool {
 	if o.code == codeLaunchGraph && o.fail == nil && !o.plan.exec.run.step(s, o, st.rand) {
 		return true
 	}
-	s.execute(o)
+	if s.meet(o) {
+		s.execute(o)
+	}
 	return true
+}
+
+// steppable reports whether Step may do something for o, the stream's oldest operation.
+func (s *stream) steppable(o *operation) bool {
+	if o.begun() {
+		return o.group.over.Load()
+	}
+	return !s.held() && o.ready()
 }
 
 // Run calls Step until nothing is ready, and returns how many steps that were.

@@ -64,6 +64,29 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// TestStepCollect has ranks meet step by step.
+func TestStepCollect(t *testing.T) {
+	var got []simdriver.Executed
+	x := newCluster(t, 2, simdriver.Config{Deterministic: true, OnExecute: func(e simdriver.Executed) { got = append(got, e) }})
+	ms := x.numbers(t, 1)
+	check(t, x.collect(0, sum(ms[0])))
+	if !x.d.Step() || x.d.Step() || len(got) != 0 { // it begins, and waits
+		t.Errorf("executed %v", got)
+	}
+	check(t, x.d.StallStream(x.ss[0])) // too late
+	check(t, x.collect(1, sum(ms[1])))
+	if n := x.d.Run(); n != 2 || host[int32](ms[0])[0] != 1 {
+		t.Errorf("%d steps", n)
+	}
+	want := []simdriver.Executed{
+		{Device: 1, Stream: x.ss[1], Seq: 1, Op: simdriver.OpCollect}, // the last one to begin ends with that
+		{Device: 0, Stream: x.ss[0], Seq: 1, Op: simdriver.OpCollect},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("executed %v", got)
+	}
+}
+
 func TestStep(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true, Devices: 2})
 	v, w := vs[0], vs[1]

@@ -73,6 +73,12 @@ func TestThreads(t *testing.T) {
 			} {
 				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
 			}
+			for op, err := range commCalls(comms(v), s, 0) {
+				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
+			}
+			refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // on any thread
+			_, _, err = comms(v).CommRank(0)
+			refused(t, err, simdriver.ErrInvalidHandle)
 			for op, err := range map[simdriver.Op]error{
 				simdriver.OpFill:       v.Fill(s, m.Ptr, 0, 1, 1),
 				simdriver.OpCopy:       v.Copy(s, m.Ptr, m.Ptr, 1),

@@ -22,10 +22,12 @@ func (s *stream) work() {
 			s.rest()
 		case s.dev.down.Load() != nil:
 			s.drop()
-		case s.held():
+		case s.held() && !o.begun():
 			<-s.wake
 		case !o.ready():
 			s.await(o)
+		case !s.meet(o):
+			<-s.wake
 		case s.early(o):
 		default:
 			s.execute(o)
@@ -53,6 +55,21 @@ func (o *operation) ready() bool {
 	return o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq || o.event != nil && o.event.passed(o.record, o.n)
 }
 
+// begun reports whether the operation is one that goes on although the stream is held, for it waits for other ranks.
+func (o *operation) begun() bool { return o.group != nil && o.group.begun }
+
+// meet begins o, if it is to meet operations of other ranks, and reports whether it has: else the stream is poked when it has.
+func (s *stream) meet(o *operation) bool {
+	g := o.group
+	if g == nil || o.fail != nil {
+		return true
+	}
+	if !g.begun {
+		g.start()
+	}
+	return g.over.Load()
+}
+
 // await waits until o may be ready, or something else has happened.
 func (s *stream) await(o *operation) {
 	src := o.source
@@ -75,6 +92,10 @@ func (s *stream) await(o *operation) {
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
+		return false
+	}
+	if o.group != nil && o.group.cut.Load() {
+		s.due = time.Time{}
 		return false
 	}
 	if s.due.IsZero() {
@@ -168,6 +189,8 @@ func (s *stream) discard(o *operation) {
 		o.block.end()
 	case codeLaunchGraph:
 		o.plan.end(o)
+	case codeCollect:
+		o.group.discard()
 	}
 	s.take(o)
 }

@@ -1,0 +1,248 @@
+package simdriver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A making is a call that ranks of a communicator make together: for new communicators, or for a window. Each rank makes
+// its calls in the same order, so that they find each other.
+type making struct {
+	of        *communicator
+	code      code
+	exclude   []int // ranks that take no part, in order
+	aborts    bool  // the first one to call has aborted the communicator
+	size      uint64
+	symmetric bool
+
+	callers []*caller // by rank, nil: it has not called
+	missing int
+	bad     error
+	done    chan struct{} // closed when nobody is missing, or it is bad
+}
+
+// A caller is a rank that has called.
+type caller struct {
+	rank       *rank
+	child      *rank // nil: none
+	color, key int
+}
+
+// takesPart reports whether a rank has to call.
+func (g *making) takesPart(number int) bool { return !slices.Contains(g.exclude, number) }
+
+// trouble says why the making cannot come to an end.
+func (g *making) trouble() error {
+	if g.bad != nil {
+		return g.bad
+	}
+	if g.of.bad != nil && !g.aborts {
+		return g.of.bad // the others cannot call any more
+	}
+	for i, c := range g.callers {
+		if r := g.of.ranks[i]; c == nil && g.takesPart(i) {
+			if err := r.absent(); err != nil {
+				return err
+			}
+			if r.orderly {
+				return fmt.Errorf("%w: rank %d was destroyed before it called %v", ErrRankGone, i, g.code)
+			}
+		}
+	}
+	return nil
+}
+
+// join lets r call for what g says, and returns what all call for.
+func (r *rank) join(g *making, c *caller) (*making, error) {
+	m := r.of
+	c.rank = r
+	at, found := len(m.makings), false
+	for i, o := range m.makings {
+		if o.callers[r.number] != nil || !o.takesPart(r.number) {
+			continue
+		}
+		if o.code == g.code && o.size == g.size && o.symmetric == g.symmetric && slices.Equal(o.exclude, g.exclude) {
+			at, found = i, true
+			break
+		}
+		// Ranks that g is nothing to may be further on, and have called for what comes after it.
+		other := slices.IndexFunc(o.callers, func(c *caller) bool { return c != nil && g.takesPart(c.rank.number) })
+		if other >= 0 {
+			m.fail("rank %d calls %v, and rank %d %v", r.number, g, other, o)
+			o.end(m.bad)
+			return nil, m.bad
+		}
+		at = min(at, i)
+	}
+	if !found {
+		g.of, g.callers, g.missing, g.done = m, make([]*caller, len(m.ranks)), len(m.ranks)-len(g.exclude), make(chan struct{})
+		m.makings = slices.Insert(m.makings, at, g)
+	}
+	g = m.makings[at]
+	if g.bad != nil {
+		return nil, g.bad
+	}
+	g.callers[r.number] = c
+	if c.child != nil {
+		c.child.from = g
+	}
+	if g.missing--; g.missing == 0 {
+		m.makings = slices.Delete(m.makings, at, at+1)
+		g.end(nil)
+	}
+	return g, nil
+}
+
+// String describes the call.
+func (g *making) String() string {
+	switch g.code {
+	case codeNewWindow:
+		s := fmt.Sprintf("%v of %d bytes", g.code, g.size)
+		if g.symmetric {
+			s += ", symmetric"
+		}
+		return s
+	case codeShrinkComm:
+		return fmt.Sprintf("%v without %v", g.code, g.exclude)
+	}
+	return g.code.String()
+}
+
+// end ends the making, which is bad or complete.
+func (g *making) end(bad error) {
+	if g.bad != nil {
+		return
+	}
+	g.bad = bad
+	close(g.done)
+	if bad != nil || g.code == codeNewWindow {
+		return
+	}
+	var children []*caller
+	for _, c := range g.callers {
+		if c != nil && c.child != nil {
+			children = append(children, c)
+		}
+	}
+	slices.SortStableFunc(children, func(a, b *caller) int { return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.key, b.key)) })
+	for len(children) > 0 {
+		n := 1
+		for n < len(children) && children[n].color == children[0].color {
+			n++
+		}
+		m := &communicator{came: n, live: n}
+		m.open(make([]*rank, n))
+		for i, c := range children[:n] {
+			c.child.of, c.child.number = m, i
+			m.ranks[i] = c.child
+			if c.child.leaving {
+				m.leaving++
+			}
+		}
+		m.ready(children[0].child.dev.d, g.code)
+		children = children[n:]
+	}
+}
+
+// divide begins a call that makes a communicator of the one of h.
+func (v *device) divide(c code, h driver.Comm) (*rank, error) {
+	r, err := v.rank(c, h)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.usable(c); err != nil {
+		return nil, err
+	}
+	if r.groups > 0 {
+		return nil, failf(c, "%v: %d groups of operations are under way: %w; let them end before", r, r.groups, ErrBusy)
+	}
+	return r, nil
+}
+
+// SplitComm begins to divide a communicator. The new ones are ready when all ranks have called.
+func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
+	if err := v.communicate(codeSplitComm, true); err != nil {
+		return 0, err
+	}
+	v.d.comms.mu.Lock()
+	defer v.d.comms.mu.Unlock()
+	r, err := v.divide(codeSplitComm, h)
+	if err != nil {
+		return 0, err
+	}
+	if color < 0 && color != driver.NoColor {
+		return 0, failf(codeSplitComm, "%v: color %d: %w: colors are not negative, but for NoColor", r, color, ErrInvalidValue)
+	}
+	c := &caller{color: color, key: key}
+	if color != driver.NoColor {
+		if c.child = v.newRank(r.name); c.child == nil {
+			return 0, fail(codeSplitComm, errTooMany)
+		}
+	}
+	return r.child(&making{code: codeSplitComm}, c)
+}
+
+// ShrinkComm begins to make a communicator of all ranks but some, in their order.
+func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
+	if err := v.communicate(codeShrinkComm, true); err != nil {
+		return 0, err
+	}
+	v.d.comms.mu.Lock()
+	defer v.d.comms.mu.Unlock()
+	r, err := v.rank(codeShrinkComm, h)
+	if err != nil {
+		return 0, err
+	}
+	if !abort {
+		r, err = v.divide(codeShrinkComm, h)
+	} else if r.out != nil || !r.made {
+		err = r.usable(codeShrinkComm)
+	}
+	if err != nil {
+		return 0, err
+	}
+	g := &making{code: codeShrinkComm, exclude: slices.Clone(exclude), aborts: abort}
+	slices.Sort(g.exclude)
+	for i, x := range g.exclude {
+		switch {
+		case x < 0 || x >= len(r.of.ranks):
+			err = fmt.Errorf("rank %d is to be excluded: %w: there are %d", x, ErrInvalidValue, len(r.of.ranks))
+		case x == r.number:
+			err = fmt.Errorf("%w: it excludes itself, and who is excluded must not call", ErrInvalidValue)
+		case i > 0 && g.exclude[i-1] == x:
+			err = fmt.Errorf("rank %d is excluded twice: %w", x, ErrInvalidValue)
+		}
+	}
+	if len(g.exclude) == 0 {
+		err = fmt.Errorf("no rank is excluded: %w", ErrInvalidValue)
+	}
+	if err != nil {
+		return 0, failf(codeShrinkComm, "%v: %w", r, err)
+	}
+	child := v.newRank(r.name)
+	if child == nil {
+		return 0, fail(codeShrinkComm, errTooMany)
+	}
+	if abort {
+		r.leave(ErrAborted)
+	}
+	return r.child(g, &caller{child: child})
+}
+
+// child calls for a new communicator and returns the rank that r has in it, if it has one.
+func (r *rank) child(g *making, c *caller) (driver.Comm, error) {
+	code := g.code
+	if _, err := r.join(g, c); err != nil {
+		if c.child != nil {
+			r.dev.d.comms.ranks.remove(uintptr(c.child.id))
+		}
+		return 0, failf(code, "%v: %w", r, err)
+	}
+	if c.child == nil {
+		return 0, nil
+	}
+	return c.child.id, nil
+}
