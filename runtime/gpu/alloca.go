@@ -244,7 +244,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
 		return q.submit(q.get(opBarrier), o)
-	case b.state.Load() == isGone:
+	case b.state.Load() == isGone && b.dev.failed() == nil: // else it went with its device
 		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)

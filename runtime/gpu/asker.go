@@ -61,7 +61,7 @@ func (d *Device) ask() {
 
 // wanted reports whether somebody is parked until a timeline comes further than it is known to be.
 func (d *Device) wanted() bool {
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
 			return true
 		}
@@ -72,7 +72,7 @@ func (d *Device) wanted() bool {
 // askWanted asks the timelines for which somebody is parked, and reports whether one has come further, and whether any was asked:
 // whoever goes on without a pause leaves out those to which somebody is giving work.
 func (d *Device) askWanted(again bool) (further, asked bool) {
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, 4*leaveOut) {
 			further, asked = q.tl.poll(wanted, 1) || further, true
 		}

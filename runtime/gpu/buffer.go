@@ -17,6 +17,7 @@ const (
 	DeviceMem  = driver.DeviceMem  // the device's own
 	HostMem    = driver.HostMem    // pinned memory of the host, which all devices of the driver see
 	ManagedMem = driver.ManagedMem // one address for host and devices
+	CommMem    = driver.CommMem    // the device's own, fit for [Channel.Register]; where the device has communicators
 )
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
@@ -290,7 +291,7 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():
-		if b.state.Load() == isGone {
+		if b.state.Load() == isGone && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
 			return address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
 		return address{driver.Ptr(r.Offset), b}, nil

@@ -9,7 +9,7 @@ import (
 )
 
 func (d *Device) busy() bool {
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		if q.tl.busy() {
 			return true
 		}
@@ -21,7 +21,7 @@ func (d *Device) busy() bool {
 
 // pollAll runs on the device's thread, or anywhere if the driver lets it.
 func (d *Device) pollAll() (worked bool) {
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		if q.tl.busy() {
 			worked = q.tl.poll(q.tl.issued.Load(), 1) || worked
 		}
@@ -44,14 +44,17 @@ func (d *Device) Close() error {
 	for d.toIssue() && d.lost.Load() == nil && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Microsecond)
 	}
+	channels := d.closeChannels(deadline)
+	if more := time.Now().Add(2 * time.Second); more.After(deadline) {
+		deadline = more
+	}
 	d.stopped.Store(true)
-	for _, q := range d.queues { // whoever is issuing gets through
-		q.tl.mu.Lock()
-		q.tl.mu.Unlock()
+	for _, q := range d.all() {
+		q.tl.letThrough()
 	}
 	err := d.closedError()
 	d.cancelParked(err, false)
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		q.tl.want(q.tl.issued.Load())
 	}
 	d.wantPassing()
@@ -79,18 +82,26 @@ func (d *Device) Close() error {
 	if d.asker != nil {
 		d.asker.stop()
 	}
-	for _, q := range d.queues { // whoever asks about an event, or records one, gets through
+	for _, q := range d.all() { // whoever asks about an event, or records one, gets through
 		q.tl.askMu.Lock()
 		q.tl.askMu.Unlock()
-		q.tl.mu.Lock()
-		q.tl.mu.Unlock()
+		q.tl.letThrough()
 	}
 	d.mu.Lock()
 	d.ended = true
 	d.mu.Unlock()
 	d.signalThread()
 	<-d.closed
+	d.closeEr = errors.Join(channels, d.closeEr)
 	return d.closeEr
+}
+
+// letThrough waits for who is issuing, but not for a channel's thread that the library has kept.
+func (tl *timeline) letThrough() {
+	if tl.ch == nil || !tl.ch.kept.Load() {
+		tl.mu.Lock()
+		tl.mu.Unlock()
+	}
 }
 
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
@@ -130,7 +141,12 @@ func (d *Device) takeBack(deadline time.Time) {
 	lent := d.lent
 	d.lentMu.Unlock()
 	for _, m := range lent {
-		m.tl.mu.Lock() // whoever is issuing gets through
+		for !m.tl.mu.TryLock() { // whoever is issuing gets through, unless a channel's thread waits for other ranks
+			if !time.Now().Before(deadline) {
+				return
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
 		seq := min(m.seq, m.tl.issued.Load())
 		m.tl.mu.Unlock()
 		for m.tl.done.Load() < seq && time.Now().Before(deadline) {
@@ -153,7 +169,7 @@ func (d *Device) destroy() error {
 			errs = append(errs, err)
 		}
 	}
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		for _, h := range q.tl.old {
 			add(d.drv.DestroyStream(h))
 		}
@@ -165,10 +181,10 @@ func (d *Device) destroy() error {
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		add(q.tl.settle())
 	}
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		add(d.drv.DestroyStream(q.tl.h))
 	}
 	d.mu.Lock()

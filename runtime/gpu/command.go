@@ -117,6 +117,8 @@ type command struct {
 	stage    *stageBlock
 	fn       func() error
 	timer    driver.Event
+	ch       *Channel
+	group    []recordedOp
 	depends  bool // its dst or src is only known when it is executed
 	moves    bool // something that it uses may be somewhere else each time
 }
@@ -396,17 +398,18 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 	return false
 }
 
-// A part is what of a recording is between two host calls.
+// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, or what is between these.
 type part struct {
 	from, to int
-	host     func() error // in front of it; nil in front of the first
+	host     func() error
+	ch       *Channel
 	graph    bool
 	late     bool // its graph is made at the first execution
 	epoch    int  // of the sources, when its nodes were set
 	graphOf
 }
 
-// split finds the parts, and how they are to run.
+// split finds the parts, and how they are to run. Neighbouring collectives of a channel make one group.
 func (c *CommandBuffer) split() {
 	p := part{}
 	end := func(to int) {
@@ -420,16 +423,35 @@ func (c *CommandBuffer) split() {
 				p.late = p.late || cmd.depends
 			}
 		}
-		p.graph = work > 0 && (c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph)
+		if work == 0 {
+			return
+		}
+		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph
 		c.parts = append(c.parts, p)
 	}
-	for i := range c.cmds.n {
-		if c.cmds.at(i).op == opHost {
+	for i := 0; i < c.cmds.n; {
+		cmd, next := c.cmds.at(i), i+1
+		switch cmd.op {
+		case opHost:
 			end(i)
-			p = part{from: i + 1, host: c.cmds.at(i).fn}
+			c.parts = append(c.parts, part{from: i, to: next, host: cmd.fn})
+		case opCollect:
+			end(i)
+			for next < c.cmds.n && c.cmds.at(next).op == opCollect && c.cmds.at(next).ch == cmd.ch {
+				next++
+			}
+			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.ch})
+		default:
+			i++
+			continue
 		}
+		p = part{from: next}
+		i = next
 	}
 	end(c.cmds.n)
+	if len(c.parts) == 0 {
+		c.parts = append(c.parts, part{to: c.cmds.n})
+	}
 }
 
 // worthGraph is from how many commands on one launch of a graph costs less than they do.

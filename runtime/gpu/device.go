@@ -17,7 +17,8 @@ type Device struct {
 	caps driver.Caps
 	opt  Options
 
-	queues     []*Queue
+	queues     []*Queue                 // of the program
+	every      atomic.Pointer[[]*Queue] // and those of channels; replaced under mu
 	events     eventPool
 	timepoints timepointPool
 	stage      stage
@@ -61,6 +62,15 @@ type Device struct {
 	graphs     driver.Graphs               // nil if the driver has none, as is:
 	timers     driver.Timers               //
 	recordings map[*CommandBuffer]struct{} // under mu
+	channels   []*Channel                  // under mu
+}
+
+// all returns all queues.
+func (d *Device) all() []*Queue {
+	if p := d.every.Load(); p != nil {
+		return *p
+	}
+	return d.queues // of a device that could not be opened
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -155,7 +165,7 @@ func (d *Device) Stats() Stats {
 	d.mu.Lock()
 	s.Parked, s.InFlight = d.nparked, d.npassing
 	d.mu.Unlock()
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()
 		q.mu.Lock()
 		s.Events.Free += q.kept

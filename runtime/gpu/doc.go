@@ -8,7 +8,8 @@
 // gives cost nothing.
 //
 // A [Pool] gives out memory in the same order, for [Queue.Alloca] and [Queue.Dealloca]. A [CommandBuffer] is work recorded
-// once and executed often, as a graph where the device has graphs. A [Group] is several devices.
+// once and executed often, as a graph where the device has graphs. A [Group] is several devices. A [Channel] is a rank's end of
+// a communicator, by which devices of one process or of many reduce and exchange data.
 //
 // # Errors
 //
@@ -24,6 +25,9 @@
 // When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
 // parked work at once, and each call with the error too. Its memory is gone. Semaphores, those that have not failed, and other
 // devices survive, but for work that came after the lost device's. Only Close is left to be called; it returns.
+//
+// A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of
+// operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on.
 //
 // A semaphore that has failed stays so. Work goes on with a new one.
 //

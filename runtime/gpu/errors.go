@@ -18,6 +18,9 @@ var (
 	// ErrUnallocated is a use of memory from a pool that comes before its allocation or after its deallocation.
 	ErrUnallocated = errors.New("memory not allocated")
 
+	// ErrAborted is the failure of a channel that was aborted.
+	ErrAborted = errors.New("aborted")
+
 	// ErrArgument is an argument that can never be right.
 	ErrArgument = errors.New("invalid argument")
 )

@@ -34,31 +34,26 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if len(parts) == 1 {
 		return q.executePart(o, c, 0, bindings)
 	}
-	// A chain: part, host call, part, and so on.
-	link, err := NewSemaphore(0)
+	link, err := NewSemaphore(0) // a chain
 	if err != nil {
 		return err
 	}
 	for i := range parts {
-		at := uint64(2 * i)
-		step := Order{Wait: []Point{{link, at}}, Signal: []Point{{link, at + 1}}}
+		step := Order{Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
 		if i == 0 {
 			step.Wait = o.Wait
-		} else {
-			call := Order{Wait: []Point{{link, at - 1}}, Signal: []Point{{link, at}}}
-			if err := q.HostCall(call, parts[i].host); err != nil {
-				FailAll(err, signalled(o)...)
-				return nil
-			}
 		}
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
 		if err := q.executePart(step, c, i, bindings); err != nil {
-			if i == 0 {
+			if i == 0 && parts[0].ch == nil {
 				return err
 			}
 			FailAll(err, signalled(o)...) // what has been submitted goes on
+			if i == 0 {
+				return err
+			}
 			return nil
 		}
 	}
@@ -75,7 +70,14 @@ func signalled(o Order) (all []*Semaphore) {
 
 // executePart submits a part.
 func (q *Queue) executePart(o Order, c *CommandBuffer, i int, bindings []Range) error {
-	s := q.get(opExecute)
+	op := opExecute
+	switch p := &c.parts[i]; {
+	case p.host != nil:
+		return q.HostCall(o, p.host)
+	case p.ch != nil:
+		q, op = p.ch.q, opCollect
+	}
+	s := q.get(op)
 	if q.dev.failed() != nil { // as above
 		return q.submit(s, o)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -63,9 +64,9 @@ func minute(t testing.TB) context.Context {
 	return ctx
 }
 
-// scenario uses all that a program may use, on two devices, and ends whatever fails on the way. It reports what never ended,
-// and if nothing is to fail what has.
-func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
+// scenario uses all that a program may use, on a group of devices, and ends whatever fails on the way. It reports what never
+// ended, and if nothing is to fail what has.
+func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
 	var lent sync.WaitGroup // memory that somebody waits to have back
 	defer func() {
@@ -84,22 +85,26 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
 		}
 	}()
 	const size = 600 // three pieces
-	for i := range 2 {
+	for i := range devices {
 		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // what asks little makes few calls
 		if err != nil {
 			return nil
 		}
 		devs = append(devs, dev)
 	}
+	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two, for the calls grow with the square
+		return nil
+	}
+	first, second := devs[0], devs[min(1, devices-1)]
 	var bufs []*gpu.Buffer
-	for _, dev := range devs {
+	for _, dev := range append([]*gpu.Device{first, second}, devs[min(2, devices):]...) {
 		b, err := dev.Alloc(gpu.DeviceMem, size)
 		if err != nil {
 			return nil
 		}
 		bufs = append(bufs, b)
 	}
-	x, err := devs[0].Load(simdriver.Image("index", "table=64"))
+	x, err := first.Load(simdriver.Image("index", "table=64"))
 	if err != nil {
 		return nil
 	}
@@ -112,30 +117,30 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
 		return nil
 	}
 	lent.Add(1)
-	own, err := devs[1].ImportHost(make([]byte, 64), lent.Done)
+	own, err := second.ImportHost(make([]byte, 64), lent.Done)
 	if err != nil {
 		lent.Done()
 		return nil
 	}
 	lent.Add(1)
-	part, err := devs[0].Import(bufs[0].Ptr()+8, 64, lent.Done)
+	part, err := first.Import(bufs[0].Ptr()+8, 64, lent.Done)
 	if err != nil {
 		lent.Done()
 		return nil
 	}
-	managed, err := devs[1].Alloc(gpu.ManagedMem, 64)
+	managed, err := second.Alloc(gpu.ManagedMem, 64)
 	if err != nil {
 		return nil
 	}
 	var recordings []*gpu.CommandBuffer
 	for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
-		c, err := recording(devs[0], k, m)
+		c, err := recording(first, k, m)
 		if err != nil {
 			return nil
 		}
 		recordings = append(recordings, c)
 	}
-	pool, err := devs[1].NewPool(gpu.PoolOptions{Portable: true, Zero: true, Threshold: 1, InitialSize: 64})
+	pool, err := second.NewPool(gpu.PoolOptions{Portable: true, Zero: true, Threshold: 1, InitialSize: 64})
 	if err != nil {
 		return nil
 	}
@@ -144,7 +149,7 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
 	data, file := make([]byte, size), &memoryFile{data: make([]byte, size)}
 	n, one, ptr := uint64(64), uint32(1), bufs[0].Ptr()
 	a, b := bufs[0], bufs[1]
-	q := func(dev, i int) *gpu.Queue { return devs[dev].Queue(i) }
+	q := func(dev, i int) *gpu.Queue { return []*gpu.Device{first, second}[dev].Queue(i) }
 	steps := []func(o gpu.Order) error{
 		func(o gpu.Order) error { return q(0, 0).Fill(o, a.All(), []byte{1}) },
 		func(o gpu.Order) error { return q(0, 1).Update(o, a.Range(0, 128), data[:128]) },
@@ -193,6 +198,9 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
 		},
 		func(o gpu.Order) error { return q(0, 1).Download(o, data, a.All()) },
 	}
+	for i := 2; i < devices; i++ { // and on over all others
+		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Copy(o, bufs[i].All(), bufs[i-1].All()) })
+	}
 	var sems []*gpu.Semaphore
 	for range len(steps) + 3 {
 		s, _ := gpu.NewSemaphore(0)
@@ -214,7 +222,7 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) (err error) {
 			sems[i+1].Fail(err)
 		}
 	}
-	if q, err := devs[1].Pick(2); err != nil {
+	if q, err := second.Pick(2); err != nil {
 		return err
 	} else if err := q.Fill(order(host, 1, last, 1), b.Range(0, 0), []byte{1}); err != nil {
 		last.Fail(err)
@@ -294,23 +302,38 @@ func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) {
 }
 
 // TestFaults fails the n-th native call, for every n: nobody hangs, nothing is left behind, every signal is reached or
-// fails, and no memory is given back while the device uses it.
+// fails, and no memory is given back while the device uses it. With a step of k a call fails in one of k ways only, which
+// differ from one run of the test to the next.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	for name, caps := range map[string]*driver.Caps{"cuda": &cuda, "hip": &hip} {
-		for kind, fault := range map[string]simdriver.Fault{
-			"a call":                    {},
-			"a call out of memory":      {OOM: true},
-			"a call that loses":         {Lost: true},
-			"an operation when it runs": {AtExecution: true},
+	turn := rand.IntN(1000)
+	for _, on := range []struct {
+		name    string
+		caps    *driver.Caps
+		devices int
+		step    uint64
+	}{
+		{"cuda over 2 devices", &cuda, 2, 1},
+		{"hip over 1 device", &hip, 1, 2},
+		{"hip over 2 devices", &hip, 2, 1},
+		{"hip over 8 devices", &hip, 8, 4},
+	} {
+		for i, kind := range []struct {
+			name  string
+			fault simdriver.Fault
+		}{
+			{"a call", simdriver.Fault{}},
+			{"a call out of memory", simdriver.Fault{OOM: true}},
+			{"a call that loses", simdriver.Fault{Lost: true}},
+			{"an operation when it runs", simdriver.Fault{AtExecution: true}},
 		} {
-			t.Run("B77 B80 B81 B85 B87 "+name+", "+kind, func(t *testing.T) {
-				now := goleak.IgnoreCurrent()
-				total := uint64(1)
-				for n := uint64(0); n <= total+10; n++ {
+			t.Run("B77 B80 B81 B85 B87 "+on.name+", "+kind.name, func(t *testing.T) {
+				now, fault := goleak.IgnoreCurrent(), kind.fault
+				var total uint64
+				try := func(n uint64) {
 					var mu sync.Mutex
 					var broken error
-					d := simdriver.New(simdriver.Config{Devices: 2, Caps: caps, Strict: true, Kernels: simKernels, OnExecute: func(e simdriver.Executed) {
+					d := simdriver.New(simdriver.Config{Devices: on.devices, Caps: on.caps, Strict: true, Kernels: simKernels, OnExecute: func(e simdriver.Executed) {
 						if e.Err != nil {
 							mu.Lock()
 							broken = e.Err
@@ -324,7 +347,7 @@ func TestFaults(t *testing.T) {
 						hit = d.Inject(f)
 					}
 					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-					err := scenario(ctx, d, n == 0)
+					err := scenario(ctx, d, on.devices, n == 0)
 					cancel()
 					if n == 0 {
 						total = d.Calls()
@@ -349,6 +372,10 @@ func TestFaults(t *testing.T) {
 					if t.Failed() {
 						t.Fatalf("call %d failed %v", n, hit != nil && hit.Hits() > 0)
 					}
+				}
+				try(0)
+				for n := 1 + uint64(turn+i)%on.step; n <= total+10; n += on.step {
+					try(n)
 				}
 				goleak.VerifyNone(t, now)
 			})

@@ -8,24 +8,45 @@ import (
 type gone struct {
 	from, to uint64 // without from
 	err      error
+	ends     bool // the stream goes on all the same: what comes after the work will be done, and only then fails
 }
 
 // losses counts how often work was given up anywhere. While it is 0 nobody need look for that.
 var losses atomic.Int64
 
 // gone returns why the work at a mark was given up, if it was.
-func (m mark) gone() error {
+func (m mark) gone() error { return m.given(false) }
+
+// given is gone, but without what ends all the same if that is not to be told.
+func (m mark) given(forEver bool) error {
 	if losses.Load() == 0 {
 		return nil
 	}
 	m.tl.goneMu.Lock()
 	defer m.tl.goneMu.Unlock()
 	for _, g := range m.tl.gone {
-		if m.seq > g.from && m.seq <= g.to {
+		if m.seq > g.from && m.seq <= g.to && !(forEver && g.ends) {
 			return g.err
 		}
 	}
 	return nil
+}
+
+// giveUp notes that work is given up.
+func (tl *timeline) giveUp(from, to uint64, err error) {
+	tl.goneMu.Lock()
+	tl.gone = append(tl.gone, gone{from, to, err, tl.ch != nil})
+	tl.goneMu.Unlock()
+	losses.Add(1)
+}
+
+// neverEnds says that the stream does not go on, against expectation.
+func (tl *timeline) neverEnds() {
+	tl.goneMu.Lock()
+	defer tl.goneMu.Unlock()
+	for i := range tl.gone {
+		tl.gone[i].ends = false
+	}
 }
 
 // stuck returns why the oldest work will never be done: it comes after something that was given up. Where it comes after
@@ -38,7 +59,7 @@ func (tl *timeline) stuck() (err error) {
 	tl.ring.mu.Lock()
 	if tl.ring.head <= tl.issued.Load() {
 		for _, m := range tl.ring.at(tl.ring.head).follows {
-			if err = m.gone(); err != nil {
+			if err = m.given(true); err != nil {
 				break
 			}
 			if m.tl.done.Load() < m.seq {

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -175,6 +176,56 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 		for _, p := range all {
 			if p != nil {
 				p.Close()
+			}
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+// NewChannels makes a channel with a rank for each device, in their order. The options' Rank is that of the first; Count, if it is 0, is
+// the number of devices, and then an id is made if none is given. Where a Rendezvous tells the place of the process, all processes
+// have as many devices as this one. It waits for all ranks until the context ends; if one cannot be made none is.
+func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
+	n := len(g.devs)
+	alone := o.Count == 0 && o.Rank == 0 && o.Rendezvous == nil
+	switch {
+	case alone && o.ID == ChannelID{}:
+		id, err := g.devs[0].NewChannelID()
+		if err != nil {
+			return nil, err
+		}
+		o.ID, o.Count = id, n
+	case alone:
+		o.Count = n
+	case o.Rank == -1 && o.Rendezvous != nil:
+		rank, count, err := o.Rendezvous.Place()
+		if err != nil {
+			return nil, fmt.Errorf("gpu: channels: rendezvous: %w", err)
+		}
+		o.Rank, o.Count = rank*n, count*n
+	}
+	if o.ID == (ChannelID{}) { // once for all
+		if err := o.meet(ctx, g.devs[0]); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]*Channel, n)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := each(n, func(i int) (err error) {
+		mine := o
+		mine.Rank += i
+		if all[i], err = g.devs[i].NewChannel(ctx, mine); err != nil {
+			cancel(err) // the others would wait for it
+		}
+		return err
+	})
+	if err != nil {
+		for _, c := range all {
+			if c != nil {
+				c.Abort(err)
+				c.Close()
 			}
 		}
 		return nil, err

@@ -40,6 +40,7 @@ func (d *Device) lostBy(err error) *failure {
 func (d *Device) lose(err error) {
 	if d.lost.CompareAndSwap(nil, d.lostBy(err)) {
 		d.failInFlight()
+		d.failChannels(d.failed())
 	}
 }
 
@@ -57,7 +58,7 @@ func (d *Device) check(err error) {
 // failInFlight fails all that a lost device has been given, also what waits for something that may never come.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
-	for _, q := range d.queues {
+	for _, q := range d.all() {
 		for s := q.tl.drain(err); s != nil; {
 			next := s.next
 			s.next = nil

@@ -12,6 +12,9 @@ func (d *Device) park(s *submission) error {
 		return d.halted()
 	}
 	d.nparked++
+	if ch := s.q.tl.ch; ch != nil {
+		return ch.failed()
+	}
 	return d.failed()
 }
 

@@ -81,7 +81,12 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.failSubmission(s, err)
 		return err
 	}
-	if q.dev.caps.SubmitAnywhere && !s.hostly {
+	if s.op == opCollect {
+		if err := q.tl.ch.take(s); err != nil {
+			q.dev.failSubmission(s, err)
+			return err
+		}
+	} else if q.dev.caps.SubmitAnywhere && !s.hostly {
 		if how, _ := s.gather(); how == ordered {
 			if s.op != opBarrier || !q.pass(s, false) {
 				q.tl.issue(s, false)
@@ -160,6 +165,8 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 func (q *Queue) run(s *submission, onThread bool) {
 	f := s.err.Load()
 	switch {
+	case s.op == opCollect:
+		q.tl.ch.ready(s)
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
 	case s.op.onHost():

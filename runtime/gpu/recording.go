@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -161,6 +162,31 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	return c.record(command{op: opHost, dst: -1, src: -1, fn: fn}, nil)
 }
 
+// Collective records collective operations on a channel, of the same device, behind all that was recorded before them, and
+// before all that follows. Neighbouring ones on the same channel, from however many calls, make one group, as
+// [Channel.Submit] does; any other command between them, or a barrier, ends it. Groups go to the channel when the recording
+// is executed, in the order of the calls of [Queue.Execute].
+func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, error) {
+	if err := c.begin(opCollect); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if ch == nil || ch.dev != c.dev {
+		return -1, c.fail(opCollect, argument("collective", "no channel, or one of another device"))
+	}
+	g := &groupRecorder{c: c}
+	for i, x := range ops {
+		if err := x.lower(ch, g); err != nil {
+			return -1, c.fail(opCollect, fmt.Errorf("operation %d: %w", i, err))
+		}
+	}
+	cmd := command{op: opCollect, dst: -1, src: -1, ch: ch, group: g.ops}
+	if len(g.ops) == 0 {
+		cmd = command{op: opNothing, dst: -1, src: -1}
+	}
+	return c.record(cmd, nil)
+}
+
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
 // named. [CommandBuffer.Elapsed] tells it.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
@@ -273,6 +299,10 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 			after[i] = a + Command(base)
 		}
 		cmd.after = after
+		cmd.group = slices.Clone(cmd.group)
+		for i := range cmd.group {
+			cmd.group[i].rebase(baseRef)
+		}
 		c.cmds.add(&cmd)
 	}
 	return nil

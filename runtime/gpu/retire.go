@@ -71,7 +71,7 @@ func (tl *timeline) complete(batch []*submission) {
 	last := batch[len(batch)-1].seq
 	var released timepointList
 	for i := 0; i < len(batch); {
-		if err := batch[i].gone(); err != nil {
+		if err := tl.outcomeOf(batch[i]); err != nil {
 			released.join(tl.dev.failSignals(batch[i], err))
 		} else if run := sameSignal(batch[i:]); run > 1 && tl.arriveTogether(batch[i:i+run], &released) {
 			i += run
@@ -93,6 +93,17 @@ func (tl *timeline) complete(batch []*submission) {
 	if released.first != nil {
 		release(released.first, tl.dev)
 	}
+}
+
+// outcomeOf returns why work that is done has failed, if it has.
+func (tl *timeline) outcomeOf(s *submission) error {
+	if tl.ch != nil {
+		if err := tl.ch.Err(); err != nil { // what was aborted is soon done
+			tl.giveUp(s.seq-1, s.seq, err)
+			return err
+		}
+	}
+	return s.gone()
 }
 
 // sameSignal returns how many of the first submissions do nothing but raise one semaphore higher and higher.
@@ -145,10 +156,7 @@ func (tl *timeline) drain(err error) (first *submission) {
 	defer tl.ring.mu.Unlock()
 	last := tl.issued.Load()
 	if from := tl.done.Load(); from < last {
-		tl.goneMu.Lock()
-		tl.gone = append(tl.gone, gone{from, last, err})
-		tl.goneMu.Unlock()
-		losses.Add(1)
+		tl.giveUp(from, last, err)
 	}
 	end := &first
 	for ; tl.ring.head <= last; tl.ring.head++ {

@@ -82,14 +82,27 @@ func closeBound(v driver.Device) {
 func TestConformance(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	bare := driver.Caps{SubmitAnywhere: true} // nothing that can be done without
-	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": bare} {
-		t.Run(name, func(t *testing.T) {
+	for _, on := range []struct {
+		name    string
+		caps    driver.Caps
+		devices int
+		brief   bool
+	}{
+		{"cuda", cuda, 3, false},
+		{"hip over 1 device", hip, 1, true}, // without what needs two
+		{"hip over 2 devices", hip, 2, true},
+		{"hip over 8 devices", hip, 8, false},
+		{"bare", bare, 3, false},
+	} {
+		t.Run(on.name, func(t *testing.T) {
 			gputest.Run(t, func(t *testing.T) gputest.Harness {
-				d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
+				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps})
 				binders := map[int]driver.Device{}
 				return gputest.Harness{
 					Driver:  d,
 					Kernels: true,
+					Comms:   on.caps.Comms,
+					Brief:   on.brief,
 					Stall: func(device int) func() {
 						d.StallDevice(device)
 						return func() { d.ResumeDevice(device) }

@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"context"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -34,6 +36,7 @@ const (
 	opAlloca
 	opDealloca
 	opExecute
+	opCollect
 	opNothing // in command buffers only, as is:
 	opTime
 	opHost
@@ -41,7 +44,7 @@ const (
 	opStream
 )
 
-var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "alloca", "dealloca", "execute", "nothing", "timestamp", "host call", "notify", "transfer"}
+var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "alloca", "dealloca", "execute", "collective", "nothing", "timestamp", "host call", "notify", "transfer"}
 
 // cold reports whether an operation uses what comes last in its record.
 func (op opcode) cold() bool {
@@ -105,6 +108,12 @@ type submission struct {
 	recording *CommandBuffer // of which a part is executed, with
 	part      int
 	binds     []Range
+
+	group    []groupOp       // collective operations, with
+	ctx      context.Context // if that can end, and
+	behind   *submission     // those of the same channel that were submitted later; under its mu, as is:
+	arrived  bool            // it waits for nothing any more
+	issuedAt time.Time
 }
 
 func newSubmission(q *Queue) *submission {
@@ -271,6 +280,8 @@ func (s *submission) resetCold() {
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	s.host, s.stage, s.fn = nil, nil, nil
 	s.recording, s.part, s.binds = nil, 0, s.binds[:0]
+	clear(s.group)
+	s.group, s.ctx, s.behind, s.arrived = s.group[:0], nil, nil, false
 	s.cold = false
 }
 

@@ -50,10 +50,12 @@ func (d *Device) start() error {
 		if err != nil {
 			return err
 		}
-		tl := &timeline{dev: d, h: h, tidyAt: tidyEvery}
-		tl.ring.head = 1
+		tl := newTimeline(d)
+		tl.h = h
 		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i})
 	}
+	all := d.queues
+	d.every.Store(&all)
 	return d.events.grow()
 }
 

@@ -13,6 +13,7 @@ import (
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
 	dev   *Device
+	ch    *Channel // nil if it is a queue's of the program
 	h     driver.Stream
 	lives atomic.Uint32 // how many streams it has had before
 
@@ -44,6 +45,12 @@ type timeline struct {
 	limbo     []*submission   // what is in them
 }
 
+func newTimeline(d *Device) *timeline {
+	tl := &timeline{dev: d, tidyAt: tidyEvery}
+	tl.ring.head = 1
+	return tl
+}
+
 // maxFailed is how often in a row asking a device may fail before it counts as lost.
 const maxFailed = 8
 
@@ -72,20 +79,20 @@ func (tl *timeline) want(seq uint64) {
 const tidyEvery = 64
 
 // issue gives a submission whose waits are all issued to the device, and publishes what it signals. It runs in the caller
-// or on the device's thread.
-func (tl *timeline) issue(s *submission, onThread bool) {
+// or on a thread to which the device is bound.
+func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	if err := tl.dev.halted(); err != nil {
 		tl.dev.failSubmission(s, err)
-		return
+		return notIssued, err
 	}
 	if !s.gathered { // before the lock, as is all that follows: it may need an event of another timeline
 		switch how, err := s.gather(); how {
 		case failed:
 			tl.dev.failSubmission(s, err)
-			return
+			return notIssued, err
 		case unknown:
 			tl.dev.failSubmission(s, errTakenBack)
-			return
+			return notIssued, errTakenBack
 		}
 	}
 	if s.event == nil {
@@ -93,7 +100,7 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		if err != nil {
 			tl.dev.check(err)
 			tl.dev.failSubmission(s, err)
-			return
+			return refused, err
 		}
 		s.event = e
 	}
@@ -101,7 +108,7 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 		if err := s.prepare(); err != nil {
 			tl.dev.check(err)
 			tl.dev.failSubmission(s, err)
-			return
+			return refused, err
 		}
 	}
 	tl.mu.Lock()
@@ -180,6 +187,7 @@ func (tl *timeline) issue(s *submission, onThread bool) {
 			tl.dev.failInFlight()
 		}
 	}
+	return how, err
 }
 
 // An outcome is what became of a submission that was to be issued.
@@ -369,6 +377,8 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 		err = s.keep[0].deallocate(tl)
 	case opExecute:
 		return s.execute(tl)
+	case opCollect:
+		return s.collect(tl)
 	}
 	return started || err == nil, err
 }
@@ -395,7 +405,11 @@ func (tl *timeline) poll(seq uint64, times int) bool {
 	case err != nil: // the work may be going on, and next time the device may answer
 		return false
 	case done == 0:
-		if tl.stuck() != nil && tl.replacing.CompareAndSwap(false, true) {
+		switch err := tl.stuck(); {
+		case err == nil:
+		case tl.ch != nil:
+			tl.ch.fail(err)
+		case tl.replacing.CompareAndSwap(false, true):
 			tl.dev.post(tl.replace)
 		}
 		return false

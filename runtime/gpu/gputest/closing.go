@@ -14,7 +14,10 @@ import (
 var closing = []test{
 	{name: "B84 after Close submissions fail, and so do their signals", run: func(e *env) {
 		d, q := e.devs[0], e.q(0)
-		b := e.buffer(64)
+		b, allocated := e.buffer(64), e.sem()
+		mine, err := q.Alloca(signal(allocated, 1), nil, 64)
+		e.must(err)
+		e.wait(allocated, 1)
 		e.must(d.Close())
 		e.must(d.Close())
 		for name, submit := range map[string]func(o gpu.Order) error{
@@ -29,6 +32,9 @@ var closing = []test{
 			"read":      func(o gpu.Order) error { return q.Read(o, b.All(), &memory{}, 0) },
 			"write":     func(o gpu.Order) error { return q.Write(o, &memory{}, 0, b.All()) },
 			"nothing":   func(o gpu.Order) error { return q.Fill(o, b.Range(0, 0), []byte{1}) },
+			"to a pool": func(o gpu.Order) error { return q.Copy(o, mine.All(), b.All()) },
+			"of a pool": func(o gpu.Order) error { return q.Download(o, make([]byte, 64), mine.All()) },
+			"dealloca":  func(o gpu.Order) error { return q.Dealloca(o, mine) },
 		} {
 			s := e.sem()
 			if err := submit(signal(s, 1)); !errors.Is(err, gpu.ErrClosed) {

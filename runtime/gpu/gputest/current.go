@@ -23,8 +23,9 @@ type stand struct {
 	x     *gpu.Executable
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
-	mode  gpu.Mode // of command buffers
-	how   string   // what is current
+	ch    *gpu.Channel // of one rank, or nil
+	mode  gpu.Mode     // of command buffers
+	how   string       // what is current
 
 	scratch [2]*gpu.Buffer // of the devices, for drain alone
 }
@@ -103,9 +104,46 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
+// onChannel runs a function if there are channels.
+func (x *stand) onChannel(f func()) {
+	if x.ch != nil {
+		f()
+	}
+}
+
+// channel makes a channel of one rank.
+func (x *stand) channel() *gpu.Channel {
+	x.Helper()
+	id, err := x.d.NewChannelID()
+	x.must(err)
+	c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1})
+	x.must(err)
+	return c
+}
+
+// sum is an operation on a channel.
+func (x *stand) sum() gpu.Collective {
+	return gpu.AllReduce(x.b.All(), x.b.All(), gpu.Float32, gpu.Sum())
+}
+
+// known has the channel told of memory, and forget it.
+func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) {
+	x.Helper()
+	x.onChannel(func() {
+		b, err := x.d.Alloc(gpu.CommMem, 1<<16)
+		if !x.may(err) {
+			return
+		}
+		if m, err := register(b); x.may(err) {
+			x.keeps("Close", func() { x.must(m.Close()) })
+		}
+		x.must(b.Close())
+	})
+}
+
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -200,6 +238,69 @@ var operations = []struct {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 		x.must(err)
 		x.must(c.Close())
+	}},
+
+	{"Device.NewChannelID", func(x *stand) {
+		if x.ch != nil {
+			_, err := x.d.NewChannelID()
+			x.must(err)
+		}
+	}},
+	{"Device.NewChannel", func(x *stand) {
+		if x.ch != nil {
+			c := x.channel()
+			x.keeps("Close", func() { x.must(c.Close()) })
+			if _, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{}); err == nil {
+				x.Error("a channel without an id is made")
+			}
+		}
+	}},
+
+	{"Channel.Rank", func(x *stand) { x.onChannel(func() { x.ch.Rank() }) }},
+	{"Channel.Count", func(x *stand) { x.onChannel(func() { x.ch.Count() }) }},
+	{"Channel.Device", func(x *stand) { x.onChannel(func() { x.ch.Device() }) }},
+	{"Channel.Err", func(x *stand) { x.onChannel(func() { x.must(x.ch.Err()) }) }},
+	{"Channel.Submit", func(x *stand) {
+		x.onChannel(func() {
+			x.submit(func(o gpu.Order) error { return x.ch.Submit(x.ctx, o, x.sum()) })
+		})
+	}},
+	{"Channel.Split", func(x *stand) {
+		x.onChannel(func() {
+			c, err := x.ch.Split(x.ctx, 0, 0)
+			if x.may(err) {
+				x.must(c.Close())
+			}
+		})
+	}},
+	{"Channel.Shrink", func(x *stand) {
+		x.onChannel(func() {
+			if _, err := x.ch.Shrink(x.ctx, false, 0); err == nil {
+				x.Error("a channel is made without this rank")
+			}
+		})
+	}},
+	{"Channel.Register", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
+	{"Channel.NewWindow", func(x *stand) {
+		x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.NewWindow(x.ctx, b, false) })
+	}},
+	{"ChannelMemory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
+	{"Channel.Abort", func(x *stand) {
+		x.onChannel(func() {
+			c := x.channel()
+			s := x.sem()
+			x.must(c.Submit(x.ctx, gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, x.sum()))
+			x.keeps("Abort", func() { c.Abort(nil) })
+			x.failed(s, 1, gpu.ErrAborted)
+			x.must(c.Close())
+		})
+	}},
+	{"Channel.Close", func(x *stand) {
+		x.onChannel(func() {
+			c := x.channel()
+			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+			x.keeps("Close", func() { x.must(c.Close()) })
+		})
 	}},
 
 	{"Queue.Device", func(x *stand) { x.d.Queue(0).Device() }},
@@ -371,6 +472,11 @@ var operations = []struct {
 			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.HostCall(func() error { return nil }) })
 		}
 	}},
+	{"CommandBuffer.Collective", func(x *stand) {
+		x.onChannel(func() {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Collective(x.ch, x.sum()) })
+		})
+	}},
 	{"CommandBuffer.Timestamp", func(x *stand) {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 		x.must(err)
@@ -477,6 +583,16 @@ var operations = []struct {
 		for _, p := range pools {
 			x.must(p.Close())
 		}
+	}},
+	{"Group.NewChannels", func(x *stand) {
+		x.onChannel(func() {
+			all, err := x.group.NewChannels(x.ctx, gpu.ChannelOptions{})
+			x.must(err)
+			for _, c := range all {
+				c.Abort(nil)
+				x.must(c.Close())
+			}
+		})
 	}},
 	{"Group.Close", func(x *stand) {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1})
@@ -612,6 +728,9 @@ func (x *stand) open() {
 	x.scratch = [2]*gpu.Buffer{x.bufferOn(x.d, 256), x.bufferOn(x.other, 256)}
 	x.p, err = x.d.NewPool(gpu.PoolOptions{})
 	x.must(err)
+	if x.h.Comms {
+		x.ch = x.channel()
+	}
 	if x.h.Kernels {
 		x.x, err = x.d.Load(kernels.Basic)
 		x.must(err)
@@ -635,6 +754,7 @@ func (x *stand) drain() {
 }
 
 func (x *stand) close() {
+	x.onChannel(func() { x.must(x.ch.Close()) })
 	if x.x != nil {
 		x.must(x.x.Close())
 	}

@@ -19,6 +19,7 @@ type test struct {
 	kernels bool
 	stall   bool
 	calls   bool
+	comms   bool
 	run     func(e *env)
 }
 

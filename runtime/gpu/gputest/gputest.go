@@ -22,6 +22,9 @@ type Harness struct {
 	// Kernels says that the driver can load the PTX of testdata/kernels, or what stands for it.
 	Kernels bool
 
+	// Comms says that the driver's devices can make communicators: that the library for them is there.
+	Comms bool
+
 	// Stall holds the work of a device until the function returned is called. Nil if that is not possible.
 	Stall func(device int) (resume func())
 
@@ -31,14 +34,14 @@ type Harness struct {
 	// Current returns what is current on the calling thread, and SetCurrent changes it. Nil if there is no such thing.
 	Current    func() any
 	SetCurrent func(device int)
+
+	// Brief has the longest test do less, for a suite that runs on several drivers of a kind.
+	Brief bool
 }
 
 // Run runs the suite. open is called once for each test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for _, group := range []struct {
-		name  string
-		tests []test
-	}{
+	run(t, open, []group{
 		{"submissions", submissions},
 		{"host and device", mixed},
 		{"failures", failures},
@@ -51,11 +54,26 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"pools", pools},
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
+		{"collectives", collectives},
 		{"devices", devices},
 		{"groups", groups},
 		{"threads", threads},
 		{"current device", current},
-	} {
+	})
+}
+
+// RunCollectives runs what the suite has of collectives alone.
+func RunCollectives(t *testing.T, open func(t *testing.T) Harness) {
+	run(t, open, []group{{"collectives", collectives}})
+}
+
+type group struct {
+	name  string
+	tests []test
+}
+
+func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, x := range group.tests {
 				t.Run(x.name, func(t *testing.T) {
@@ -72,6 +90,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 						t.Skip("needs kernels")
 					case x.stall && h.Stall == nil:
 						t.Skip("needs a driver that can hold a device's work")
+					case x.comms && !h.Comms:
+						t.Skip("needs communicators")
 					case x.calls && h.Calls == nil:
 						t.Skip("needs a driver that counts calls")
 					}

@@ -308,8 +308,8 @@ var groups = []test{
 			bufs = append(bufs, e.bufferOn(d, n+1))
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
-			k := int(i) * 4 % g.Queues() // a device further each time
-			return g.Queue(k), bufs[k/3]
+			k, turn := int(i)%len(bufs), int(i)/len(bufs) // a device further each time, and then another queue
+			return g.Queue(3*k + turn%3), bufs[k]
 		}
 		for _, backwards := range []bool{true, false} {
 			s := e.sem()

@@ -1,0 +1,414 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A ChannelID names a channel that is to be made: one rank makes it, with [Device.NewChannelID], and all ranks pass it.
+type ChannelID driver.UniqueID
+
+// ParseChannelID makes an id of the bytes of one.
+func ParseChannelID(b []byte) (id ChannelID, err error) {
+	if len(b) != len(id) {
+		return id, argument("channel id", "%d bytes; it has %d", len(b), len(id))
+	}
+	copy(id[:], b)
+	if id == (ChannelID{}) {
+		return id, argument("channel id", "all its bytes are zero")
+	}
+	return id, nil
+}
+
+// A Rendezvous tells a process which rank it is and passes ids from one rank to the others. Package rendezvous has some.
+type Rendezvous interface {
+	// Place returns the process's rank and how many there are.
+	Place() (rank, count int, err error)
+	// Share returns on all ranks what rank 0 passes. The others pass nil. Names tell several exchanges apart.
+	Share(ctx context.Context, name string, id []byte) ([]byte, error)
+}
+
+// ChannelOptions say which channel to make.
+type ChannelOptions struct {
+	ID    ChannelID // the same on all ranks; or zero, for Rendezvous to share one
+	Rank  int       // of this device; -1 for Rendezvous to tell, as is:
+	Count int       // how many ranks there are; 0 also means -1, but in a group the number of its devices
+
+	// Rendezvous is asked for what is not given. It may be nil if nothing is missing.
+	Rendezvous Rendezvous
+
+	// Name is for the library's own messages, and to tell channels apart that share a Rendezvous. It may be empty.
+	Name string
+
+	// Timeout is how long a group of operations may take from when it is issued; then the channel is aborted. 0 is for ever.
+	Timeout time.Duration
+}
+
+// A Channel is one rank's end of a communicator: devices, of one process or of many, that move and reduce data among them with
+// what the hardware has between them. It is a queue of its own, which takes groups of collective operations, see
+// [Channel.Submit] and [CommandBuffer.Collective], and has a stream and an OS thread for them: only semaphores order them and the
+// work of other queues.
+//
+// What one channel's ranks do in different order, or with different sizes, or do not do at all, nobody can detect in all cases:
+// it waits until a timeout. The ranks that take part in operations of several channels must order these alike, by semaphores.
+//
+// A channel fails as a whole: when another rank dies, an operation fails or takes too long, or somebody aborts it. Then all that
+// was submitted to it fails, with one error, and all that comes. What is left is Close. All methods may be called concurrently.
+type Channel struct {
+	dev     *Device
+	comms   driver.Comms
+	comm    driver.Comm
+	rank    int
+	count   int
+	opt     ChannelOptions
+	q       *Queue
+	failure atomic.Pointer[failure]
+	givenUp atomic.Bool     // because of that
+	closing atomic.Bool     // takes nothing new
+	kept    atomic.Bool     // its thread is in a call of the library that does not return
+	aborted chan struct{}   // closed when the communicator has been aborted
+	ops     []driver.CommOp // the thread's
+
+	wake    chan struct{}
+	gone    chan struct{} // the thread has ended
+	mu      sync.Mutex    // a leaf, but for the driver's CommError
+	todo    []func()
+	first   *submission // not issued, in order
+	last    *submission
+	waiting int         // how many there are of them with a context
+	out     bool        // one has been given back, because it waits for another driver's device, and
+	back    *submission // has come again
+	issuing bool
+	now     context.Context // of what is being issued, or nil, and since when
+	nowAt   time.Time
+	ended   bool // takes nothing from the device any more
+	timer   *time.Timer
+	ticking bool
+	made    bool // comm may be asked for errors
+	limbo   []*submission
+
+	deriveMu sync.Mutex // one new channel at a time is made of this one
+	closeMu  sync.Mutex // one Close at a time
+	over     bool
+	closeErr error
+	memory   memories
+}
+
+// A ChannelError is what a channel failed with.
+type ChannelError struct {
+	Device string
+	Name   string
+	Rank   int
+	Count  int
+	Err    error
+}
+
+func (e *ChannelError) Error() string {
+	name := ""
+	if e.Name != "" {
+		name = " " + e.Name
+	}
+	return fmt.Sprintf("gpu: channel%s, rank %d of %d, on %s: %v", name, e.Rank, e.Count, e.Device, e.Err)
+}
+
+func (e *ChannelError) Unwrap() error { return e.Err }
+
+// comms returns the device's communicators.
+func (d *Device) comms(op string) (driver.Comms, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	if d.caps.Comms {
+		if c, ok := d.drv.(driver.Comms); ok {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+}
+
+// NewChannelID makes an id. The ranks will find each other through this process, which must go on until they have. It blocks
+// while the library is loaded, the first time.
+func (d *Device) NewChannelID() (ChannelID, error) {
+	comms, err := d.comms("channel id")
+	if err != nil {
+		return ChannelID{}, err
+	}
+	if err := d.stay(); err != nil {
+		return ChannelID{}, err
+	}
+	defer d.leave()
+	var id driver.UniqueID
+	err = d.onBound(func() (err error) {
+		id, err = comms.NewUniqueID()
+		return err
+	})
+	if err != nil {
+		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.info.Name, err)
+	}
+	return ChannelID(id), nil
+}
+
+// NewChannel makes a rank's end of a channel. It waits for the other ranks to do so, until the context ends.
+func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, error) {
+	if err := o.meet(ctx, d); err != nil {
+		return nil, err
+	}
+	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
+		return c.NewComm(driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name})
+	})
+}
+
+// meet finds out what is missing, and checks the rest.
+func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
+	if o.Count == 0 {
+		o.Count = -1
+	}
+	missing := o.Rank == -1 || o.Count == -1 || o.ID == ChannelID{}
+	if missing && o.Rendezvous == nil {
+		return argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+	}
+	if o.Timeout < 0 {
+		return argument("channel", "a timeout of %v", o.Timeout)
+	}
+	if o.Rank == -1 || o.Count == -1 {
+		rank, count, err := o.Rendezvous.Place()
+		if err != nil {
+			return fmt.Errorf("gpu: channel: rendezvous: %w", err)
+		}
+		if o.Rank == -1 {
+			o.Rank = rank
+		}
+		if o.Count == -1 {
+			o.Count = count
+		}
+	}
+	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
+		return argument("channel", "rank %d of %d", o.Rank, o.Count)
+	}
+	if o.ID != (ChannelID{}) {
+		return nil
+	}
+	var id []byte
+	if o.Rank == 0 {
+		made, err := d.NewChannelID()
+		if err != nil {
+			return err
+		}
+		id = made[:]
+	}
+	id, err := o.Rendezvous.Share(ctx, o.Name, id)
+	if err == nil {
+		o.ID, err = ParseChannelID(id)
+	}
+	if err != nil {
+		return fmt.Errorf("gpu: channel: rank %d of %d: rendezvous: %w", o.Rank, o.Count, err)
+	}
+	return nil
+}
+
+// newChannel makes a channel of a communicator that begin begins to make, on the channel's thread. It returns nil if that is
+// none.
+func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+	comms, err := d.comms("channel")
+	if err != nil {
+		return nil, err
+	}
+	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, wake: make(chan struct{}, 1), gone: make(chan struct{}), aborted: make(chan struct{})}
+	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
+	c.q.tl.ch = c
+	started := make(chan error, 1)
+	go c.run(started)
+	if err := <-started; err != nil {
+		<-c.gone
+		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
+	}
+	err = d.addChannel(c)
+	if err == nil {
+		err = c.make(ctx, parent, begin)
+	}
+	if err == nil && c.comm != 0 {
+		return c, nil
+	}
+	d.check(err)
+	c.fail(errors.Join(err, ErrClosed))
+	if end := c.close(time.Now().Add(abortTime)); end != nil {
+		err = errors.Join(err, end)
+	}
+	if err != nil {
+		of := "rank"
+		if parent != nil {
+			of = "made of rank"
+		}
+		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.info.Name, of, o.Rank, o.Count, err)
+	}
+	return nil, nil
+}
+
+// make makes the communicator.
+func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) error {
+	err := c.do(func() error {
+		h, err := begin(c.comms)
+		c.mu.Lock()
+		c.comm = h
+		c.mu.Unlock()
+		return err
+	})
+	if err != nil || c.comm == 0 {
+		return err
+	}
+	pause := 20 * time.Microsecond
+	for {
+		ready := false
+		err := c.do(func() (err error) {
+			ready, err = c.comms.CommReady(c.comm)
+			return err
+		})
+		if f := c.failed(); f != nil {
+			return f
+		}
+		if parent != nil && parent.closing.Load() {
+			return fmt.Errorf("the channel that it is made of: %w", ErrClosed)
+		}
+		if err != nil {
+			return err
+		}
+		if ready {
+			break
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("the other ranks have not all come: %w", context.Cause(ctx))
+		case <-t.C:
+		}
+		pause = min(2*pause, 2*time.Millisecond)
+	}
+	return c.do(func() (err error) {
+		c.rank, c.count, err = c.comms.CommRank(c.comm)
+		if err == nil {
+			c.mu.Lock()
+			c.made = true
+			c.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// Rank returns the rank of the channel's end.
+func (c *Channel) Rank() int { return c.rank }
+
+// Count returns how many ranks there are.
+func (c *Channel) Count() int { return c.count }
+
+// Device returns the device of this end.
+func (c *Channel) Device() *Device { return c.dev }
+
+// Err returns why the channel has failed, nil if it has not.
+func (c *Channel) Err() error {
+	if f := c.failure.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// Abort fails the channel: what is under way ends, with anything in the memory that it was to write, and what was submitted fails,
+// with an error that is [ErrAborted] and the one given, if it is not nil. The other ranks have to find out by themselves. It does not
+// wait for the device.
+func (c *Channel) Abort(err error) {
+	if err == nil {
+		err = ErrAborted
+	} else {
+		err = fmt.Errorf("%w: %w", ErrAborted, err)
+	}
+	c.fail(err)
+}
+
+// failed returns why the channel takes nothing more.
+func (c *Channel) failed() error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if c.closing.Load() {
+		return fmt.Errorf("gpu: channel: %w", ErrClosed)
+	}
+	return c.dev.failed()
+}
+
+// Split divides the channel into new ones: of the ranks that give the same color, ordered by key and then by rank. All ranks must
+// call it; one that gives a color of [NoColor] gets no channel, and nil. It waits until what was submitted before is done and for the
+// other ranks, until the context ends, and while it does nothing may be submitted by other goroutines. The new channel has
+// the timeout of this one, and stays when that is closed.
+func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
+	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
+		return nil, argument("split", "color %d, key %d", color, key)
+	}
+	return c.derive(ctx, true, func(comms driver.Comms) (driver.Comm, error) {
+		return comms.SplitComm(c.comm, color, key)
+	})
+}
+
+// NoColor is the color of a rank that wants no part in what a channel is split into.
+const NoColor = driver.NoColor
+
+// Shrink makes a channel of all ranks but some, which must not call it. With abort what is under way on this one is aborted first,
+// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends.
+func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
+	for _, r := range exclude {
+		if r < 0 || r >= c.count || r == c.rank {
+			return nil, argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
+		}
+	}
+	if len(exclude) == 0 {
+		return nil, argument("shrink", "no ranks to exclude")
+	}
+	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
+	if abort {
+		c.setFailure(fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude))
+		c.giveUp(false) // the driver aborts it
+	}
+	return c.derive(ctx, !abort, shrink)
+}
+
+// derive makes a channel of this one, if so when nothing is under way.
+func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+	c.deriveMu.Lock()
+	defer c.deriveMu.Unlock()
+	if idle {
+		if err := c.idle(ctx); err != nil {
+			return nil, fmt.Errorf("gpu: channel: made of rank %d of %d: %w", c.rank, c.count, err)
+		}
+	}
+	opt := c.opt
+	opt.Rank, opt.Count = c.rank, c.count
+	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (h driver.Comm, err error) {
+		err = c.do(func() (err error) { // for one goroutine at a time may use a communicator
+			h, err = begin(comms)
+			return err
+		})
+		return h, err
+	})
+}
+
+// idle waits until all that was submitted is done.
+func (c *Channel) idle(ctx context.Context) error {
+	for {
+		if err := c.failed(); err != nil {
+			return err
+		}
+		if !c.busy() {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.push()
+		time.Sleep(20 * time.Microsecond)
+	}
+}

@@ -1,0 +1,397 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+)
+
+// TestCollectives runs the suite's part over communicators that connect when they first must, and that are destroyed together.
+func TestCollectives(t *testing.T) {
+	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	for name, c := range map[string]simdriver.Config{
+		"lazy":           {Devices: 4, Caps: &cuda, LazyComms: true},
+		"lingering":      {Devices: 2, Caps: &cuda, LingerComms: true},
+		"lazy, like HIP": {Devices: 2, Caps: &hip, LazyComms: true, LingerComms: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gputest.RunCollectives(t, func(t *testing.T) gputest.Harness {
+				return gputest.Harness{Driver: newSim(t, c), Comms: true, Brief: true}
+			})
+		})
+	}
+}
+
+// openChannels opens a group with a channel over all of it.
+func openChannels(t *testing.T, d driver.Driver, n int, o gpu.ChannelOptions) (*gpu.Group, []*gpu.Channel) {
+	t.Helper()
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	var indices []int
+	for i := range n {
+		indices = append(indices, i)
+	}
+	g, err := gpu.OpenGroup(d, gpu.Options{}, indices...)
+	must(t, err)
+	t.Cleanup(func() { must(t, g.Close()) })
+	chans, err := g.NewChannels(minute(t), o)
+	must(t, err)
+	return g, chans
+}
+
+// reduceAll submits an all-reduce on each rank and returns what it signals.
+func reduceAll(t *testing.T, chans []*gpu.Channel, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
+	t.Helper()
+	done = semaphores(t, len(chans))
+	for i, c := range chans {
+		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(done[i], 1)}, gpu.AllReduce(bufs[i].All(), bufs[i].All(), gpu.Float32, gpu.Sum())))
+	}
+	return done
+}
+
+// TestDeadRank has one rank die in the middle of an all-reduce: all others end in time, every time, whether they are told or have to
+// find out by waiting.
+func TestDeadRank(t *testing.T) {
+	for _, n := range []int{2, 4, 8} {
+		for _, way := range []struct {
+			name   string
+			notice time.Duration
+			lose   bool
+		}{{"told", time.Millisecond, false}, {"not told", -1, false}, {"with its device", 0, true}} {
+			t.Run(fmt.Sprintf("%d ranks, %s", n, way.name), func(t *testing.T) {
+				for round := range 20 {
+					d := newSim(t, simdriver.Config{Devices: n})
+					g, chans := openChannels(t, d, n, gpu.ChannelOptions{Timeout: 50 * time.Millisecond})
+					var bufs []*gpu.Buffer
+					for _, dev := range g.Devices() {
+						bufs = append(bufs, allocate(t, dev, 4096))
+					}
+					dead := round % n
+					must(t, d.StallDevice(dead)) // so that nobody can finish
+					done := reduceAll(t, chans, bufs)
+					if way.lose {
+						must(t, d.LoseDevice(dead, errors.New("fell off the bus")))
+					} else {
+						must(t, d.KillComm(d.Comms(dead)[0], way.notice))
+					}
+					must(t, d.ResumeDevice(dead))
+					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					for i, s := range done {
+						err := s.Wait(ctx, 1)
+						if i != dead && err == nil || ctx.Err() != nil {
+							t.Fatalf("round %d, rank %d of %d with rank %d dead: %v", round, i, n, dead, err)
+						}
+						var of *gpu.ChannelError
+						if i != dead && !errors.As(err, &of) {
+							t.Errorf("rank %d: %v is not a channel's failure", i, err)
+						}
+					}
+					cancel()
+					for i, c := range chans { // nobody hangs, though one is missing
+						if err := c.Close(); err != nil && !(way.lose && i == dead) {
+							t.Errorf("close of rank %d: %v", i, err)
+						}
+					}
+					g.Close() // with the lost device's error
+				}
+			})
+		}
+	}
+}
+
+// TestCollectAllocs submits collectives in steady state without a single allocation.
+func TestCollectAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d := newSim(t, simdriver.Config{})
+	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{Timeout: time.Minute})
+	b := allocate(t, g.Devices()[0], 4096)
+	s := semaphores(t, 1)[0]
+	ctx := minute(t)
+	v := uint64(0)
+	one := func() {
+		w, sig := [1]gpu.Point{{Semaphore: s, Value: v}}, [1]gpu.Point{{Semaphore: s, Value: v + 1}}
+		err := chans[0].Submit(ctx, gpu.Order{Wait: w[:], Signal: sig[:]},
+			gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.PreMulSum(2)), gpu.AllGather(b.All(), b.All(), gpu.Uint8))
+		if v++; err != nil {
+			t.Fatal(err)
+		}
+		for { // without parking, which makes a channel
+			if now, err := s.Query(); now == v || err != nil {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	for range 200 {
+		one()
+	}
+	if n := testing.AllocsPerRun(200, one); n != 0 {
+		t.Errorf("%v allocations a submission", n)
+	}
+}
+
+// TestNoComms says what is missing where a device has no communicators, at the calls that need them.
+func TestNoComms(t *testing.T) {
+	caps := simdriver.CUDACaps()
+	caps.Comms = false
+	d := newSim(t, simdriver.Config{Caps: &caps})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	if _, err := dev.NewChannelID(); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("an id: %v", err)
+	}
+	if _, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 1}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a channel: %v", err)
+	}
+	if _, err := dev.Alloc(gpu.CommMem, 64); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("memory: %v", err)
+	}
+}
+
+// TestMismatch has two ranks disagree about a count: the library finds out, and both end.
+func TestMismatch(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	done := semaphores(t, 2)
+	for i, c := range chans {
+		b := allocate(t, g.Devices()[i], 64)
+		r := b.Range(0, uint64(32+32*i))
+		must(t, c.Submit(t.Context(), gpu.Order{Signal: pts(done[i], 1)}, gpu.AllReduce(r, r, gpu.Float32, gpu.Sum())))
+	}
+	for i, s := range done {
+		if err := s.Wait(minute(t), 1); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+}
+
+// TestChannelFaults fails the n-th driver call of a scenario with channels, for every n: nobody hangs, nothing stays behind, and every
+// signal is reached or fails.
+func TestChannelFaults(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	for name, caps := range map[string]*driver.Caps{"like CUDA": &cuda, "like HIP": &hip} {
+		t.Run(name, func(t *testing.T) {
+			step := uint64(1)
+			if testing.Short() || raceEnabled {
+				step = 7
+			}
+			d := newSim(t, simdriver.Config{Devices: 2, Caps: caps})
+			if err := channelScenario(minute(t), d, true); err != nil {
+				t.Fatal(err)
+			}
+			calls := d.Calls()
+			for _, lost := range []bool{false, true} {
+				for n := uint64(1); n <= calls; n += step {
+					d := newSim(t, simdriver.Config{Devices: 2, Caps: caps, Faults: []simdriver.Fault{{Device: simdriver.AnyDevice, N: n, Lost: lost}}})
+					if err := channelScenario(minute(t), d, false); err != nil {
+						t.Fatalf("call %d of %d, lost %v: %v", n, calls, lost, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// channelScenario uses all that there is of channels, on two devices, and ends whatever fails on the way.
+func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
+	opt := gpu.Options{Events: 2, Spin: -1, Poll: -1}
+	g, err := gpu.OpenGroup(d, opt)
+	if err != nil {
+		return failing(sound, err)
+	}
+	defer g.Close()
+	making, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	chans, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: 30 * time.Millisecond})
+	if err != nil {
+		return failing(sound, err)
+	}
+	var mu sync.Mutex
+	var signals []*gpu.Semaphore
+	var first error
+	note := func(err error) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil && first == nil {
+			first = err
+		}
+		return err == nil
+	}
+	sem := func() *gpu.Semaphore {
+		s, _ := gpu.NewSemaphore(0)
+		mu.Lock()
+		defer mu.Unlock()
+		signals = append(signals, s)
+		return s
+	}
+	var wg sync.WaitGroup
+	for i, c := range chans {
+		wg.Go(func() {
+			dev := g.Devices()[i]
+			b, err := dev.Alloc(gpu.CommMem, 64)
+			if !note(err) {
+				c.Abort(err) // or the other rank would wait for its timeout
+				return
+			}
+			defer b.Close()
+			all := b.All()
+			sum := gpu.AllReduce(all, all, gpu.Float32, gpu.Sum())
+			at := sem()
+			note(dev.Queue(0).Fill(gpu.Order{Signal: pts(at, 1)}, all, []byte{1}))
+			note(c.Submit(ctx, order(at, 1, at, 2), sum, gpu.SendReceive(all, all, gpu.Uint8, -1, -1)))
+			if cb, err := dev.NewCommandBuffer(gpu.CommandOptions{}); note(err) {
+				cb.Collective(c, sum)
+				cb.Copy(b.Range(0, 4), b.Range(8, 4))
+				cb.Collective(c, sum)
+				if note(cb.End()) {
+					note(dev.Queue(0).Execute(order(at, 2, at, 3), cb))
+				} else {
+					at.Fail(errors.New("no recording"))
+				}
+				cb.Close()
+			} else {
+				at.Fail(err)
+			}
+			if !note(at.Wait(ctx, 3)) {
+				c.Abort(nil)
+				return
+			}
+			split, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			if part, err := c.Split(split, 0, 0); note(err) {
+				s := sem()
+				note(part.Submit(ctx, gpu.Order{Signal: pts(s, 3)}, sum))
+				note(s.Wait(ctx, 3))
+				if m, err := part.Register(b); note(err) {
+					note(m.Close())
+				}
+				note(part.Close())
+			}
+		})
+	}
+	wg.Wait()
+	for i, s := range signals {
+		if err := s.Wait(ctx, 3); ctx.Err() != nil {
+			return fmt.Errorf("signal %d never ends: %w", i, err)
+		}
+	}
+	if sound {
+		return errors.Join(first, g.Close())
+	}
+	return nil
+}
+
+func failing(sound bool, err error) error {
+	if sound {
+		return err
+	}
+	return nil
+}
+
+// TestRandomChannels has ranks submit groups that wait for each other, for hosts and for queues, while somebody aborts or closes
+// one: everything ends.
+func TestRandomChannels(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	for round := range rounds {
+		seed := uint64(time.Now().UnixNano()) + uint64(round)
+		r := rand.New(rand.NewPCG(seed, 0))
+		n := 2 + r.IntN(3)
+		how, whom := r.IntN(4), r.IntN(n)
+		c := simdriver.Config{Devices: n, LazyComms: r.IntN(2) == 0, LingerComms: how == 0 || how == 3}
+		if r.IntN(2) == 0 {
+			caps := simdriver.HIPCaps()
+			c.Caps = &caps
+		}
+		d := newSim(t, c)
+		var indices []int
+		for i := range n {
+			indices = append(indices, i)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
+		must(t, err)
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{Timeout: time.Second})
+		must(t, err)
+		const groups = 20
+		host := semaphores(t, 1)[0]
+		done := make([][]*gpu.Semaphore, n)
+		waits := make([]int, groups) // the same on all ranks
+		for i := range waits {
+			waits[i] = r.IntN(3)
+		}
+		var wg sync.WaitGroup
+		for i, ch := range chans {
+			done[i] = semaphores(t, groups)
+			b := allocate(t, g.Devices()[i], 256)
+			pace := rand.New(rand.NewPCG(seed, uint64(i+1)))
+			wg.Go(func() {
+				for k, s := range done[i] {
+					var o gpu.Order
+					switch o.Signal = pts(s, 1); {
+					case waits[k] == 1:
+						o.Wait = pts(host, uint64(k+1))
+					case waits[k] == 2 && k > 0:
+						link, _ := gpu.NewSemaphore(0)
+						g.Devices()[i].Queue(k).Fill(gpu.Order{Wait: pts(done[i][k-1], 1), Signal: pts(link, 1)}, b.Range(0, 4), []byte{byte(k)})
+						o.Wait = pts(link, 1)
+					}
+					ch.Submit(context.Background(), o, gpu.AllReduce(b.Range(64, 64), b.Range(64, 64), gpu.Int32, gpu.Max()))
+					time.Sleep(time.Duration(pace.IntN(100)) * time.Microsecond)
+				}
+			})
+		}
+		wg.Go(func() {
+			for k := range groups {
+				host.Signal(uint64(k + 1))
+				time.Sleep(time.Duration(r.IntN(100)) * time.Microsecond)
+			}
+		})
+		wg.Go(func() {
+			time.Sleep(time.Duration(seed%3000) * time.Microsecond)
+			switch how {
+			case 0:
+				chans[whom].Abort(nil)
+			case 1:
+				chans[whom].Close()
+			case 2:
+				g.Devices()[whom].Close()
+			}
+		})
+		wg.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		for i := range done {
+			for k, s := range done[i] {
+				err := s.Wait(ctx, 1)
+				if ctx.Err() != nil {
+					t.Fatalf("seed %d, how %d, rank %d of %d, group %d: does not end: %v", seed, how, i, n, k, err)
+				}
+				if how == 3 && err != nil {
+					t.Errorf("seed %d, rank %d of %d, group %d: %v", seed, i, n, k, err)
+				}
+			}
+		}
+		cancel()
+		if err := g.Close(); err != nil {
+			t.Fatalf("seed %d, how %d, whom %d of %d, %+v: %v", seed, how, whom, n, c, err)
+		}
+	}
+}

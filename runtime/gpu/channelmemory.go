@@ -1,0 +1,121 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// ChannelMemory is a buffer of kind [CommMem] that a channel has been told of, so that its operations need no copies. In an operation
+// all ranks use such memory, or none does. It ends with Close, or with the channel.
+type ChannelMemory struct {
+	c      *Channel
+	b      *Buffer
+	h      driver.CommMemory
+	window bool
+}
+
+// memories are a channel's.
+type memories struct {
+	mu   sync.Mutex
+	live map[*ChannelMemory]struct{}
+}
+
+func (l *memories) add(m *ChannelMemory) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.live == nil {
+		l.live = map[*ChannelMemory]struct{}{}
+	}
+	l.live[m] = struct{}{}
+}
+
+// remove reports false if it is not there any more.
+func (l *memories) remove(m *ChannelMemory) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.live[m]
+	delete(l.live, m)
+	return ok
+}
+
+// over lets go of all, after the library has.
+func (l *memories) over() {
+	l.mu.Lock()
+	live := l.live
+	l.live = nil
+	l.mu.Unlock()
+	for m := range live {
+		m.b.release()
+	}
+}
+
+// Register tells the channel of a buffer, for this rank alone. It blocks until the channel's thread has done so, which may be
+// busy with a group until other ranks come.
+func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
+	return c.register("register", b, false, func() (driver.CommMemory, error) {
+		return c.comms.RegisterComm(c.comm, b.mem.Ptr, b.mem.Size)
+	})
+}
+
+// NewWindow tells the channel of a buffer on all ranks at once; the buffers must have the same size. Symmetric promises that
+// operations use the same offsets on all ranks, which lets the library do more. It waits for the other ranks; if the context ends before
+// they have come the channel is aborted.
+func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*ChannelMemory, error) {
+	stop := context.AfterFunc(ctx, func() { c.fail(fmt.Errorf("a window was not made in time: %w", ctx.Err())) })
+	defer stop()
+	return c.register("window", b, true, func() (driver.CommMemory, error) {
+		return c.comms.NewWindow(c.comm, b.mem.Ptr, b.mem.Size, symmetric)
+	})
+}
+
+func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.CommMemory, error)) (*ChannelMemory, error) {
+	switch {
+	case b == nil || b.dev != c.dev:
+		return nil, argument(op, "no buffer, or one of another device")
+	case b.mem.Kind != CommMem || b.mem.Size == 0:
+		return nil, argument(op, "the buffer is not of kind CommMem, or empty")
+	}
+	if err := b.hold(); err != nil {
+		return nil, fmt.Errorf("gpu: %s: %w", op, err)
+	}
+	m := &ChannelMemory{c: c, b: b, window: window}
+	err := c.do(func() (err error) {
+		if err = c.failed(); err != nil {
+			return err
+		}
+		if m.h, err = fn(); err == nil {
+			c.memory.add(m)
+		}
+		return err
+	})
+	if err != nil {
+		b.release()
+		if failed := c.Err(); failed != nil {
+			err = failed
+		}
+		return nil, fmt.Errorf("gpu: %s of %d bytes on %s: %w", op, b.mem.Size, c.dev.info.Name, err)
+	}
+	return m, nil
+}
+
+// Close takes the memory back from the channel, when the groups that use it are done; a window's on all ranks. Closing again, or
+// after the channel, does nothing.
+func (m *ChannelMemory) Close() error {
+	err := m.c.do(func() error {
+		if !m.c.memory.remove(m) {
+			return nil
+		}
+		defer m.b.release()
+		if m.c.Err() != nil { // it goes with the communicator
+			return nil
+		}
+		return m.c.comms.ReleaseCommMemory(m.c.comm, m.h)
+	})
+	if err != nil && m.c.failed() == nil {
+		return fmt.Errorf("gpu: channel memory of %d bytes: %w", m.b.mem.Size, err)
+	}
+	return nil
+}

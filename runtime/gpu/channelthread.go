@@ -1,0 +1,342 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// A channel's thread makes, uses and destroys the communicator. It issues the groups in the order in which they were submitted,
+// and may be held up in any call of the library until other ranks come, or until the communicator is aborted.
+
+// run is the thread.
+func (c *Channel) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer close(c.gone)
+	err := c.dev.drv.Bind()
+	if err == nil {
+		c.q.tl.h, err = c.dev.drv.NewStream()
+	}
+	started <- err
+	if err != nil {
+		return // and with the goroutine the thread, to which the device may be bound
+	}
+	for {
+		worked, ended := c.step()
+		if ended {
+			if c.dev.drv.Unbind() == nil {
+				runtime.UnlockOSThread()
+			}
+			return
+		}
+		if !worked {
+			<-c.wake
+		}
+	}
+}
+
+// step does what was asked of the thread, or issues one group.
+func (c *Channel) step() (worked, ended bool) {
+	c.mu.Lock()
+	todo := c.todo
+	c.todo = nil
+	var s *submission
+	switch {
+	case len(todo) > 0:
+	case c.out:
+		if s = c.back; s != nil {
+			c.out, c.back = false, nil
+		}
+	default:
+		if s = c.first; s != nil && s.arrived {
+			c.pop()
+		} else {
+			s = nil
+		}
+	}
+	c.issuing = s != nil
+	ended = c.ended && len(todo) == 0 && s == nil
+	c.mu.Unlock()
+	for _, fn := range todo {
+		fn()
+	}
+	if s != nil {
+		c.issue(s)
+		c.mu.Lock()
+		c.issuing = false
+		c.mu.Unlock()
+	}
+	return len(todo) > 0 || s != nil, ended
+}
+
+// pop takes the first submission off the list. The caller holds mu.
+func (c *Channel) pop() {
+	s := c.first
+	c.first, s.behind = s.behind, nil
+	if c.first == nil {
+		c.last = nil
+	}
+	if s.ctx != nil {
+		c.waiting--
+	}
+}
+
+// issue issues a group, or fails it and the channel with it.
+func (c *Channel) issue(s *submission) {
+	err := c.failed()
+	if f := s.err.Load(); f != nil {
+		if err == nil {
+			c.fail(fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.err))
+		}
+		err = f.err
+	}
+	if err != nil {
+		c.dev.failSubmission(s, err)
+		return
+	}
+	s.issuedAt = time.Now()
+	c.mu.Lock()
+	c.now, c.nowAt = s.ctx, s.issuedAt
+	c.tick()
+	c.mu.Unlock()
+	how, err := c.q.tl.issue(s, true)
+	c.mu.Lock()
+	c.now, c.nowAt = nil, time.Time{}
+	c.out = how == foreign
+	c.mu.Unlock()
+	if how != foreign && how != issuedWork {
+		c.fail(err)
+	}
+	if err := c.Err(); err != nil { // it may have failed before this was in the ring, or among what is parked
+		c.drain(err)
+		c.cancel(err)
+	}
+}
+
+// take puts a submission behind those that have been submitted before.
+func (c *Channel) take(s *submission) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.failed()
+	if err == nil && c.ended {
+		err = ErrClosed
+	}
+	if err != nil {
+		return err
+	}
+	if c.last == nil {
+		c.first = s
+	} else {
+		c.last.behind = s
+	}
+	c.last = s
+	if s.ctx != nil {
+		c.waiting++
+		c.tick()
+	}
+	return nil
+}
+
+// ready notes that a submission has nothing left to wait for.
+func (c *Channel) ready(s *submission) {
+	c.mu.Lock()
+	if s.hostly {
+		c.back = s
+	} else {
+		s.arrived = true
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *Channel) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// post has a function run on the thread. It reports false if that has ended.
+func (c *Channel) post(fn func()) bool {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return false
+	}
+	c.todo = append(c.todo, fn)
+	c.mu.Unlock()
+	c.signal()
+	return true
+}
+
+// do runs a function on the thread and waits for it.
+func (c *Channel) do(fn func() error) error {
+	done := make(chan error, 1)
+	if !c.post(func() { done <- fn() }) {
+		return fmt.Errorf("gpu: channel: %w", ErrClosed)
+	}
+	return <-done
+}
+
+// busy reports whether anything that was submitted is not known to be done.
+func (c *Channel) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first != nil || c.issuing || c.out || c.q.tl.busy()
+}
+
+// push has the device asked.
+func (c *Channel) push() {
+	if tl := c.q.tl; c.dev.caps.SubmitAnywhere {
+		tl.poll(tl.issued.Load(), 1)
+	} else {
+		tl.want(tl.issued.Load())
+	}
+}
+
+// fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
+func (c *Channel) fail(err error) {
+	c.setFailure(err)
+	c.giveUp(true)
+}
+
+// setFailure says why the channel fails, if it has not yet. It returns why it has.
+func (c *Channel) setFailure(err error) error {
+	c.failure.CompareAndSwap(nil, &failure{&ChannelError{c.dev.info.Name, c.opt.Name, c.rank, c.count, err}})
+	return c.Err()
+}
+
+// giveUp ends what has been submitted to a channel that has failed, once.
+func (c *Channel) giveUp(abort bool) {
+	if !c.givenUp.CompareAndSwap(false, true) {
+		return
+	}
+	err := c.Err()
+	c.drain(err) // before what is aborted looks as if it was done
+	go func() {
+		defer close(c.aborted)
+		if abort && c.dev.stay() == nil { // else the device has given up on the channel
+			c.dev.onBound(c.abortComm)
+			c.dev.leave()
+		}
+	}()
+	c.cancel(err)
+	c.signal()
+}
+
+// abortComm aborts the communicator, if there is one. It runs on any bound thread.
+func (c *Channel) abortComm() error {
+	c.mu.Lock()
+	h := c.comm
+	c.mu.Unlock()
+	if h == 0 {
+		return nil
+	}
+	return c.comms.AbortComm(h)
+}
+
+// drain fails what has been issued. What that holds stays until the stream has passed it.
+func (c *Channel) drain(err error) {
+	for s := c.q.tl.drain(err); s != nil; {
+		next := s.next
+		s.next = nil
+		released := c.dev.failSignals(s, err)
+		c.mu.Lock()
+		c.limbo = append(c.limbo, s)
+		c.mu.Unlock()
+		release(released, c.dev)
+		s = next
+	}
+}
+
+// cancel makes ready, as failed, what has been submitted and still waits.
+func (c *Channel) cancel(err error) {
+	var list []*submission
+	c.dev.mu.Lock()
+	for s := c.dev.parked.after; s != &c.dev.parked; s = s.after {
+		if s.q == c.q && s.grab() {
+			list = append(list, s)
+		}
+	}
+	c.dev.mu.Unlock()
+	for _, s := range list {
+		s.cancel(err)
+	}
+}
+
+// watchEvery is how often a channel with work under way is looked at.
+const watchEvery = 10 * time.Millisecond
+
+// tick has the channel looked at until nothing is under way. The caller holds mu.
+func (c *Channel) tick() {
+	if c.ticking || c.ended {
+		return
+	}
+	c.ticking = true
+	if c.timer == nil {
+		c.timer = time.AfterFunc(watchEvery, c.look)
+	} else {
+		c.timer.Reset(watchEvery)
+	}
+}
+
+// look fails the channel if another rank has gone, or something takes too long.
+func (c *Channel) look() {
+	c.push()
+	c.mu.Lock()
+	c.ticking = false
+	var err error
+	if c.Err() == nil {
+		if c.made && !c.ended {
+			if err = c.comms.CommError(c.comm); err != nil {
+				err = fmt.Errorf("found while it was under way: %w", err)
+			}
+		}
+		if err == nil {
+			err = c.overdue()
+		}
+		if err == nil && (c.issuing || c.waiting > 0 || c.q.tl.busy()) {
+			c.tick()
+		}
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+// overdue returns what takes too long. The caller holds mu.
+func (c *Channel) overdue() error {
+	late := func(ctx context.Context, issued time.Time) error {
+		if ctx != nil {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("a group was not done in time: %w", err)
+			}
+		}
+		if t := c.opt.Timeout; t > 0 && !issued.IsZero() && time.Since(issued) > t {
+			return fmt.Errorf("a group was not done %v after it was issued: %w", t, context.DeadlineExceeded)
+		}
+		return nil
+	}
+	if c.waiting > 0 {
+		for s := c.first; s != nil; s = s.behind {
+			if err := late(s.ctx, time.Time{}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := late(c.now, c.nowAt); err != nil {
+		return err
+	}
+	tl := c.q.tl
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
+		s := tl.ring.at(seq)
+		if err := late(s.ctx, s.issuedAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package gpu_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// Four devices of one process sum what each has, in between other work of theirs, and nobody waits but the host, at the end.
+func ExampleChannel_Submit() {
+	ctx := context.Background()
+	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 4}), gpu.Options{})
+	check(err)
+	defer group.Close()
+	channels, err := group.NewChannels(ctx, gpu.ChannelOptions{Timeout: time.Minute})
+	check(err)
+	got, points := make([][]byte, 4), []gpu.Point{}
+	for i, c := range channels {
+		dev, q := c.Device(), c.Device().Queue(0)
+		b, err := dev.Alloc(gpu.DeviceMem, 8)
+		check(err)
+		s, err := gpu.NewSemaphore(0)
+		check(err)
+		got[i], points = make([]byte, 8), append(points, gpu.Point{Semaphore: s, Value: 3})
+		check(
+			q.Fill(gpu.Order{Signal: at(s, 1)}, b.All(), []byte{byte(i + 1), 0, 0, 0}),
+			c.Submit(ctx, gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.AllReduce(b.All(), b.All(), gpu.Uint32, gpu.Sum())),
+			q.Download(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, got[i], b.All()),
+		)
+	}
+	check(gpu.WaitAll(ctx, points...))
+	for i, c := range channels {
+		fmt.Println(c.Rank(), "of", c.Count(), binary.LittleEndian.Uint32(got[i]))
+	}
+	// Output:
+	// 0 of 4 10
+	// 1 of 4 10
+	// 2 of 4 10
+	// 3 of 4 10
+}
+
+// A step of training, recorded: gradients are reduced as one group, and what comes behind it sees the sums.
+func ExampleCommandBuffer_Collective() {
+	ctx := context.Background()
+	dev := simulated()
+	defer dev.Close()
+	id, err := dev.NewChannelID()
+	check(err)
+	c, err := dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Count: 1})
+	check(err)
+	grads, err := dev.Alloc(gpu.DeviceMem, 16)
+	check(err)
+	step, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	check(err)
+	_, err = step.Fill(grads.All(), []byte{0, 0, 128, 63}) // 1.0
+	check(err)
+	_, err = step.Collective(c,
+		gpu.AllReduce(grads.Range(0, 8), grads.Range(0, 8), gpu.Float32, gpu.Avg()),
+		gpu.AllReduce(grads.Range(8, 8), grads.Range(8, 8), gpu.Float32, gpu.PreMulSum(0.5)))
+	check(err, step.End())
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	got := make([]byte, 16)
+	check(
+		dev.Queue(0).Execute(gpu.Order{Signal: at(s, 1)}, step),
+		dev.Queue(0).Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, got, grads.All()),
+		s.Wait(ctx, 2),
+	)
+	fmt.Println(got)
+	// Output:
+	// [0 0 128 63 0 0 128 63 0 0 0 63 0 0 0 63]
+}
+
+// A rank whose counterpart never comes: nothing hangs, and the error says which channel ended, and why.
+func ExampleChannelError() {
+	ctx := context.Background()
+	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{})
+	check(err)
+	defer group.Close()
+	channels, err := group.NewChannels(ctx, gpu.ChannelOptions{Name: "gradients", Timeout: 20 * time.Millisecond})
+	check(err)
+	b, err := channels[0].Device().Alloc(gpu.DeviceMem, 64)
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err, channels[0].Submit(ctx, gpu.Order{Signal: at(s, 1)}, gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+	err = s.Wait(ctx, 1)
+	var failed *gpu.ChannelError
+	fmt.Println(errors.As(err, &failed), failed.Name, failed.Rank, failed.Count)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), failed)
+	// Output:
+	// true gradients 0 2
+	// true gpu: channel gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
+}

@@ -1,0 +1,918 @@
+package gputest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A team is the ranks of a channel, each on a device of its own.
+type team struct {
+	*env
+	devs  []*gpu.Device
+	chans []*gpu.Channel
+}
+
+// worlds are the numbers of ranks that tests are run with.
+var worlds = []int{1, 2, 3, 4, 8}
+
+// teams runs a test with every number of ranks that there are devices for.
+func (e *env) teams(least int, f func(t *team)) {
+	e.Helper()
+	infos, err := e.h.Driver.Devices()
+	e.must(err)
+	for _, n := range worlds {
+		if n >= least && n <= len(infos) {
+			e.team(n, gpu.ChannelOptions{}, f)
+		}
+	}
+}
+
+// team runs a test with n ranks.
+func (e *env) team(n int, o gpu.ChannelOptions, f func(t *team)) {
+	e.Helper()
+	g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{Queues: 4}, numbers(n)...)
+	e.must(err)
+	t := &team{env: e, devs: g.Devices()}
+	t.chans, err = g.NewChannels(e.ctx, o)
+	if err == nil {
+		f(t)
+	}
+	if end := g.Close(); end != nil {
+		e.Errorf("%d ranks: close: %v", n, end)
+	}
+	e.must(err)
+}
+
+func numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// all runs a function for every rank at once.
+func (t *team) all(f func(rank int)) {
+	var wg sync.WaitGroup
+	for i := range t.chans {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// memory makes a buffer on a rank's device with bytes in it.
+func (t *team) memory(rank int, data []byte) *gpu.Buffer {
+	t.Helper()
+	b, err := t.devs[rank].Alloc(gpu.DeviceMem, uint64(len(data)))
+	t.must(err)
+	t.put(rank, b, data)
+	return b
+}
+
+func (t *team) put(rank int, b *gpu.Buffer, data []byte) {
+	t.Helper()
+	s := t.sem()
+	t.must(t.devs[rank].Queue(0).Update(signal(s, 1), b.Range(0, uint64(len(data))), data))
+	t.wait(s, 1)
+}
+
+// get downloads a buffer of a rank's device.
+func (t *team) get(rank int, b *gpu.Buffer) []byte {
+	t.Helper()
+	data := make([]byte, b.Size())
+	s := t.sem()
+	t.must(t.devs[rank].Queue(1).Download(signal(s, 1), data, b.All()))
+	t.wait(s, 1)
+	return data
+}
+
+// submit submits a group on every rank and waits until all are done.
+func (t *team) submit(what string, ops func(rank int) []gpu.Collective) {
+	t.Helper()
+	done := t.sems(len(t.chans))
+	for i, c := range t.chans { // from one goroutine: no rank may hold it up
+		if err := c.Submit(t.ctx, signal(done[i], 1), ops(i)...); err != nil {
+			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.chans), err)
+		}
+	}
+	for i, s := range done {
+		if err := s.Wait(t.ctx, 1); err != nil {
+			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.chans), err)
+		}
+	}
+}
+
+// elements writes small whole numbers as elements of a type.
+func elements(t gpu.ElementType, numbers []float64) (data []byte) {
+	for _, v := range numbers {
+		data = append(data, element(t, v)...)
+	}
+	return data
+}
+
+func element(t gpu.ElementType, v float64) []byte {
+	small := func(exponent, fraction int) uint64 { // of a number that needs no rounding
+		if v == 0 {
+			return 0
+		}
+		m, e := math.Frexp(v)
+		return uint64(e+1<<(exponent-1)-2)<<fraction | uint64((2*m-1)*float64(int(1)<<fraction))
+	}
+	bits := uint64(int64(v))
+	switch t {
+	case gpu.Float16:
+		bits = small(5, 10)
+	case gpu.BFloat16:
+		bits = small(8, 7)
+	case gpu.Float32:
+		bits = uint64(math.Float32bits(float32(v)))
+	case gpu.Float64:
+		bits = math.Float64bits(v)
+	case gpu.Float8E4M3:
+		bits = small(4, 3)
+	case gpu.Float8E5M2:
+		bits = small(5, 2)
+	}
+	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
+}
+
+// A reduced is a reduction with numbers for which it needs no rounding, in any type and any order, for up to eight ranks.
+type reduced struct {
+	name string
+	r    gpu.Reduction
+	in   func(rank, i int) float64
+	out  func(all []float64) float64
+}
+
+var reductions = []reduced{
+	{"sum", gpu.Sum(), func(rank, i int) float64 { return float64((rank + i) % 2) }, total},
+	{"product", gpu.Prod(), func(rank, i int) float64 { return float64(1 + (rank+i)%8/7) }, func(all []float64) float64 {
+		p := 1.0
+		for _, v := range all {
+			p *= v
+		}
+		return p
+	}},
+	{"min", gpu.Min(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Min[[]float64]},
+	{"max", gpu.Max(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Max[[]float64]},
+	{"average", gpu.Avg(), func(_, i int) float64 { return float64(i % 2) }, func(all []float64) float64 { return all[0] }},
+	{"sum of products", gpu.PreMulSum(2), func(rank, i int) float64 { return float64((rank + i) % 2) }, func(all []float64) float64 { return 2 * total(all) }},
+}
+
+func total(all []float64) (sum float64) {
+	for _, v := range all {
+		sum += v
+	}
+	return sum
+}
+
+// row returns a rank's numbers.
+func (x *reduced) row(rank, n int) (row []float64) {
+	for i := range n {
+		row = append(row, x.in(rank, i))
+	}
+	return row
+}
+
+// column returns the result for numbers of all ranks.
+func (x *reduced) result(ranks, n int) (row []float64) {
+	for i := range n {
+		var all []float64
+		for r := range ranks {
+			all = append(all, x.in(r, i))
+		}
+		row = append(row, x.out(all))
+	}
+	return row
+}
+
+var allTypes = []gpu.ElementType{gpu.Int8, gpu.Uint8, gpu.Int16, gpu.Uint16, gpu.Int32, gpu.Uint32, gpu.Int64, gpu.Uint64, gpu.Float16, gpu.BFloat16,
+	gpu.Float32, gpu.Float64, gpu.Float8E4M3, gpu.Float8E5M2}
+
+// reduces reports whether elements of a type can be reduced.
+func reduces(t gpu.ElementType) bool { return t != gpu.Int16 && t != gpu.Uint16 }
+
+// checkReduction tries the operations that reduce, with count elements a part.
+func (t *team) checkReduction(x *reduced, typ gpu.ElementType, count int) {
+	t.Helper()
+	n, size := len(t.chans), typ.Size()
+	for _, inPlace := range []bool{false, true} {
+		what := fmt.Sprintf("%s of %d %v on %d ranks, in place %v", x.name, count, typ, n, inPlace)
+		root := (n - 1) / 2
+		src, dst, whole, part := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n), make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
+		for i := range n {
+			src[i] = t.memory(i, elements(typ, x.row(i, count)))
+			whole[i] = t.memory(i, elements(typ, x.row(i, n*count)))
+			dst[i], part[i] = t.memory(i, make([]byte, count*size)), t.memory(i, make([]byte, count*size))
+			if inPlace {
+				dst[i] = src[i]
+			}
+		}
+		t.submit("all-reduce, "+what, func(i int) []gpu.Collective {
+			return []gpu.Collective{gpu.AllReduce(dst[i].All(), src[i].All(), typ, x.r)}
+		})
+		want := elements(typ, x.result(n, count))
+		for i := range n {
+			t.same("all-reduce, "+what, t.get(i, dst[i]), want)
+			t.put(i, src[i], elements(typ, x.row(i, count)))
+		}
+		t.submit("reduce, "+what, func(i int) []gpu.Collective {
+			return []gpu.Collective{gpu.Reduce(dst[i].All(), src[i].All(), typ, x.r, root)}
+		})
+		t.same("reduce, "+what, t.get(root, dst[root]), want)
+		own := func(i int) gpu.Range { return part[i].All() }
+		if inPlace {
+			own = func(i int) gpu.Range { return whole[i].Range(uint64(i*count*size), uint64(count*size)) }
+		}
+		t.submit("reduce-scatter, "+what, func(i int) []gpu.Collective {
+			return []gpu.Collective{gpu.ReduceScatter(own(i), whole[i].All(), typ, x.r)}
+		})
+		all := elements(typ, x.result(n, n*count))
+		for i := range n {
+			r := own(i)
+			got := t.get(i, r.Buffer)[r.Offset:][:r.Size]
+			t.same("reduce-scatter, "+what, got, all[i*count*size:][:count*size])
+		}
+		for _, b := range slices.Concat(src, dst, whole, part) {
+			b.Close()
+		}
+	}
+}
+
+// checkMoves tries the operations that only move, with count elements a part.
+func (t *team) checkMoves(typ gpu.ElementType, count int) {
+	t.Helper()
+	n, size := len(t.chans), count*typ.Size()
+	for _, inPlace := range []bool{false, true} {
+		for _, root := range slices.Compact([]int{0, n - 1}) {
+			what := fmt.Sprintf("%d %v on %d ranks, root %d, in place %v", count, typ, n, root, inPlace)
+			parts := func(rank int) (all [][]byte) {
+				for i := range n {
+					all = append(all, random(size, uint64(rank*100+i+1)))
+				}
+				return all
+			}
+			one, whole := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
+			reset := func() {
+				for i := range n {
+					one[i], whole[i] = t.memory(i, parts(i)[i]), t.memory(i, slices.Concat(parts(i)...))
+				}
+			}
+			free := func() {
+				for i := range n {
+					one[i].Close()
+					whole[i].Close()
+				}
+			}
+			own := func(i int) gpu.Range {
+				if inPlace {
+					return whole[i].Range(uint64(i*size), uint64(size))
+				}
+				return one[i].All()
+			}
+			reset()
+			t.submit("all-gather, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.AllGather(whole[i].All(), own(i), typ)} })
+			var gathered []byte
+			for i := range n {
+				gathered = append(gathered, parts(i)[i]...)
+			}
+			for i := range n {
+				t.same("all-gather, "+what, t.get(i, whole[i]), gathered)
+			}
+			free()
+			reset()
+			t.submit("gather, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.Gather(whole[i].All(), own(i), typ, root)} })
+			t.same("gather, "+what, t.get(root, whole[root]), gathered)
+			free()
+			reset()
+			t.submit("scatter, "+what, func(i int) []gpu.Collective {
+				dst := one[i].All()
+				if i == root {
+					dst = own(i)
+				}
+				return []gpu.Collective{gpu.Scatter(dst, whole[i].All(), typ, root)}
+			})
+			for i := range n {
+				if i != root || !inPlace {
+					t.same("scatter, "+what, t.get(i, one[i]), parts(root)[i])
+				}
+			}
+			free()
+			reset()
+			t.submit("broadcast, "+what, func(i int) []gpu.Collective {
+				src := gpu.Range{}
+				if i == root {
+					src = one[i].All()
+				}
+				dst := one[i].All()
+				if !inPlace {
+					dst = whole[i].Range(0, uint64(size))
+				}
+				return []gpu.Collective{gpu.Broadcast(dst, src, typ, root)}
+			})
+			for i := range n {
+				b := one[i]
+				if !inPlace {
+					b = whole[i]
+				}
+				t.same("broadcast, "+what, t.get(i, b)[:size], parts(root)[root])
+			}
+			free()
+		}
+	}
+	what := fmt.Sprintf("%d %v on %d ranks", count, typ, n)
+	src, dst := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
+	for i := range n {
+		src[i], dst[i] = t.memory(i, random(n*size, uint64(i+1))), t.memory(i, make([]byte, n*size))
+	}
+	t.submit("all-to-all, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.AllToAll(dst[i].All(), src[i].All(), typ)} })
+	for i := range n {
+		var want []byte
+		for from := range n {
+			want = append(want, random(n*size, uint64(from+1))[i*size:][:size]...)
+		}
+		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
+	}
+	// Around a ring: as a send and a receive, as one operation, and as one with an end.
+	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
+	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
+	rings := map[string]func(i int) []gpu.Collective{
+		"send, receive": func(i int) []gpu.Collective {
+			return []gpu.Collective{gpu.Send(part(src[i]), typ, right(i)), gpu.Receive(part(dst[i]), typ, left(i))}
+		},
+		"send and receive": func(i int) []gpu.Collective {
+			return []gpu.Collective{gpu.SendReceive(part(dst[i]), part(src[i]), typ, right(i), left(i))}
+		},
+		"send and receive in a line": func(i int) []gpu.Collective {
+			to, from := i+1, i-1 // -1 is none
+			if to == n {
+				to = -1
+			}
+			return []gpu.Collective{gpu.SendReceive(part(dst[i]), part(src[i]), typ, to, from)}
+		},
+	}
+	for name, ring := range rings {
+		for i := range n {
+			t.put(i, dst[i], random(n*size, 77))
+		}
+		t.submit(name+", "+what, ring)
+		for i := range n {
+			want := random(n*size, uint64(left(i)+1))[:size]
+			if i == 0 && name == "send and receive in a line" {
+				want = make([]byte, size)
+			}
+			t.same(name+", "+what, t.get(i, dst[i])[:size], want)
+		}
+	}
+	for i := range n {
+		src[i].Close()
+		dst[i].Close()
+	}
+}
+
+// ends checks that a semaphore fails with a channel's failure of a kind.
+func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
+	t.Helper()
+	err := s.Wait(t.ctx, 1)
+	var of *gpu.ChannelError
+	if !errors.Is(err, kind) || !errors.As(err, &of) {
+		t.Errorf("%s: Wait = %v; want a channel's failure by %v", what, err, kind)
+	}
+}
+
+// alone submits an all-reduce on one rank, which the others do not, and returns what it signals.
+func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
+	t.Helper()
+	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
+	t.must(t.chans[rank].Submit(ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+	t.must(b.Close()) // it is held
+	return s
+}
+
+// meet has all ranks do something once, so that they know each other.
+func (t *team) meet() {
+	t.Helper()
+	b := make([]*gpu.Buffer, len(t.chans))
+	for i := range b {
+		b[i] = t.memory(i, make([]byte, 64))
+	}
+	t.submit("meet", func(i int) []gpu.Collective {
+		return []gpu.Collective{gpu.AllReduce(b[i].All(), b[i].All(), gpu.Float32, gpu.Sum())}
+	})
+}
+
+var collectives = []test{
+	{name: "reductions of every type", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			for i := range reductions {
+				for _, typ := range allTypes {
+					if reduces(typ) {
+						t.checkReduction(&reductions[i], typ, 33)
+					}
+				}
+			}
+			for _, count := range []int{1, 7, 1000, 4099} {
+				t.checkReduction(&reductions[0], gpu.Float32, count)
+			}
+		})
+	}},
+	{name: "moves of every type", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			for _, typ := range allTypes {
+				t.checkMoves(typ, 5)
+			}
+			for _, count := range []int{1, 1000, 4099} {
+				t.checkMoves(gpu.BFloat16, count)
+			}
+		})
+	}},
+	{name: "B111 ranks, counts, ids and rendezvous", comms: true, run: func(e *env) {
+		d := e.devs[0]
+		id, err := d.NewChannelID()
+		e.must(err)
+		if other, err := d.NewChannelID(); err != nil || id == other || id == (gpu.ChannelID{}) {
+			e.Errorf("two ids are the same, or zero: %v", err)
+		}
+		for what, o := range map[string]gpu.ChannelOptions{
+			"no id":           {Count: 1},
+			"no count":        {ID: id},
+			"no rank":         {ID: id, Rank: -1, Count: 1},
+			"a rank too high": {ID: id, Rank: 1, Count: 1},
+			"a rank too low":  {ID: id, Rank: -2, Count: 1},
+			"a count too low": {ID: id, Count: -2},
+			"a timeout":       {ID: id, Count: 1, Timeout: -1},
+			"no such place":   {ID: id, Rank: -1, Count: -1, Rendezvous: place{rank: 3, count: 2}},
+			"a short id":      {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 5) }}},
+			"a zero id":       {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 128) }}},
+		} {
+			if c, err := d.NewChannel(e.ctx, o); !errors.Is(err, gpu.ErrArgument) || c != nil {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		asked := errors.New("asked in vain")
+		if _, err := d.NewChannel(e.ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: place{err: asked}}); !errors.Is(err, asked) {
+			e.Errorf("a rendezvous that fails: %v", err)
+		}
+		c, err := d.NewChannel(e.ctx, gpu.ChannelOptions{Rank: -1, Count: -1, Rendezvous: place{count: 1}})
+		e.must(err)
+		if c.Rank() != 0 || c.Count() != 1 || c.Device() != d || c.Err() != nil {
+			e.Errorf("rank %d of %d, %v", c.Rank(), c.Count(), c.Err())
+		}
+		e.must(c.Close())
+		e.must(c.Close())
+		s := e.sem()
+		b := e.buffer(64)
+		if err := c.Submit(e.ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("after Close: %v", err)
+		}
+		e.failed(s, 1, gpu.ErrClosed)
+	}},
+	{name: "mistakes", comms: true, run: func(e *env) {
+		e.team(1, gpu.ChannelOptions{}, func(t *team) {
+			b := t.memory(0, make([]byte, 64))
+			all, half := b.All(), b.Range(0, 32)
+			wrong := map[string]struct {
+				x    gpu.Collective
+				kind error
+			}{
+				"sizes":           {gpu.AllReduce(half, all, gpu.Float32, gpu.Sum()), gpu.ErrArgument},
+				"half an element": {gpu.AllReduce(b.Range(0, 30), b.Range(0, 30), gpu.Float32, gpu.Sum()), gpu.ErrArgument},
+				"outside":         {gpu.AllReduce(b.Range(32, 64), all, gpu.Float32, gpu.Sum()), gpu.ErrRange},
+				"no buffer":       {gpu.AllReduce(all, gpu.Range{}, gpu.Float32, gpu.Sum()), gpu.ErrArgument},
+				"no such type":    {gpu.AllGather(all, all, gpu.ElementType(99)), gpu.ErrArgument},
+				"16-bit integers": {gpu.AllReduce(all, all, gpu.Int16, gpu.Sum()), driver.ErrUnsupported},
+				"no such root":    {gpu.Broadcast(all, all, gpu.Float32, 1), gpu.ErrArgument},
+				"no such peer":    {gpu.Send(all, gpu.Float32, -1), gpu.ErrArgument},
+				"no such source":  {gpu.SendReceive(all, all, gpu.Float32, -1, 1), gpu.ErrArgument},
+			}
+			for what, w := range wrong {
+				s := t.sem()
+				if err := t.chans[0].Submit(t.ctx, signal(s, 1), gpu.AllGather(all, all, gpu.Float32), w.x); !errors.Is(err, w.kind) {
+					t.Errorf("%s: %v", what, err)
+				}
+				t.at(s, 0)
+			}
+			if t.chans[0].Err() != nil {
+				t.Errorf("a mistake failed the channel: %v", t.chans[0].Err())
+			}
+			s := t.sem()
+			t.must(t.chans[0].Submit(t.ctx, signal(s, 1))) // nothing
+			t.wait(s, 1)
+			over, cancel := context.WithCancel(t.ctx)
+			cancel()
+			if err := t.chans[0].Submit(over, gpu.Order{}, gpu.AllGather(all, all, gpu.Float32)); !errors.Is(err, context.Canceled) {
+				t.Errorf("a context that has ended: %v", err)
+			}
+			t.must(b.Close())
+			if err := t.chans[0].Submit(t.ctx, gpu.Order{}, gpu.AllGather(all, all, gpu.Float32)); !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("a closed buffer: %v", err)
+			}
+		})
+	}},
+	{name: "groups go to the device in the order of the calls", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			n := len(t.chans)
+			host, first, second := t.sem(), t.sems(n), t.sems(n)
+			b := make([]*gpu.Buffer, n)
+			for i, c := range t.chans {
+				b[i] = t.memory(i, elements(gpu.Int32, []float64{1, 2}))
+				one, two := b[i].Range(0, 4), b[i].Range(4, 4)
+				t.must(c.Submit(t.ctx, between(host, 1, first[i], 1), gpu.AllReduce(one, one, gpu.Int32, gpu.Sum())))
+				t.must(c.Submit(t.ctx, signal(second[i], 1), gpu.AllReduce(two, two, gpu.Int32, gpu.Sum())))
+			}
+			for range 100 { // the second has nothing to wait for
+				for i := range n {
+					t.must(t.devs[i].Queue(0).Flush())
+					t.at(second[i], 0)
+				}
+			}
+			t.must(host.Signal(1))
+			for i := range n {
+				t.wait(first[i], 1)
+				t.wait(second[i], 1)
+				t.same("both", t.get(i, b[i]), elements(gpu.Int32, []float64{float64(n), float64(2 * n)}))
+			}
+		})
+	}},
+	{name: "between work of queues", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) { // fill, all-reduce, copy, all of it ahead, three times over
+			n := len(t.chans)
+			b, c := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
+			s := t.sems(n)
+			for i := range n {
+				b[i], c[i] = t.memory(i, make([]byte, 4096)), t.memory(i, make([]byte, 4096))
+			}
+			for round := range uint64(3) {
+				for i, ch := range t.chans {
+					q := t.devs[i].Queue(int(round))
+					v := 3 * round
+					t.must(q.Fill(between(s[i], v, s[i], v+1), b[i].All(), element(gpu.Float32, float64(round+1))))
+					t.must(ch.Submit(t.ctx, between(s[i], v+1, s[i], v+2), gpu.AllReduce(b[i].All(), b[i].All(), gpu.Float32, gpu.Sum())))
+					t.must(q.Copy(between(s[i], v+2, s[i], v+3), c[i].All(), b[i].All()))
+				}
+			}
+			for i := range n {
+				t.wait(s[i], 9)
+				want := make([]float64, 1024)
+				for j := range want {
+					want[j] = float64(3 * n)
+				}
+				t.same("the last round", t.get(i, c[i]), elements(gpu.Float32, want))
+			}
+		})
+	}},
+	{name: "B112 neighbours in a command buffer make a group", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.StreamMode, gpu.GraphMode} {
+				t.recordedGroups(mode)
+			}
+		})
+	}},
+	{name: "another rank that never comes", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			if n := len(t.chans); n > 1 {
+				t.neverComes()
+			}
+		})
+		ctx, cancel := context.WithTimeout(e.ctx, 50*time.Millisecond)
+		defer cancel()
+		id, err := e.devs[0].NewChannelID()
+		e.must(err)
+		if _, err := e.devs[0].NewChannel(ctx, gpu.ChannelOptions{ID: id, Count: 2}); !errors.Is(err, context.DeadlineExceeded) {
+			e.Errorf("a channel of which the other rank does not come: %v", err)
+		}
+	}},
+	{name: "a wait that fails", comms: true, run: func(e *env) {
+		e.team(1, gpu.ChannelOptions{}, func(t *team) {
+			b, why := t.memory(0, make([]byte, 64)), errors.New("why")
+			from, s, next := t.sem(), t.sem(), t.sem()
+			t.must(t.chans[0].Submit(t.ctx, between(from, 1, s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+			t.must(t.chans[0].Submit(t.ctx, signal(next, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+			from.Fail(why)
+			t.failed(s, 1, why)
+			t.ends("the group behind it", next, why)
+			if err := t.chans[0].Err(); !errors.Is(err, why) {
+				t.Errorf("the channel: %v", err)
+			}
+			t.must(t.chans[0].Close())
+		})
+	}},
+	{name: "what depends on a group that fails", comms: true, run: func(e *env) {
+		e.teams(2, func(t *team) {
+			t.meet()
+			s := t.alone(0, t.ctx)
+			after, other := t.sem(), t.sem()
+			b := t.memory(0, make([]byte, 64))
+			t.must(t.devs[0].Queue(0).Fill(between(s, 1, after, 1), b.All(), []byte{1}))
+			t.chans[0].Abort(nil)
+			t.ends("the group", s, gpu.ErrAborted)
+			t.ends("what waits for it", after, gpu.ErrAborted)
+			t.must(t.devs[0].Queue(0).Fill(signal(other, 1), b.All(), []byte{2}))
+			t.wait(other, 1) // the queue goes on
+			b.Close()
+		})
+	}},
+	{name: "closing", comms: true, run: func(e *env) {
+		e.teams(2, func(t *team) {
+			t.meet()
+			b := t.memory(0, make([]byte, 64))
+			parked := t.sem()
+			t.must(t.chans[0].Submit(t.ctx, between(t.sem(), 1, parked, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+			t.all(func(i int) { // at the same time, for it may wait for the others
+				if err := t.chans[i].Close(); err != nil {
+					t.Errorf("close of rank %d: %v", i, err)
+				}
+			})
+			t.failed(parked, 1, gpu.ErrClosed)
+			b.Close()
+		})
+		e.teams(2, func(t *team) { // and a device with a channel that is stuck
+			t.meet()
+			s := t.alone(0, t.ctx)
+			t.chans[1].Abort(nil)
+			done := make(chan error)
+			go func() { done <- t.devs[0].Close() }()
+			t.chans[0].Abort(errors.New("no patience"))
+			t.must(<-done)
+			t.ends("the group", s, gpu.ErrAborted)
+		})
+	}},
+	{name: "split and shrink", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			n := len(t.chans)
+			parts, rest := make([]*gpu.Channel, n), make([]*gpu.Channel, n)
+			t.all(func(i int) { // even and odd, in reverse; the last is in none
+				color := i % 2
+				if i == n-1 && n > 2 {
+					color = gpu.NoColor
+				}
+				c, err := t.chans[i].Split(t.ctx, color, -i)
+				if parts[i] = c; err != nil || (c == nil) != (color == gpu.NoColor) {
+					t.Errorf("split of rank %d of %d: %v, %v", i, n, c, err)
+				}
+			})
+			if t.Failed() {
+				return
+			}
+			b := make([]*gpu.Buffer, n)
+			done := t.sems(n)
+			members := [2]int{}
+			for i, c := range parts {
+				if c != nil {
+					members[i%2]++
+					b[i] = t.memory(i, elements(gpu.Int32, []float64{float64(i + 1)}))
+					t.must(c.Submit(t.ctx, signal(done[i], 1), gpu.AllReduce(b[i].All(), b[i].All(), gpu.Int32, gpu.Sum())))
+				}
+			}
+			for i, c := range parts {
+				if c == nil {
+					continue
+				}
+				t.wait(done[i], 1)
+				sum := 0
+				for j := i % 2; j < n; j += 2 {
+					if parts[j] != nil {
+						sum += j + 1
+					}
+				}
+				t.same("sum of a part", t.get(i, b[i]), element(gpu.Int32, float64(sum)))
+				if want := members[i%2] - 1 - i/2; c.Count() != members[i%2] || c.Rank() != want {
+					t.Errorf("rank %d became %d of %d, want %d of %d", i, c.Rank(), c.Count(), want, members[i%2])
+				}
+				b[i].Close()
+			}
+			t.all(func(i int) {
+				if parts[i] != nil {
+					if err := parts[i].Close(); err != nil {
+						t.Errorf("close of a part: %v", err)
+					}
+				}
+			})
+			if n < 2 {
+				return
+			}
+			t.all(func(i int) {
+				if i == 1 {
+					return
+				}
+				c, err := t.chans[i].Shrink(t.ctx, false, 1)
+				if errors.Is(err, errors.ErrUnsupported) {
+					return
+				}
+				if rest[i] = c; err != nil || c.Count() != n-1 {
+					t.Errorf("shrink on rank %d of %d: %v", i, n, err)
+				}
+			})
+			t.all(func(i int) {
+				if rest[i] != nil {
+					rest[i].Close()
+				}
+			})
+			t.meet() // nothing happened to the first
+			for _, color := range []int{-2, 1 << 31} {
+				if _, err := t.chans[0].Split(t.ctx, color, 0); !errors.Is(err, gpu.ErrArgument) {
+					t.Errorf("color %d: %v", color, err)
+				}
+			}
+			for _, exclude := range [][]int{nil, {0}, {-1}, {n}} {
+				if _, err := t.chans[0].Shrink(t.ctx, false, exclude...); !errors.Is(err, gpu.ErrArgument) {
+					t.Errorf("without %v: %v", exclude, err)
+				}
+			}
+		})
+	}},
+	{name: "memory that a channel knows", comms: true, run: func(e *env) {
+		e.teams(1, func(t *team) {
+			n := len(t.chans)
+			b, known := make([]*gpu.Buffer, n), make([]*gpu.ChannelMemory, n)
+			for i := range n {
+				var err error
+				if b[i], err = t.devs[i].Alloc(gpu.CommMem, 1<<20); errors.Is(err, errors.ErrUnsupported) {
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, window := range []bool{false, true} {
+				missing := false
+				t.all(func(i int) {
+					var err error
+					if known[i], err = t.chans[i].Register(b[i]); window {
+						if err == nil {
+							err = known[i].Close()
+						}
+						if err == nil {
+							known[i], err = t.chans[i].NewWindow(t.ctx, b[i], true)
+						}
+					}
+					if errors.Is(err, errors.ErrUnsupported) {
+						missing = true
+					} else if err != nil {
+						t.Errorf("window %v, rank %d of %d: %v", window, i, n, err)
+					}
+				})
+				if missing || t.Failed() {
+					return
+				}
+				for i := range n {
+					t.put(i, b[i], elements(gpu.Float32, []float64{1, 2, 3}))
+				}
+				t.submit("registered", func(i int) []gpu.Collective {
+					return []gpu.Collective{gpu.AllReduce(b[i].Range(0, 12), b[i].Range(0, 12), gpu.Float32, gpu.Sum())}
+				})
+				for i := range n {
+					f := float64(n)
+					t.same("registered", t.get(i, b[i])[:12], elements(gpu.Float32, []float64{f, 2 * f, 3 * f}))
+				}
+				t.all(func(i int) {
+					if err := errors.Join(known[i].Close(), known[i].Close()); err != nil {
+						t.Errorf("window %v, rank %d: close: %v", window, i, err)
+					}
+				})
+			}
+			m, err := t.devs[0].Alloc(gpu.DeviceMem, 64)
+			t.must(err)
+			if _, err := t.chans[0].Register(m); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("other memory: %v", err)
+			}
+			if k, err := t.chans[0].Register(b[0]); err != nil {
+				t.Error(err) // and left to the channel
+			} else {
+				_ = k
+			}
+			m.Close()
+			for i := range n {
+				b[i].Close()
+			}
+		})
+	}},
+}
+
+// recordedGroups records groups with other commands between them, over bindings, and executes them twice.
+func (t *team) recordedGroups(mode gpu.Mode) {
+	t.Helper()
+	n := len(t.chans)
+	cbs := make([]*gpu.CommandBuffer, n)
+	for i := range n {
+		c, err := t.devs[i].NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+		if errors.Is(err, driver.ErrUnsupported) {
+			return
+		}
+		t.must(err)
+		cbs[i] = c
+		b, err := c.Binding()
+		t.must(err)
+		at := func(i uint64) gpu.Range { return b.Range(4*i, 4) }
+		record := func(_ gpu.Command, err error) {
+			t.Helper()
+			t.must(err)
+		}
+		sum := func(i uint64) gpu.Collective { return gpu.AllReduce(at(i), at(i), gpu.Int32, gpu.Sum()) }
+		record(c.Fill(at(0), element(gpu.Int32, 5)))
+		record(c.Barrier())
+		record(c.Collective(t.chans[i], sum(0), sum(1))) // two, and
+		record(c.Collective(t.chans[i], sum(2)))         // one make a group of three
+		record(c.Barrier())
+		record(c.Collective(t.chans[i], sum(3)))
+		record(c.Copy(at(4), at(3)))
+		record(c.HostCall(func() error { return nil }))
+		record(c.Collective(t.chans[i], sum(4)))
+		t.must(c.End())
+	}
+	for round := range 2 {
+		b, done := make([]*gpu.Buffer, n), t.sems(n)
+		var calls []uint64
+		for i := range n {
+			b[i] = t.memory(i, elements(gpu.Int32, []float64{0, 1, 2, 3, 4}))
+			if t.h.Calls != nil {
+				calls = append(calls, t.h.Calls(i, "collect"))
+			}
+			t.must(t.devs[i].Queue(0).Execute(signal(done[i], 1), cbs[i], b[i].All()))
+		}
+		f := float64(n)
+		for i := range n {
+			t.wait(done[i], 1)
+			t.same(fmt.Sprintf("mode %v, round %d", mode, round), t.get(i, b[i]), elements(gpu.Int32, []float64{5 * f, f, 2 * f, 3 * f, 3 * f * f}))
+			if t.h.Calls != nil {
+				if got := t.h.Calls(i, "collect") - calls[i]; got != 3 {
+					t.Errorf("%d groups, want 3", got)
+				}
+			}
+			b[i].Close()
+		}
+	}
+	for _, c := range cbs {
+		t.must(c.Close())
+	}
+}
+
+// neverComes has a rank wait for others in each way that ends that.
+func (t *team) neverComes() {
+	t.Helper()
+	for what, end := range map[string]func(t *team) (s *gpu.Semaphore, kind error){
+		"abort": func(t *team) (*gpu.Semaphore, error) {
+			s := t.alone(0, t.ctx)
+			t.chans[0].Abort(errors.New("no patience"))
+			return s, gpu.ErrAborted
+		},
+		"a context": func(t *team) (*gpu.Semaphore, error) {
+			ctx, cancel := context.WithTimeout(t.ctx, 30*time.Millisecond)
+			t.Cleanup(cancel)
+			return t.alone(0, ctx), context.DeadlineExceeded
+		},
+		"a timeout": func(t *team) (*gpu.Semaphore, error) {
+			return t.alone(0, context.Background()), context.DeadlineExceeded
+		},
+	} {
+		for _, met := range []bool{false, true} {
+			t.team(len(t.chans), gpu.ChannelOptions{Timeout: 100 * time.Millisecond, Name: "test"}, func(t *team) {
+				if met {
+					t.meet()
+				}
+				s, kind := end(t)
+				t.ends(fmt.Sprintf("%s, met %v", what, met), s, kind)
+				if err := t.chans[0].Err(); !errors.Is(err, kind) {
+					t.Errorf("%s: the channel: %v", what, err)
+				}
+				later := t.sem()
+				b := t.memory(0, make([]byte, 64))
+				if err := t.chans[0].Submit(t.ctx, signal(later, 1), gpu.AllGather(b.All(), b.Range(0, 64/uint64(len(t.chans))/4*4), gpu.Uint8)); err == nil {
+					t.Errorf("%s: a failed channel takes more", what)
+				}
+				b.Close()
+				for i, c := range t.chans {
+					if i > 0 {
+						c.Abort(nil) // for the one that has gone will not close with them
+					}
+					if err := c.Close(); err != nil {
+						t.Errorf("%s: close of rank %d: %v", what, i, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A place is a rendezvous of one.
+type place struct {
+	rank, count int
+	err         error
+	share       func(id []byte) []byte
+}
+
+func (p place) Place() (int, int, error) { return p.rank, p.count, p.err }
+
+func (p place) Share(_ context.Context, _ string, id []byte) ([]byte, error) {
+	if p.share != nil {
+		return p.share(id), nil
+	}
+	return id, nil
+}
