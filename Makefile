@@ -22,9 +22,10 @@ help: ## list the targets
 .PHONY: demo
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
 	@$(GO) run ./runtime/examples/saxpy
-	@$(GO) run ./runtime/examples/allreduce
+	@$(GO) run ./runtime/examples/ncclrank
 	@$(GO) run ./runtime/examples/pipeline
 	@$(GO) run ./runtime/examples/mlp
+	@$(GO) run ./runtime/examples/allreduce
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "add to the record what the API has gain
 // TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
 func TestAPI(t *testing.T) {
 	for dir, pkg := range testlib.Packages(t, "cuda", "nccl", "hip", "runtime/dl", "runtime/driver", "runtime/driver/cudadriver",
-		"runtime/driver/simdriver", "runtime/drivers", "runtime/gpu", "runtime/gpu/gputest") {
+		"runtime/driver/simdriver", "runtime/drivers", "runtime/gpu", "runtime/gpu/gputest", "runtime/rendezvous") {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")
 		compare(t, file, describe(pkg))
 	}

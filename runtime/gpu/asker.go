@@ -109,7 +109,7 @@ type patience struct {
 }
 
 const (
-	maxRounds = 1 << 12                // without a pause, at most: where time stands still, as in a bubble of testing/synctest, it would go on
+	maxRounds = 1 << 14                // without a pause, at most: where time stands still, as in a bubble of testing/synctest, it would go on
 	slice     = 100 * time.Microsecond // how long a device's thread keeps its processor
 )
 

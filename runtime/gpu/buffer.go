@@ -25,21 +25,21 @@ const (
 type Buffer struct {
 	dev    *Device
 	mem    driver.Mem
-	refs   atomic.Int64 // one of the caller's, and one a submission
+	refs   atomic.Int32 // one of the caller's, and one a submission
 	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
 	closed atomic.Bool
 	from   origin
-	pool   *Pool     // that it is from
-	home   *Queue    // that allocated it from there
-	made   uint64    // behind which submission of that
-	loan   *loan     // what else there is to memory that is somebody else's
-	slot   *slotInfo // of a command buffer that it stands for
+	pool   *Pool  // that it is from
+	home   *Queue // that allocated it from there
+	made   uint64 // behind which submission of that
+	rare   *rare  // what few have, for many are made
 
 	before, after *Buffer // in the device's list
 }
 
-// A loan is what there is to imported memory.
-type loan struct {
+// rare is what there is to imported memory, and to what stands for memory.
+type rare struct {
+	slot  *slotInfo   // of a command buffer that it stands for
 	host  []byte      // so that it stays
 	exe   *Executable // that it is a variable of
 	freed func()      // to be called when it is not used any more
@@ -95,7 +95,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 		return nil, err
 	}
 	b := newBuffer(d, size)
-	b.mem.Ptr, b.loan = ptr, &loan{freed: freed}
+	b.mem.Ptr, b.rare = ptr, &rare{freed: freed}
 	d.buffers.add(b)
 	return b, nil
 }
@@ -109,7 +109,7 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 		return nil, err
 	}
 	b := newBuffer(d, uint64(len(mem)))
-	b.mem.Kind, b.loan = driver.HostMem, &loan{host: mem, freed: freed}
+	b.mem.Kind, b.rare = driver.HostMem, &rare{host: mem, freed: freed}
 	if len(mem) == 0 {
 		d.buffers.add(b)
 		return b, nil
@@ -160,7 +160,15 @@ func (b *Buffer) Bytes() []byte {
 }
 
 // late reports whether the address is known only when what uses it is issued.
-func (b *Buffer) late() bool { return b.from == pooled || b.slot != nil }
+func (b *Buffer) late() bool { return b.from == pooled || b.slot() != nil }
+
+// slot returns the binding of a command buffer that the buffer stands for, or nil.
+func (b *Buffer) slot() *slotInfo {
+	if b.rare == nil {
+		return nil
+	}
+	return b.rare.slot
+}
 
 // All is the whole buffer, as it is named in operations.
 func (b *Buffer) All() Range { return Range{b, 0, b.mem.Size} }
@@ -186,7 +194,7 @@ func (b *Buffer) hold() error {
 }
 
 // holdLive adds a reference unless the last one has gone.
-func holdLive(refs *atomic.Int64) bool {
+func holdLive(refs *atomic.Int32) bool {
 	for {
 		n := refs.Load()
 		if n <= 0 {
@@ -235,14 +243,14 @@ func (b *Buffer) free() (err error) {
 
 // over tells those who lent the memory that it is used no more.
 func (b *Buffer) over() {
-	if b.loan == nil {
+	if b.rare == nil {
 		return
 	}
-	if b.loan.exe != nil {
-		b.loan.exe.release()
+	if b.rare.exe != nil {
+		b.rare.exe.release()
 	}
-	if b.loan.freed != nil {
-		go b.loan.freed()
+	if b.rare.freed != nil {
+		go b.rare.freed()
 	}
 }
 
@@ -274,7 +282,7 @@ func (a address) resolve() (driver.Ptr, error) {
 
 // check returns the address of a range that a queue can use.
 func (r Range) check(op string, q *Queue) (address, error) {
-	if r.Buffer != nil && r.Buffer.slot != nil {
+	if r.Buffer != nil && r.Buffer.slot() != nil {
 		return address{}, argument(op, "a binding of a command buffer, outside of it")
 	}
 	return r.checkOn(op, q.dev)

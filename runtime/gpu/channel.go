@@ -26,7 +26,8 @@ func ParseChannelID(b []byte) (id ChannelID, err error) {
 	return id, nil
 }
 
-// A Rendezvous tells a process which rank it is and passes ids from one rank to the others. Package rendezvous has some.
+// A Rendezvous tells a process which rank it is and passes ids from one rank to the others. Package rendezvous has some. One that has
+// a method EachRankMakesID() bool, and returns true, is given an id by all ranks, where the library makes the same one on each.
 type Rendezvous interface {
 	// Place returns the process's rank and how many there are.
 	Place() (rank, count int, err error)
@@ -179,7 +180,7 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if o.Rank == -1 || o.Count == -1 {
 		rank, count, err := o.Rendezvous.Place()
 		if err != nil {
-			return fmt.Errorf("gpu: channel: rendezvous: %w", err)
+			return fmt.Errorf("gpu: channel: %w", err)
 		}
 		if o.Rank == -1 {
 			o.Rank = rank
@@ -195,7 +196,8 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 		return nil
 	}
 	var id []byte
-	if o.Rank == 0 {
+	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })
+	if o.Rank == 0 || ok && every.EachRankMakesID() {
 		made, err := d.NewChannelID()
 		if err != nil {
 			return err
@@ -207,7 +209,7 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 		o.ID, err = ParseChannelID(id)
 	}
 	if err != nil {
-		return fmt.Errorf("gpu: channel: rank %d of %d: rendezvous: %w", o.Rank, o.Count, err)
+		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ type Command int
 type CommandBuffer struct {
 	dev    *Device
 	mode   Mode
-	refs   atomic.Int64 // one of the caller's, and one an execution
+	refs   atomic.Int32 // one of the caller's, and one an execution
 	closed atomic.Bool
 
 	mu      sync.Mutex
@@ -187,7 +187,7 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 	}
 	defer c.leave()
 	b := newBuffer(c.dev, 1<<63)
-	b.slot = &slotInfo{c, len(c.slots)}
+	b.rare = &rare{slot: &slotInfo{c, len(c.slots)}}
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
 	return b, nil
 }
@@ -236,7 +236,7 @@ func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
-		if r := &refers[i]; r.buffer.slot == nil {
+		if r := &refers[i]; r.buffer.slot() == nil {
 			if err := c.hold(r.buffer); err != nil {
 				return -1, c.fail(cmd.op, err)
 			}
@@ -256,7 +256,7 @@ func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
 
 // ask notes what a reference asks of the binding that it is to, if it is to one.
 func (c *CommandBuffer) ask(r *reference) {
-	if s := r.buffer.slot; s != nil {
+	if s := r.buffer.slot(); s != nil {
 		at := &c.slots[s.index]
 		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
 	}
@@ -279,7 +279,7 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
 	switch {
 	case err != nil:
 		return -1, c.fail(op, err)
-	case r.Buffer.slot != nil && r.Buffer.slot.of != c:
+	case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
 		return -1, c.fail(op, argument(opNames[op], "a binding of another command buffer"))
 	case uint64(at.ptr)%align != 0:
 		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
@@ -383,7 +383,7 @@ func (c *CommandBuffer) layOut() {
 }
 
 // depends reports whether where a reference is, is only known when it is executed.
-func (r *reference) depends() bool { return r.buffer.slot != nil || r.late }
+func (r *reference) depends() bool { return r.buffer.slot() != nil || r.late }
 
 // moves reports whether something that a command uses may be somewhere else each time, or nowhere.
 func (c *CommandBuffer) moves(cmd *command) bool {

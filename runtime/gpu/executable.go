@@ -13,7 +13,7 @@ import (
 type Executable struct {
 	dev    *Device
 	mod    driver.Module
-	refs   atomic.Int64
+	refs   atomic.Int32
 	closed atomic.Bool
 }
 
@@ -93,7 +93,7 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
-	b.loan = &loan{exe: x}
+	b.rare = &rare{exe: x}
 	x.dev.buffers.add(b)
 	return b, nil
 }

@@ -118,7 +118,7 @@ func (c *CommandBuffer) find(binds []Range) error {
 	for i := range c.sources {
 		s := &c.sources[i]
 		at := address{late: s.buffer}
-		if slot := s.buffer.slot; slot != nil {
+		if slot := s.buffer.slot(); slot != nil {
 			b := &binds[slot.index]
 			if at = (address{driver.Ptr(b.Offset), b.Buffer}); !b.Buffer.late() {
 				at = address{ptr: b.Buffer.mem.Ptr + at.ptr}

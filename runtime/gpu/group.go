@@ -201,7 +201,7 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 	case o.Rank == -1 && o.Rendezvous != nil:
 		rank, count, err := o.Rendezvous.Place()
 		if err != nil {
-			return nil, fmt.Errorf("gpu: channels: rendezvous: %w", err)
+			return nil, fmt.Errorf("gpu: channels: %w", err)
 		}
 		o.Rank, o.Count = rank*n, count*n
 	}

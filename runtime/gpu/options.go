@@ -16,7 +16,7 @@ type Options struct {
 	Spin time.Duration
 
 	// Poll is how long the device is asked without a pause on behalf of those who have parked; then it is asked the less
-	// often the longer nothing happens, down to once a millisecond. 0 means 2 milliseconds, negative not at all.
+	// often the longer nothing happens, down to once a millisecond. 0 means 10 milliseconds, negative not at all.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
@@ -42,7 +42,7 @@ func (o Options) check() (Options, error) {
 		o.Spin = 50 * time.Microsecond
 	}
 	if o.Poll == 0 {
-		o.Poll = 2 * time.Millisecond
+		o.Poll = 10 * time.Millisecond
 	}
 	if o.StageSize == 0 {
 		o.StageSize = 1 << 20

@@ -257,7 +257,7 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 		return c.fail(opExecute, err)
 	}
 	for _, b := range bindings {
-		if s := b.Buffer.slot; s == nil {
+		if s := b.Buffer.slot(); s == nil {
 			if err := c.hold(b.Buffer); err != nil {
 				return c.fail(opExecute, err)
 			}
@@ -270,7 +270,7 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	base, baseArg := c.cmds.n, len(c.args)
 	baseRef := len(c.refers)
 	for _, r := range refers {
-		if s := r.buffer.slot; s != nil {
+		if s := r.buffer.slot(); s != nil {
 			b := bindings[s.index]
 			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
 			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
@@ -318,7 +318,7 @@ func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *Comm
 		switch {
 		case err != nil:
 			return fmt.Errorf("binding %d: %w", i, err)
-		case r.Buffer.slot != nil && r.Buffer.slot.of != c:
+		case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
 			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)

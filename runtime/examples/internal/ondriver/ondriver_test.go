@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -42,6 +43,47 @@ func TestProgram(t *testing.T) {
 		code := Main("x", strings.Fields(test.args), &stdout, &stderr, drivers.WithSim(simdriver.Config{}), test.run)
 		if code != test.code || !strings.HasPrefix(stdout.String(), test.stdout) || !strings.HasPrefix(stderr.String(), test.stderr) ||
 			test.stdout == "" && stdout.Len() > 0 || test.stderr == "" && stderr.Len() > 0 {
+			t.Errorf("%q: exit status %d, printed %q and %q; want %d, %q and %q", test.args, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
+		}
+	}
+}
+
+// TestFlags wants a program to read its flags before it is asked what to simulate, and what it misses to be a failure only if
+// the driver was asked for.
+func TestFlags(t *testing.T) {
+	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
+	absent := errors.New("no library\nat all")
+	var n int
+	p := Program{
+		Name:    "x",
+		Flags:   func(f *flag.FlagSet) { f.IntVar(&n, "n", 1, "") },
+		Sim:     func() drivers.Option { return drivers.WithSim(simdriver.Config{Devices: n}) },
+		Missing: func(err error) bool { return errors.Is(err, absent) },
+		Run: func(_ context.Context, d driver.Driver, w io.Writer) error {
+			infos, err := d.Devices()
+			switch {
+			case err != nil || n < 3:
+				fmt.Fprintln(w, len(infos))
+				return err
+			case n == 3:
+				return absent
+			}
+			return errors.New("wrong result")
+		},
+	}
+	for _, test := range []struct {
+		args           string
+		code           int
+		stdout, stderr string // what they end with
+	}{
+		{"-driver sim", 0, "1\n", ""},
+		{"-driver sim -n 2", 0, "2\n", ""},
+		{"-driver sim -n 3", 1, "", "x: no library\nat all\n"},
+		{"-n 3", 0, "x: not run: no library\n\tat all\n", ""},
+		{"-n 4", 1, "", "x: wrong result\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := p.Main(strings.Fields(test.args), &stdout, &stderr); code != test.code || !strings.HasSuffix(stdout.String(), test.stdout) || stderr.String() != test.stderr {
 			t.Errorf("%q: exit status %d, printed %q and %q; want %d, %q and %q", test.args, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
 		}
 	}

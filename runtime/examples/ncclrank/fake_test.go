@@ -22,10 +22,10 @@ func TestFake(t *testing.T) {
 	if err := run(&out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	want := "allreduce: NCCL 2.28.3 on Fake GPU\n"
+	want := "ncclrank: NCCL 2.28.3 on Fake GPU\n"
 	for _, way := range []string{"ncclCommInitRank", "ncclCommInitAll", "ncclCommInitRankConfig"} {
 		for _, op := range []string{"ncclSum", "ncclAvg"} {
-			want += "allreduce: " + way + ", " + op + ": 1048576 elements: ok\n"
+			want += "ncclrank: " + way + ", " + op + ": 1048576 elements: ok\n"
 		}
 	}
 	if out.String() != want {

@@ -1,0 +1,116 @@
+package rendezvous_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/rendezvous"
+)
+
+var (
+	_ gpu.Rendezvous = rendezvous.File{}
+	_ gpu.Rendezvous = rendezvous.TCP{}
+	_ gpu.Rendezvous = rendezvous.Func{}
+	_ gpu.Rendezvous = rendezvous.NCCLCommID{}
+)
+
+// Under torchrun a channel needs to be told nothing.
+func Example() {
+	channel := func(ctx context.Context, dev *gpu.Device) (*gpu.Channel, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for the others to come
+		defer cancel()
+		return dev.NewChannel(ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: rendezvous.TCP{}})
+	}
+	_ = channel
+}
+
+// Slurm has no address, but often a file system that all nodes share.
+func ExampleFile_slurm() {
+	channel := func(ctx context.Context, dev *gpu.Device) (*gpu.Channel, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		return dev.NewChannel(ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: rendezvous.File{Path: "/shared/me/rendezvous"}})
+	}
+	_ = channel
+}
+
+func ExampleFromEnv() {
+	vars := map[string]string{
+		"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NODEID": "2",
+		"SLURM_STEP_NUM_TASKS": "7", "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
+	}
+	place, err := rendezvous.FromEnv(func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s: rank %d of %d; %d of %d on this machine\n", place.Launcher, place.Rank, place.Count, place.LocalRank, place.LocalCount)
+
+	_, err = rendezvous.FromEnv(func(string) (string, bool) { return "", false })
+	if errors.Is(err, rendezvous.ErrNone) {
+		fmt.Println("alone")
+	}
+	// Output:
+	// Slurm: rank 5 of 7; 1 of 2 on this machine
+	// alone
+}
+
+func ExampleFile() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	const ranks = 3
+	var got [ranks]string
+	var wg sync.WaitGroup
+	for rank := range ranks { // processes, but here goroutines
+		wg.Go(func() {
+			r := rendezvous.File{Path: dir, At: rendezvous.Place{Rank: rank, Count: ranks}}
+			var id []byte
+			if rank == 0 {
+				id = []byte("the id")
+			}
+			if id, err := r.Share(context.Background(), "channel", id); err != nil {
+				got[rank] = err.Error()
+			} else {
+				got[rank] = string(id)
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Printf("%q\n", got)
+	// Output: ["the id" "the id" "the id"]
+}
+
+func ExampleFunc() {
+	store := make(chan []byte, 1) // of the program, for two ranks
+	r := rendezvous.Func{
+		At: rendezvous.Place{Rank: 1, Count: 2},
+		Exchange: func(ctx context.Context, name string, id []byte) ([]byte, error) {
+			if id != nil {
+				store <- id
+				return id, nil
+			}
+			select {
+			case id = <-store:
+				return id, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		},
+	}
+	store <- []byte("the id") // as rank 0 would
+	id, err := r.Share(context.Background(), "channel", nil)
+	fmt.Printf("%s %v\n", id, err)
+	// Output: the id <nil>
+}
