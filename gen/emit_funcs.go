@@ -349,6 +349,8 @@ func (p *pkg) paramDoc(fn function, a param) string {
 	switch {
 	case a.role == roleCountOut:
 		return fmt.Sprintf("The library reads the length of %s and returns %s.", fn.params[a.len].name, a.name)
+	case a.c.Late != "":
+		return fmt.Sprintf("The library writes *%s and is done with it when %s, which may be after the call: it must stay reachable until then.", a.name, a.c.Late)
 	case a.role == rolePointer && a.c.Null && strings.HasPrefix(a.typ.expr, "*"):
 		return fmt.Sprintf("%s may be nil.", a.name)
 	case a.role == roleString && a.c.Null:

@@ -165,6 +165,11 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		default:
 			p.typ = gotype{expr: elem, size: size}
 		}
+	case a.Late != "":
+		if a.Dir != symbols.Out || p.typ.expr == "unsafe.Pointer" {
+			return p, fmt.Errorf("overlay: %s is no output that could be written late", a.Type)
+		}
+		p.role = rolePointer // to memory that outlives the call
 	case a.Dir == symbols.Out && ct.Base == "char" && ct.Pointers == 2:
 		p.role, p.typ = roleOutStr, gotype{expr: "string"}
 	case a.Dir == symbols.Out && p.typ.expr != "unsafe.Pointer" && !(ct.Base == "char" && ct.Pointers == 1):

@@ -49,7 +49,8 @@ var configFields = []struct {
 
 // NewConfig returns settings with every field left to the library, in the layout that the open library knows: what
 // NCCL_CONFIG_INITIALIZER is in C. Set the fields that matter and pass it to [Library.CommInitRankConfig] or
-// [Library.CommSplit].
+// [Library.CommSplit]. The library copies the settings during the call, but not what CommName points to, which must stay
+// as long as the communicator.
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {

@@ -54,15 +54,16 @@ func ExampleLibrary_NewConfig() {
 func join(l *nccl.Library, ranks, rank int32, id nccl.UniqueID) (nccl.Comm, error) {
 	config := l.NewConfig()
 	config.Blocking = 0
-	comm, err := l.CommInitRankConfig(ranks, id, rank, &config)
+	comm := new(nccl.Comm)
+	err := l.CommInitRankConfig(comm, ranks, id, rank, &config)
 	for errors.Is(err, nccl.ErrorInProgress) {
 		runtime.Gosched()
 		var state nccl.Result
-		if state, err = l.CommGetAsyncError(comm); err == nil && state != nccl.Success {
+		if state, err = l.CommGetAsyncError(*comm); err == nil && state != nccl.Success {
 			err = state
 		}
 	}
-	return comm, err
+	return *comm, err
 }
 
 // A communicator that does not block is asked until it is ready.

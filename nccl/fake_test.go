@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -139,7 +141,7 @@ func TestMissingSets(t *testing.T) {
 	}
 
 	l := openFake(t, 21003)
-	_, err := l.CommSplit(1, 0, 0, nil)
+	err := l.CommSplit(1, 0, 0, new(Comm), nil)
 	se, ok := err.(*dl.SymbolError)
 	if !ok || se.Symbol != "ncclCommSplit" || se.Set != "split" || se.Since != 21801 || se.Found != 21003 {
 		t.Fatalf("CommSplit: %v (%T)", err, err)
@@ -159,10 +161,11 @@ func TestConfigArrives(t *testing.T) {
 	if err != nil || id.Internal[1] != 4 {
 		t.Fatalf("GetUniqueID = %v, %v", id, err)
 	}
-	if comm, err := l.CommInitRank(5, id, 3); comm != 5<<8|3 || err != nil {
+	var comm Comm
+	if err := l.CommInitRank(&comm, 5, id, 3); comm != 5<<8|3 || err != nil {
 		t.Errorf("CommInitRank = %#x, %v", comm, err)
 	}
-	if _, err := l.CommInitRank(5, UniqueID{}, 3); err != ErrorInvalidArgument {
+	if err := l.CommInitRank(&comm, 5, UniqueID{}, 3); err != ErrorInvalidArgument {
 		t.Errorf("CommInitRank with another identity: %v", err)
 	}
 	const none, made = Comm(1), Comm(48<<32 | 21801)
@@ -171,15 +174,43 @@ func TestConfigArrives(t *testing.T) {
 		config *Config
 		want   Comm
 	}{{nil, none}, {&config, made}} {
-		if comm, err := l.CommInitRankConfig(5, id, 3, c.config); comm != c.want || err != nil {
+		if err := l.CommInitRankConfig(&comm, 5, id, 3, c.config); comm != c.want || err != nil {
 			t.Errorf("CommInitRankConfig = %#x, %v, want %#x", comm, err, c.want)
 		}
-		if comm, err := l.CommSplit(1, 0, 0, c.config); comm != c.want || err != nil {
+		if err := l.CommSplit(1, 0, 0, &comm, c.config); comm != c.want || err != nil {
 			t.Errorf("CommSplit = %#x, %v, want %#x", comm, err, c.want)
 		}
 	}
-	if _, err := l.CommInitRankConfig(5, id, 3, new(Config)); err != ErrorInvalidArgument {
+	if err := l.CommInitRankConfig(&comm, 5, id, 3, new(Config)); err != ErrorInvalidArgument {
 		t.Errorf("CommInitRankConfig with a zero config: %v", err)
+	}
+}
+
+// TestWrittenLate has a thread of the library write the new communicator when the call has long returned, the stack that it
+// was made on has moved, and the collector has run.
+func TestWrittenLate(t *testing.T) {
+	l := openFake(t, 22803)
+	const late = 12345
+	var comm Comm
+	if err := l.CommSplit(late, 0, 0, &comm, nil); err != ErrorInProgress || comm != 0 {
+		t.Fatalf("CommSplit = %#x, %v", comm, err)
+	}
+	testlib.Deep(10_000)
+	runtime.GC()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		state, err := l.CommGetAsyncError(late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state == Success {
+			break
+		}
+		if state != ErrorInProgress || time.Now().After(end) {
+			t.Fatalf("the split is %v", state)
+		}
+	}
+	if comm != late+1 {
+		t.Errorf("the new communicator is %#x, want %#x", comm, late+1)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestGPUTexts(t *testing.T) {
 		}
 	}
 	// A failure leaves a text behind.
-	if _, err := l.CommInitRank(0, UniqueID{}, 0); err == nil {
+	if err := l.CommInitRank(new(Comm), 0, UniqueID{}, 0); err == nil {
 		t.Error("a communicator of no ranks")
 	} else if !errors.Is(err, ErrorInvalidArgument) {
 		t.Errorf("CommInitRank of no ranks: %v", err)
@@ -118,19 +118,28 @@ func TestGPUAllReduce(t *testing.T) {
 		name string
 		make func() (Comm, error)
 	}{
-		{"ncclCommInitRank", func() (Comm, error) { return l.CommInitRank(1, id(), 0) }},
-		{"ncclCommInitRankConfig", func() (Comm, error) {
+		{"ncclCommInitRank", func() (comm Comm, err error) {
+			err = l.CommInitRank(&comm, 1, id(), 0)
+			return comm, err
+		}},
+		{"ncclCommInitRankConfig", func() (comm Comm, err error) {
 			config := l.NewConfig()
 			config.Blocking = 1
 			ok(t, "CheckConfig", l.CheckConfig(&config))
-			return l.CommInitRankConfig(1, id(), 0, &config)
+			err = l.CommInitRankConfig(&comm, 1, id(), 0, &config)
+			return comm, err
 		}},
-		{"ncclCommInitRankConfig without settings", func() (Comm, error) { return l.CommInitRankConfig(1, id(), 0, nil) }},
+		{"ncclCommInitRankConfig without settings", func() (comm Comm, err error) {
+			err = l.CommInitRankConfig(&comm, 1, id(), 0, nil)
+			return comm, err
+		}},
 		{"ncclCommInitRankConfig, nonblocking", func() (Comm, error) {
 			config := l.NewConfig()
 			config.Blocking = 0
-			comm, err := l.CommInitRankConfig(1, id(), 0, &config)
-			return comm, settle(l, comm, err)
+			comm := new(Comm)
+			err := l.CommInitRankConfig(comm, 1, id(), 0, &config)
+			err = settle(l, *comm, err)
+			return *comm, err
 		}},
 		{"ncclCommInitRankScalable", func() (Comm, error) { return l.CommInitRankScalable(1, 0, []UniqueID{id()}, nil) }},
 		{"ncclCommInitAll", func() (Comm, error) {

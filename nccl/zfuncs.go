@@ -148,24 +148,20 @@ func (l *Library) GetUniqueID() (uniqueId UniqueID, err error) {
 
 // CommInitRankConfig joins a new communicator as one rank, with settings.
 //
-// C: ncclCommInitRankConfig, since NCCL 2.14.3, set config. config may be nil.
-func (l *Library) CommInitRankConfig(nranks int32, commId UniqueID, rank int32, config *Config) (comm Comm, err error) {
-	out := new(struct {
-		comm Comm
-	})
-	res, err := l.Slow(fnCommInitRankConfig, uintptr(unsafe.Pointer(&out.comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank), uintptr(unsafe.Pointer(config)))
-	return out.comm, check(res, err)
+// C: ncclCommInitRankConfig, since NCCL 2.14.3, set config. The library writes *comm and is done with it when
+// the communicator is ready, which may be after the call: it must stay reachable until then. config may be nil.
+func (l *Library) CommInitRankConfig(comm *Comm, nranks int32, commId UniqueID, rank int32, config *Config) (err error) {
+	res, err := l.Slow(fnCommInitRankConfig, uintptr(unsafe.Pointer(comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank), uintptr(unsafe.Pointer(config)))
+	return check(res, err)
 }
 
 // CommInitRank joins a new communicator as one rank.
 //
-// C: ncclCommInitRank, since NCCL 2.3.5, set core.
-func (l *Library) CommInitRank(nranks int32, commId UniqueID, rank int32) (comm Comm, err error) {
-	out := new(struct {
-		comm Comm
-	})
-	res, err := l.Slow(fnCommInitRank, uintptr(unsafe.Pointer(&out.comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank))
-	return out.comm, check(res, err)
+// C: ncclCommInitRank, since NCCL 2.3.5, set core. The library writes *comm and is done with it when the group
+// that the call is in has ended, which may be after the call: it must stay reachable until then.
+func (l *Library) CommInitRank(comm *Comm, nranks int32, commId UniqueID, rank int32) (err error) {
+	res, err := l.Slow(fnCommInitRank, uintptr(unsafe.Pointer(comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank))
+	return check(res, err)
 }
 
 // CommInitAll makes a communicator over several devices of this process.
@@ -252,10 +248,11 @@ func (l *Library) CommAbort(comm Comm) (err error) {
 
 // CommSplit divides a communicator into new ones by color, ordered by key.
 //
-// C: ncclCommSplit, since NCCL 2.18.1, set split. config may be nil.
-func (l *Library) CommSplit(comm Comm, color int32, key int32, config *Config) (newcomm Comm, err error) {
+// C: ncclCommSplit, since NCCL 2.18.1, set split. The library writes *newcomm and is done with it when the split
+// is complete, which may be after the call: it must stay reachable until then. config may be nil.
+func (l *Library) CommSplit(comm Comm, color int32, key int32, newcomm *Comm, config *Config) (err error) {
 	if addr := dl.Load(&l.fns[fnCommSplit]); addr != 0 {
-		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(color), uintptr(key), &newcomm, config
+		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(color), uintptr(key), newcomm, config
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -268,21 +265,20 @@ func (l *Library) CommSplit(comm Comm, color int32, key int32, config *Config) (
 		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 			err = res.asError()
 		}
-		return newcomm, err
+		return err
 	}
-	out := new(struct {
-		newcomm Comm
-	})
-	res, err := l.Slow(fnCommSplit, uintptr(comm), uintptr(color), uintptr(key), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)))
-	return out.newcomm, check(res, err)
+	res, err := l.Slow(fnCommSplit, uintptr(comm), uintptr(color), uintptr(key), uintptr(unsafe.Pointer(newcomm)), uintptr(unsafe.Pointer(config)))
+	return check(res, err)
 }
 
 // CommShrink makes a communicator of all ranks but the excluded ones.
 //
-// C: ncclCommShrink, since NCCL 2.27.3, set shrink. config may be nil.
-func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, config *Config, shrinkFlags int32) (newcomm Comm, err error) {
+// C: ncclCommShrink, since NCCL 2.27.3, set shrink. The library writes *newcomm and is done with it when the new
+// communicator is complete, which may be after the call: it must stay reachable until then. config may be nil.
+// The library writes to excludeRanksList.
+func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, newcomm *Comm, config *Config, shrinkFlags int32) (err error) {
 	if addr := dl.Load(&l.fns[fnCommShrink]); addr != 0 {
-		a0, a1, a2, a3, a4, a5 := uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), &newcomm, config, uintptr(shrinkFlags)
+		a0, a1, a2, a3, a4, a5 := uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), newcomm, config, uintptr(shrinkFlags)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -296,13 +292,10 @@ func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, config *Config
 		if res := Result(dl.Call(6, unsafe.Pointer(&frame))); res != 0 {
 			err = res.asError()
 		}
-		return newcomm, err
+		return err
 	}
-	out := new(struct {
-		newcomm Comm
-	})
-	res, err := l.Slow(fnCommShrink, uintptr(comm), uintptr(unsafe.Pointer(unsafe.SliceData(excludeRanksList))), uintptr(len(excludeRanksList)), uintptr(unsafe.Pointer(&out.newcomm)), uintptr(unsafe.Pointer(config)), uintptr(shrinkFlags))
-	return out.newcomm, check(res, err)
+	res, err := l.Slow(fnCommShrink, uintptr(comm), uintptr(unsafe.Pointer(unsafe.SliceData(excludeRanksList))), uintptr(len(excludeRanksList)), uintptr(unsafe.Pointer(newcomm)), uintptr(unsafe.Pointer(config)), uintptr(shrinkFlags))
+	return check(res, err)
 }
 
 // CommInitRankScalable joins a new communicator whose ranks meet at several identities.
@@ -505,10 +498,11 @@ func (l *Library) CommDeregister(comm Comm, handle uintptr) (err error) {
 
 // CommWindowRegister registers one buffer of each rank as a window; every rank has to call it.
 //
-// C: ncclCommWindowRegister, since NCCL 2.27.3, set windows.
-func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, winFlags int32) (win Window, err error) {
+// C: ncclCommWindowRegister, since NCCL 2.27.3, set windows. The library writes *win and is done with it when
+// the registration is complete, which may be after the call: it must stay reachable until then.
+func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, win *Window, winFlags int32) (err error) {
 	if addr := dl.Load(&l.fns[fnCommWindowRegister]); addr != 0 {
-		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(buff), uintptr(size), &win, uintptr(winFlags)
+		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(buff), uintptr(size), win, uintptr(winFlags)
 		var frame struct {
 			dl.Frame
 			a0 uintptr
@@ -521,13 +515,10 @@ func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, win
 		if res := Result(dl.Call(5, unsafe.Pointer(&frame))); res != 0 {
 			err = res.asError()
 		}
-		return win, err
+		return err
 	}
-	out := new(struct {
-		win Window
-	})
-	res, err := l.Slow(fnCommWindowRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(&out.win)), uintptr(winFlags))
-	return out.win, check(res, err)
+	res, err := l.Slow(fnCommWindowRegister, uintptr(comm), uintptr(buff), uintptr(size), uintptr(unsafe.Pointer(win)), uintptr(winFlags))
+	return check(res, err)
 }
 
 // CommWindowDeregister ends what CommWindowRegister began.

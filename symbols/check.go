@@ -520,4 +520,7 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 	if n.Len != "" && (n.Slice || n.Fixed != 0) || n.Slice && n.Fixed != 0 {
 		c.add(record, "len", "an array has one of len, slice and fixed")
 	}
+	if n.Late != "" && (n.Len != "" || n.Slice || n.Fixed != 0) {
+		c.add(record, "late", "an array is the caller's anyway")
+	}
 }

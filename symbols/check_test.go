@@ -179,6 +179,7 @@ func TestOverlayChecks(t *testing.T) {
 		{"text without a length", func(o *Overlay) { o.Params[0].Len = "" }, "param xRead.buf: text: a text buffer needs its length"},
 		{"negative text", func(o *Overlay) { o.Params[0].Text = -1 }, "param xRead.buf: text"},
 		{"negative fixed length", func(o *Overlay) { o.Params[0].Fixed = -1 }, "param xRead.buf: fixed: is negative"},
+		{"array written late", func(o *Overlay) { o.Params[0].Late = "it is done" }, "param xRead.buf: late: an array is the caller's anyway"},
 		{"two lengths", func(o *Overlay) { o.Params[0].Fixed = 4 }, "param xRead.buf: len: an array has one of"},
 
 		{"type twice", func(o *Overlay) { o.Types = append(o.Types, o.Types[0]) }, "type xResult: name: has two entries"},

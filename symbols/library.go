@@ -45,6 +45,7 @@ type Arg struct {
 	Slice  bool   // array of a length that no parameter tells
 	Fixed  int    // array of this length
 	Text   int    // text buffer of this size
+	Late   string // when the library is done with an output, where that may be after the call
 	GoType string // Go type against the rules
 }
 
@@ -145,6 +146,9 @@ func (a *Arg) apply(n ParamNote) {
 	}
 	if n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 {
 		a.Len, a.Slice, a.Fixed, a.Text = n.Len, n.Slice, n.Fixed, n.Text
+	}
+	if n.Late != "" {
+		a.Late = n.Late
 	}
 	if n.Type != "" {
 		a.GoType = n.Type

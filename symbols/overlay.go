@@ -41,6 +41,7 @@ type ParamNote struct {
 	Slice  bool   `json:"slice,omitempty"` // an array whose length no parameter tells
 	Fixed  int    `json:"fixed,omitempty"` // an array of this many elements
 	Text   int    `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
+	Late   string `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
 	Type   string `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
 	Reason string `json:"reason"`
 }

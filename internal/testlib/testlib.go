@@ -35,7 +35,7 @@ func (f Fake) Build(t testing.TB) string {
 	if err := os.WriteFile(stubs, []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-std=gnu11", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", out, stubs}
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-shared", "-fPIC", "-o", out, stubs}
 	if f.Source != "" {
 		for _, d := range f.Defines {
 			args = append(args, "-D"+d)
