@@ -3,6 +3,7 @@ package cudadriver
 import (
 	"testing"
 
+	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
@@ -10,6 +11,10 @@ import (
 func TestGPUConformance(t *testing.T) {
 	keep := openGPU(t) // the context stays through all tests: making it takes a tenth of a second
 	lib := keep.lib
+	_, noComms := nccl.Open(nccl.Options{})
+	if noComms != nil {
+		t.Logf("without communicators: %v", noComms)
+	}
 	gputest.Run(t, func(t *testing.T) gputest.Harness {
 		d, err := New(lib)
 		if err != nil {
@@ -18,6 +23,7 @@ func TestGPUConformance(t *testing.T) {
 		return gputest.Harness{
 			Driver:  d,
 			Kernels: true,
+			Comms:   noComms == nil,
 			Current: func() any {
 				c, err := lib.CtxGetCurrent()
 				if err != nil {

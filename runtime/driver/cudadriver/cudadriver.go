@@ -30,6 +30,16 @@
 // addresses, a new pattern and new arguments: a fill with a stride keeps its sizes, a copy the kinds of memory that it is
 // between, and of other sizes it takes those that suit what it has set up for the node. Copies have no longest size, but
 // what is between rows of a strided fill is less than 2 GiB.
+//
+// # Communicators
+//
+// Communicators are NCCL's. The library is looked for when it is needed for the first time. That it is missing, or too old
+// for something, is an error of the call that needs it, and [driver.ErrUnsupported]. With a release before 2.18, which cannot
+// split communicators, NewComm waits for the other ranks, and AbortComm is as unsafe as NCCL's own.
+//
+// What is being made of a communicator is part of it until it is ready: to abort the one is to abort both. NCCL's environment
+// must leave it to the driver which communicators block and which share; NewComm refuses to work with NCCL_COMM_BLOCKING=1 or
+// NCCL_COMM_SPLIT_SHARE_RESOURCES. What NCCL holds for the ranks of a process it gives back with the last one of them.
 package cudadriver
 
 import (
@@ -39,6 +49,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
 
 // A Driver is the CUDA driver with its devices. Its methods may be called concurrently.
@@ -48,6 +59,7 @@ type Driver struct {
 	infos []driver.Info
 
 	hostPools hostPools
+	comms     *ncclcomm.Library
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -63,7 +75,7 @@ func Open(opt cuda.Options) (*Driver, error) {
 
 // New starts the CUDA driver of a library and reads what it tells of its devices. That there are none is no error.
 func New(lib *cuda.Library) (*Driver, error) {
-	d := &Driver{lib: lib}
+	d := &Driver{lib: lib, comms: ncclcomm.NCCL()}
 	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
 		return d, nil
 	} else if err != nil {
@@ -99,7 +111,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.ids) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))
 	}
-	dev, err := openDevice(d.lib, d.ids[index], d.infos[index], &d.hostPools)
+	dev, err := openDevice(d.lib, d.ids[index], d.infos[index], &d.hostPools, d.comms)
 	if err != nil {
 		return nil, err
 	}

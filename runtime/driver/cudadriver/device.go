@@ -8,10 +8,15 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
+
+var _ driver.Comms = (*device)(nil)
 
 // device is an open device. Nothing of it changes but closed, streams and what hostPools points to.
 type device struct {
+	*ncclcomm.Comms
+
 	streamsMu sync.Mutex
 	streams   map[cuda.Stream]struct{} // that NewStream has made
 
@@ -29,7 +34,7 @@ type device struct {
 	closed            atomic.Bool
 }
 
-func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools) (*device, error) {
+func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
 	d := &device{
 		streams: map[cuda.Stream]struct{}{},
 		lib:     lib, id: id, info: info, hostPools: hosts,
@@ -37,6 +42,9 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
 		hasElapsed:     lib.HasSymbol("cuEventElapsedTime_v2"),
 	}
+	d.Comms = ncclcomm.New(comms, ncclcomm.Host{Bind: d.Bind, Unbind: d.Unbind, Fail: func(op string, err error, what string) error {
+		return d.fail(op, err, "%s", what)
+	}})
 	ctx, err := lib.DevicePrimaryCtxRetain(id)
 	if err != nil {
 		return nil, d.fail("open", err, "retain the primary context")
@@ -97,6 +105,7 @@ func (d *device) askCaps() error {
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // every driver that can be opened has what they need
 		Peers:          lacks(d.lib, "peer") == nil,
+		Comms:          true, // what is missing says the call that needs it
 	}
 	d.caps.SubmitAnywhere, err = d.probe()
 	return err

@@ -320,7 +320,7 @@ func TestProbe(t *testing.T) {
 	}
 	want := driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true,
 	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)

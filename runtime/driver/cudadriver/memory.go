@@ -37,6 +37,12 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of managed memory", size)
 		}
 		m.Host, m.Ptr = hostPointer(p), driver.Ptr(p)
+	case driver.CommMem:
+		p, err := d.MemAlloc(size)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of memory for communicators", size)
+		}
+		m.Ptr = p
 	default:
 		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "no kind of memory %d", int(kind))
 	}
@@ -56,6 +62,8 @@ func (d *device) Free(m driver.Mem) error {
 		err = d.lib.MemFree(cuda.DevicePtr(m.Ptr))
 	case driver.HostMem:
 		err = d.lib.MemFreeHost(m.Host)
+	case driver.CommMem:
+		err = d.MemFree(m.Ptr)
 	default:
 		err = fmt.Errorf("no kind of memory %d: %w", int(m.Kind), cuda.ErrorInvalidValue)
 	}

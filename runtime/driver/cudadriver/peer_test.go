@@ -4,6 +4,7 @@ package cudadriver
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -11,6 +12,8 @@ import (
 )
 
 func TestPeers(t *testing.T) {
+	runtime.LockOSThread() // which has the context
+	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
 	var devs [2]*device
@@ -87,6 +90,8 @@ func TestPeersUntouched(t *testing.T) {
 
 // TestAccessPoolApart lets a device into a pool that it has no way to.
 func TestAccessPoolApart(t *testing.T) {
+	runtime.LockOSThread() // which has the context
+	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
 	open, err := drv.Open(0)

@@ -5,6 +5,7 @@ package cudadriver
 import (
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -71,6 +72,8 @@ func TestPools(t *testing.T) {
 
 // TestHostPools has the devices of a driver know each other's pools, and pools come and go.
 func TestHostPools(t *testing.T) {
+	runtime.LockOSThread() // which has the context
+	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
 	var devs [2]*device

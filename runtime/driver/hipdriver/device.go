@@ -10,10 +10,15 @@ import (
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
+
+var _ driver.Comms = (*device)(nil)
 
 // device is an open device.
 type device struct {
+	*ncclcomm.Comms
+
 	lib    *hip.Library
 	id     int32
 	info   driver.Info
@@ -41,6 +46,9 @@ func newDevice(d *Driver, index int) *device {
 		images:  map[driver.Module][]byte{}, ran: map[driver.Exec]driver.Stream{},
 	}
 	v.noGraphs = noGraphs(d.lib)
+	v.Comms = ncclcomm.New(d.comms, ncclcomm.Host{Bind: v.Bind, Unbind: v.Unbind, Fail: func(op string, err error, what string) error {
+		return v.fail(op, err, "%s", what)
+	}})
 	return v
 }
 
@@ -105,6 +113,7 @@ func (d *device) askCaps() error {
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // all that they need is required
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess"),
+		Comms:          true, // what is missing says the call that needs it
 	}
 	return nil
 }

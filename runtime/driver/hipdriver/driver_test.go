@@ -57,7 +57,7 @@ func TestDevices(t *testing.T) {
 
 // TestOldReleases has libraries that lack what came later, and others that lack what they could have.
 func TestOldReleases(t *testing.T) {
-	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true}
+	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true}
 	withGraphs := caps
 	withGraphs.Graphs = true
 	for _, c := range []struct {
@@ -74,9 +74,9 @@ func TestOldReleases(t *testing.T) {
 		{"7.0", hip70, nil, "gfx90a", withGraphs},
 		{"7.1", hip71, nil, "gfx90a", withGraphs},
 		{"no copies in graphs", hip64, []string{"hipDrvGraphAddMemcpyNode"}, "gfx90a", caps},
-		{"no managed memory", hip64, []string{"hipMallocManaged"}, "gfx90a", driver.Caps{HostRegister: true, Graphs: true, Timers: true, Peers: true}},
-		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", driver.Caps{Managed: true, Graphs: true, Timers: true, Peers: true}},
-		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true}},
+		{"no managed memory", hip64, []string{"hipMallocManaged"}, "gfx90a", driver.Caps{HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
+		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", driver.Caps{Managed: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
+		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Comms: true}},
 		{"one kind of properties", hip64, []string{"hipGetDevicePropertiesR0600"}, "gfx906", withGraphs},
 		{"no last error", hip64, []string{"hipGetLastError"}, "gfx90a", withGraphs},
 	} {

@@ -36,6 +36,10 @@
 // There are graphs where the library has the functions for nodes that came with ROCm 6.1 and 6.2. HIP refuses with
 // hip.ErrorInvalidValue to change the number of elements of a strided fill by SetNode, and to add one whose last stride ends
 // behind its allocation.
+//
+// # Communicators
+//
+// Communicators are RCCL's, as package cudadriver's are NCCL's, and the same holds for them.
 package hipdriver
 
 import (
@@ -46,6 +50,7 @@ import (
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
 
 // A Driver is the HIP runtime with its devices. Its methods may be called concurrently.
@@ -53,6 +58,7 @@ type Driver struct {
 	lib     *hip.Library
 	more    *more // or nil
 	infos   []driver.Info
+	comms   *ncclcomm.Library
 	targets []string // the devices' architectures with their features: "gfx90a:sramecc+:xnack-"
 }
 
@@ -87,7 +93,7 @@ func New(lib *hip.Library) (*Driver, error) {
 	} else if err != nil {
 		return nil, failed(lib, "count devices", err)
 	}
-	d := &Driver{lib: lib, more: openMore(lib)}
+	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL()}
 	for i := range int(n) {
 		info, target, err := describe(lib, i)
 		if err != nil {

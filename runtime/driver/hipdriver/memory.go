@@ -37,6 +37,12 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of managed memory", size)
 		}
 		m.Host, m.Ptr = p, driver.Ptr(uintptr(p))
+	case driver.CommMem:
+		p, err := d.MemAlloc(size)
+		if err != nil {
+			return driver.Mem{}, d.fail("alloc", err, "%d bytes of memory for communicators", size)
+		}
+		m.Ptr = p
 	default:
 		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "no kind of memory %d", int(kind))
 	}
@@ -50,6 +56,8 @@ func (d *device) Free(m driver.Mem) error {
 		err = d.lib.Free(hip.DevicePtr(m.Ptr))
 	case driver.HostMem:
 		err = d.lib.HostFree(m.Host)
+	case driver.CommMem:
+		err = d.MemFree(m.Ptr)
 	default:
 		return d.refuse("free", hip.ErrorInvalidValue, "no kind of memory %d", int(m.Kind))
 	}

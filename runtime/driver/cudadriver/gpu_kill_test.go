@@ -1,0 +1,225 @@
+package cudadriver
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// How a process that TestGPUKilledRank starts finds its place.
+const (
+	rankVariable  = "PUREGPU_TEST_RANK"
+	countVariable = "PUREGPU_TEST_COUNT"
+)
+
+// killDeadline is how long a group may take in TestGPUKilledRank, and killSlack what ending it may take besides.
+const (
+	killDeadline = 2 * time.Second
+	killSlack    = 3 * time.Second
+)
+
+// TestGPUKilledRank has as many processes as there are GPUs, two at least, reduce again and again, and kills one of them in the
+// middle: each of the others gets an error in time, closes what it has and ends, 20 times of 20.
+func TestGPUKilledRank(t *testing.T) {
+	if os.Getenv(rankVariable) != "" {
+		t.Skip("this is one of the processes")
+	}
+	d := openGPU(t)
+	n, err := d.lib.DeviceGetCount()
+	ok(t, err)
+	if n < 2 {
+		t.Skipf("needs two GPUs, and there are %d", n)
+	}
+	if _, err := nccl.Open(nccl.Options{}); err != nil {
+		t.Skip(err)
+	}
+	rounds := 20
+	if testing.Short() {
+		rounds = 3
+	}
+	worst := time.Duration(0)
+	for round := range rounds {
+		took, err := killOne(t, int(n), rand.IntN(int(n)))
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		worst = max(worst, took)
+	}
+	t.Logf("%d rounds of %d processes: the last of the others had its error %v after the kill at the latest", rounds, n, worst)
+}
+
+// A member is a process that is a rank.
+type member struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+}
+
+// killOne starts the processes, kills one of them and returns how long it took until all others had their errors.
+func killOne(t *testing.T, n, victim int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	members := make([]*member, n)
+	defer func() {
+		for _, m := range members {
+			if m != nil {
+				m.cmd.Process.Kill()
+				m.cmd.Wait()
+			}
+		}
+	}()
+	for i := range members {
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestGPUKilledRankProcess$", "-test.timeout=60s")
+		cmd.Env = append(os.Environ(), rankVariable+"="+strconv.Itoa(i), countVariable+"="+strconv.Itoa(n), "NCCL_NVLS_ENABLE=0")
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return 0, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return 0, err
+		}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		m := &member{cmd, in, make(chan string, 1<<16)}
+		members[i] = m
+		go func() {
+			defer close(m.lines)
+			for s := bufio.NewScanner(out); s.Scan(); {
+				m.lines <- s.Text()
+			}
+		}()
+	}
+	id, err := members[0].until(ctx, "id ")
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range members[1:] {
+		if _, err := fmt.Fprintln(m.in, id); err != nil {
+			return 0, err
+		}
+	}
+	for i, m := range members {
+		if _, err := m.until(ctx, "step 3"); err != nil {
+			return 0, fmt.Errorf("rank %d: %w", i, err)
+		}
+	}
+	time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+	start := time.Now()
+	if err := members[victim].cmd.Process.Kill(); err != nil {
+		return 0, err
+	}
+	for i, m := range members {
+		if i == victim {
+			continue
+		}
+		if _, err := m.until(ctx, "failed"); err != nil {
+			return 0, fmt.Errorf("rank %d of %d, %v after rank %d was killed: %w", i, n, time.Since(start), victim, err)
+		}
+	}
+	took := time.Since(start)
+	if took > killDeadline+killSlack {
+		return took, fmt.Errorf("the errors came %v after rank %d was killed, and a group may take %v", took, victim, killDeadline)
+	}
+	for i, m := range members {
+		if i == victim {
+			continue
+		}
+		if _, err := m.until(ctx, "closed"); err != nil {
+			return 0, fmt.Errorf("rank %d of %d does not close: %w", i, n, err)
+		}
+		if err := m.cmd.Wait(); err != nil {
+			return 0, fmt.Errorf("rank %d of %d: %w", i, n, err)
+		}
+	}
+	return took, nil
+}
+
+// until reads what a process prints up to a line that begins with a word, and returns the rest of that.
+func (m *member) until(ctx context.Context, word string) (string, error) {
+	last := ""
+	for {
+		select {
+		case line, more := <-m.lines:
+			if !more {
+				return "", fmt.Errorf("the process ended before %q; its last words: %s", word, last)
+			}
+			if rest, found := strings.CutPrefix(line, word); found {
+				return rest, nil
+			}
+			last = line
+		case <-ctx.Done():
+			return "", fmt.Errorf("waiting for %q after %q: %w", word, last, ctx.Err())
+		}
+	}
+}
+
+// TestGPUKilledRankProcess is such a process.
+func TestGPUKilledRankProcess(t *testing.T) {
+	rank, err := strconv.Atoi(os.Getenv(rankVariable))
+	if err != nil {
+		t.Skip("this is not one of the processes")
+	}
+	count, err := strconv.Atoi(os.Getenv(countVariable))
+	ok(t, err)
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, rank, gpu.Options{})
+	ok(t, err)
+	var id gpu.ChannelID
+	if rank == 0 {
+		id, err = dev.NewChannelID()
+		ok(t, err)
+		fmt.Println("id", hex.EncodeToString(id[:]))
+	} else {
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		ok(t, err)
+		raw, err := hex.DecodeString(strings.TrimSpace(line))
+		ok(t, err)
+		id, err = gpu.ParseChannelID(raw)
+		ok(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	defer cancel()
+	c, err := dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: rank, Count: count, Name: "kill", Timeout: killDeadline})
+	ok(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 64<<20)
+	ok(t, err)
+	s, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	for v := uint64(1); ; v++ {
+		err := c.Submit(ctx, gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: v}}}, gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum()))
+		if err == nil {
+			err = s.Wait(ctx, v)
+		}
+		if err != nil {
+			var failed *gpu.ChannelError
+			if !errors.As(err, &failed) {
+				t.Errorf("%v is not a channel's failure", err)
+			}
+			fmt.Println("failed", err)
+			break
+		}
+		fmt.Println("step", v)
+	}
+	if err := dev.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	fmt.Println("closed")
+}

@@ -1,0 +1,284 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package ncclcomm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// TestOperations compares what the library gets for each kind on rank 1 of 3, with functions for all kinds and without.
+func TestOperations(t *testing.T) {
+	type want struct{ new, old []string } // old is nil if it is the same
+	op := func(k driver.CommOpKind, peer int, r driver.Reduction) driver.CommOp {
+		return driver.CommOp{Kind: k, Type: driver.Float32, Reduction: r, Src: 0x1000, Dst: 0x2000, Count: 5, Peer: peer}
+	}
+	ops := []driver.CommOp{
+		op(driver.AllReduce, 99, driver.Sum), op(driver.AllReduce, 0, driver.Prod), op(driver.AllReduce, 0, driver.Min),
+		op(driver.AllReduce, 0, driver.Max), op(driver.AllReduce, 0, driver.Avg),
+		op(driver.AllGather, 99, 99), op(driver.ReduceScatter, 99, driver.Max),
+		op(driver.Broadcast, 1, 0), op(driver.Broadcast, 2, 0), op(driver.Reduce, 1, driver.Sum), op(driver.Reduce, 2, driver.Sum),
+		op(driver.Send, 2, 0), op(driver.Recv, 0, 0),
+		op(driver.AllToAll, 99, 0), op(driver.Gather, 1, 0), op(driver.Gather, 0, 0), op(driver.Scatter, 1, 0), op(driver.Scatter, 2, 0),
+	}
+	wants := []want{
+		{new: []string{"ncclAllReduce(0x1000, 0x2000, 5, 7, 0, c2, 0x5000)"}},
+		{new: []string{"ncclAllReduce(0x1000, 0x2000, 5, 7, 1, c2, 0x5000)"}},
+		{new: []string{"ncclAllReduce(0x1000, 0x2000, 5, 7, 3, c2, 0x5000)"}},
+		{new: []string{"ncclAllReduce(0x1000, 0x2000, 5, 7, 2, c2, 0x5000)"}},
+		{new: []string{"ncclAllReduce(0x1000, 0x2000, 5, 7, 4, c2, 0x5000)"}},
+		{new: []string{"ncclAllGather(0x1000, 0x2000, 5, 7, c2, 0x5000)"}},
+		{new: []string{"ncclReduceScatter(0x1000, 0x2000, 5, 7, 2, c2, 0x5000)"}},
+		{new: []string{"ncclBroadcast(0x1000, 0x2000, 5, 7, 1, c2, 0x5000)"}},
+		{new: []string{"ncclBroadcast(0x2000, 0x2000, 5, 7, 2, c2, 0x5000)"}},
+		{new: []string{"ncclReduce(0x1000, 0x2000, 5, 7, 0, 1, c2, 0x5000)"}},
+		{new: []string{"ncclReduce(0x1000, 0x1000, 5, 7, 0, 2, c2, 0x5000)"}},
+		{new: []string{"ncclSend(0x1000, 5, 7, 2, c2, 0x5000)"}},
+		{new: []string{"ncclRecv(0x2000, 5, 7, 0, c2, 0x5000)"}},
+		{[]string{"ncclAlltoAll(0x1000, 0x2000, 5, 7, c2, 0x5000)"}, []string{
+			"ncclSend(0x1000, 5, 7, 0, c2, 0x5000)", "ncclRecv(0x2000, 5, 7, 0, c2, 0x5000)",
+			"ncclSend(0x1014, 5, 7, 1, c2, 0x5000)", "ncclRecv(0x2014, 5, 7, 1, c2, 0x5000)",
+			"ncclSend(0x1028, 5, 7, 2, c2, 0x5000)", "ncclRecv(0x2028, 5, 7, 2, c2, 0x5000)",
+		}},
+		{[]string{"ncclGather(0x1000, 0x2000, 5, 7, 1, c2, 0x5000)"}, []string{
+			"ncclRecv(0x2000, 5, 7, 0, c2, 0x5000)",
+			"ncclSend(0x1000, 5, 7, 1, c2, 0x5000)", "ncclRecv(0x2014, 5, 7, 1, c2, 0x5000)",
+			"ncclRecv(0x2028, 5, 7, 2, c2, 0x5000)",
+		}},
+		{[]string{"ncclGather(0x1000, 0x2000, 5, 7, 0, c2, 0x5000)"}, []string{"ncclSend(0x1000, 5, 7, 0, c2, 0x5000)"}},
+		{[]string{"ncclScatter(0x1000, 0x2000, 5, 7, 1, c2, 0x5000)"}, []string{
+			"ncclSend(0x1000, 5, 7, 0, c2, 0x5000)",
+			"ncclSend(0x1014, 5, 7, 1, c2, 0x5000)", "ncclRecv(0x2000, 5, 7, 1, c2, 0x5000)",
+			"ncclSend(0x1028, 5, 7, 2, c2, 0x5000)",
+		}},
+		{[]string{"ncclScatter(0x1000, 0x2000, 5, 7, 2, c2, 0x5000)"}, []string{"ncclRecv(0x2000, 5, 7, 2, c2, 0x5000)"}},
+	}
+	for _, release := range []dl.Version{22803, 22703} {
+		f := newFake(t, release)
+		h := f.comm(1, 3)
+		all := []string{"ncclGroupStart()"}
+		for i, o := range ops {
+			w := wants[i].new
+			if release < 22803 && wants[i].old != nil {
+				w = wants[i].old
+			}
+			ok(t, f.Collect(stream, h, []driver.CommOp{o}))
+			f.want(slices.Concat([]string{"ncclGroupStart()"}, w, []string{"ncclGroupEnd()"})...)
+			all = append(all, w...)
+		}
+		ok(t, f.Collect(stream, h, ops)) // as one group
+		f.want(append(all, "ncclGroupEnd()")...)
+
+		// Operations on nothing are left out, but not what is wrong with them; a group of nothing is none.
+		empty := ops[0]
+		empty.Count = 0
+		ok(t, f.Collect(stream, h, []driver.CommOp{empty, ops[5], empty}))
+		f.want("ncclGroupStart()", wants[5].new[0], "ncclGroupEnd()")
+		ok(t, f.Collect(stream, h, []driver.CommOp{empty}))
+		ok(t, f.Collect(stream, h, nil))
+		f.want()
+
+		// A part that is in its place already goes nowhere.
+		if release < 22803 {
+			gather, scatter := ops[14], ops[16]
+			gather.Src, scatter.Dst = gather.Dst+20, scatter.Src+20
+			ok(t, f.Collect(stream, h, []driver.CommOp{gather, scatter}))
+			f.want("ncclGroupStart()", "ncclRecv(0x2000, 5, 7, 0, c2, 0x5000)", "ncclRecv(0x2028, 5, 7, 2, c2, 0x5000)",
+				"ncclSend(0x1000, 5, 7, 0, c2, 0x5000)", "ncclSend(0x1028, 5, 7, 2, c2, 0x5000)", "ncclGroupEnd()")
+		}
+		f.destroy(h)
+	}
+}
+
+// TestFactors has operators that are made for one group.
+func TestFactors(t *testing.T) {
+	f := newFake(t, 22803)
+	h := f.comm(0, 2)
+	op := driver.CommOp{Kind: driver.AllReduce, Type: driver.BFloat16, Reduction: driver.PreMulSum, Scale: [8]byte{0x80, 0x3f}, Src: 1, Dst: 2, Count: 3}
+	other := op
+	other.Kind, other.Type, other.Scale = driver.Reduce, driver.Int8, [8]byte{7}
+	ok(t, f.Collect(stream, h, []driver.CommOp{op, other}))
+	f.want("ncclGroupStart()", "ncclRedOpCreatePreMulSum(803f, 9, 1, c2)", "ncclAllReduce(0x1, 0x2, 3, 9, 5, c2, 0x5000)",
+		"ncclRedOpCreatePreMulSum(0700, 0, 1, c2)", "ncclReduce(0x1, 0x2, 3, 0, 6, 0, c2, 0x5000)",
+		"ncclGroupEnd()", "ncclRedOpDestroy(5, c2)", "ncclRedOpDestroy(6, c2)")
+	live := f.live()
+	for _, fn := range []string{"ncclRedOpCreatePreMulSum", "ncclReduce", "ncclGroupEnd"} {
+		f.set(fn, int(nccl.ErrorInternal))
+		if err := f.Collect(stream, h, []driver.CommOp{op, other}); !errors.Is(err, nccl.ErrorInternal) {
+			t.Errorf("%s: %v", fn, err)
+		}
+		f.set(fn, 0)
+		if f.live() != live {
+			t.Errorf("%s fails: %d operators are left", fn, f.live()-live)
+		}
+		f.sound()
+	}
+	f.set("ncclRedOpDestroy", int(nccl.ErrorInternal))
+	if err := f.Collect(stream, h, []driver.CommOp{op}); !errors.Is(err, nccl.ErrorInternal) || !strings.Contains(err.Error(), "give back the factor") {
+		t.Errorf("%v", err)
+	}
+	f.set("ncclRedOpDestroy", 0)
+	f.destroy(h)
+}
+
+// TestGroupEnds has every call of a group fail. The thread must not stay in it.
+func TestGroupEnds(t *testing.T) {
+	f := newFake(t, 22803)
+	h := f.comm(0, 2)
+	ops := []driver.CommOp{
+		{Kind: driver.AllReduce, Type: driver.Float32, Reduction: driver.Sum, Count: 5},
+		{Kind: driver.Send, Type: driver.Uint8, Count: 6, Peer: 1},
+		{Kind: driver.AllGather, Type: driver.Float64, Count: 7},
+	}
+	for fn, c := range map[string]struct {
+		says string
+		last string // call
+	}{
+		"ncclGroupStart": {"begin a group: nccl: ncclSystemError (2)", "ncclGroupStart"},
+		"ncclAllReduce":  {"operation 0, all-reduce by sum of 5 × float32: nccl: ncclSystemError (2)", "ncclGroupEnd"},
+		"ncclSend":       {"operation 1, send of 6 × uint8: nccl: ncclSystemError (2)", "ncclGroupEnd"},
+		"ncclAllGather":  {"operation 2, all-gather of 7 × float64: nccl: ncclSystemError (2)", "ncclGroupEnd"},
+		"ncclGroupEnd":   {"end a group of 3: nccl: ncclSystemError (2)", "ncclGroupEnd"},
+	} {
+		f.set(fn, int(nccl.ErrorSystem))
+		err := f.Collect(stream, h, ops)
+		f.set(fn, 0)
+		e, isErr := errors.AsType[*driver.Error](err)
+		if !isErr || e.Op != "collect" || !errors.Is(err, nccl.ErrorSystem) || !strings.Contains(err.Error(), fmt.Sprintf("communicator %d in stream 0x5000: %s", h, c.says)) ||
+			!strings.HasSuffix(err.Error(), "(its last word: as the fake was told)") {
+			t.Errorf("%s: %v", fn, err)
+		}
+		calls := f.calls()
+		if last := calls[len(calls)-1]; last != c.last+"()" {
+			t.Errorf("%s: the last call is %s", fn, last)
+		}
+		f.sound()
+		ok(t, f.Collect(stream, h, ops)) // the thread can be used
+		f.calls()
+	}
+	f.destroy(h)
+}
+
+// TestTypes compares the sizes of all types with those of the types that they are to the library: elements of another size
+// would have it read and write past the buffers' ends.
+func TestTypes(t *testing.T) {
+	size := map[nccl.DataType]int{
+		nccl.Int8: 1, nccl.Uint8: 1, nccl.Int32: 4, nccl.Uint32: 4, nccl.Int64: 8, nccl.Uint64: 8,
+		nccl.Float16: 2, nccl.Float32: 4, nccl.Float64: 8, nccl.Bfloat16: 2, nccl.Float8e4m3: 1, nccl.Float8e5m2: 1,
+	}
+	since := map[nccl.DataType]dl.Version{nccl.Bfloat16: 21003, nccl.Float8e4m3: 22403, nccl.Float8e5m2: 22403}
+	exact := map[driver.ElementType]nccl.DataType{
+		driver.Int8: nccl.Int8, driver.Uint8: nccl.Uint8, driver.Int32: nccl.Int32, driver.Uint32: nccl.Uint32,
+		driver.Int64: nccl.Int64, driver.Uint64: nccl.Uint64, driver.Float16: nccl.Float16, driver.BFloat16: nccl.Bfloat16,
+		driver.Float32: nccl.Float32, driver.Float64: nccl.Float64, driver.Float8E4M3: nccl.Float8e4m3, driver.Float8E5M2: nccl.Float8e5m2,
+	}
+	for e := driver.ElementType(0); e.Valid(); e++ {
+		for _, release := range []dl.Version{2305, 2804, 21003, 22304, 22403, 22803, 0} {
+			has := func(n nccl.DataType) bool { return release == 0 || release >= since[n] }
+			n, err := dataType(e, false, release)
+			if err != nil || size[n] != e.Size() || !has(n) {
+				t.Errorf("%v moves as %v in %d, %v", e, n, release, err)
+			}
+			n, err = dataType(e, true, release)
+			want, number := exact[e]
+			if number && has(want) {
+				if n != want || err != nil {
+					t.Errorf("%v is %v in %d, %v", e, n, release, err)
+				}
+			} else if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), e.String()) {
+				t.Errorf("%v is %v in %d, %v", e, n, release, err)
+			}
+		}
+	}
+	if len(types) != 14 || len(reductions) != int(driver.PreMulSum) {
+		t.Errorf("%d types, %d reductions", len(types), len(reductions))
+	}
+}
+
+// TestRefused has operations that the library must not see.
+func TestRefused(t *testing.T) {
+	f := newFake(t, 22803)
+	h := f.comm(0, 2)
+	good := driver.CommOp{Type: driver.Float32, Count: 1}
+	bad := func(change func(o *driver.CommOp)) driver.CommOp {
+		o := good
+		change(&o)
+		return o
+	}
+	for says, o := range map[string]driver.CommOp{
+		"no such kind":            bad(func(o *driver.CommOp) { o.Kind = driver.Recv + 1 }),
+		"no such kind ":           bad(func(o *driver.CommOp) { o.Kind = -1 }),
+		"no such type":            bad(func(o *driver.CommOp) { o.Type = 14 }),
+		"no such type ":           bad(func(o *driver.CommOp) { o.Type = -1 }),
+		"no such reduction":       bad(func(o *driver.CommOp) { o.Reduction = driver.PreMulSum + 1 }),
+		"no such reduction ":      bad(func(o *driver.CommOp) { o.Reduction = -1 }),
+		"no rank 2 of 2":          bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Broadcast, 2 }),
+		"no rank -1 of 2":         bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Send, -1 }),
+		"more than there can be":  bad(func(o *driver.CommOp) { o.Count = 1 << 60 }),
+		"more than there can be ": bad(func(o *driver.CommOp) { o.Kind, o.Count = driver.AllGather, 1<<64-1 }),
+		"no rank 9 of 2":          bad(func(o *driver.CommOp) { o.Kind, o.Count, o.Peer = driver.Gather, 0, 9 }),
+	} {
+		err := f.Collect(stream, h, []driver.CommOp{good, o})
+		if !errors.Is(err, nccl.ErrorInvalidArgument) || !strings.Contains(err.Error(), "operation 1, ") || !strings.Contains(err.Error(), strings.TrimSpace(says)) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	for _, e := range []driver.ElementType{driver.Int16, driver.Uint16} {
+		if err := f.Collect(stream, h, []driver.CommOp{good, {Kind: driver.Reduce, Type: e, Count: 1}}); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%v: %v", e, err)
+		}
+		ok(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.Broadcast, Type: e, Count: 1}}))
+		f.want("ncclGroupStart()", "ncclBroadcast(0, 0, 1, 6, 0, c2, 0x5000)", "ncclGroupEnd()")
+	}
+	for _, s := range []driver.Stream{0, 1, 2} {
+		if err := f.Collect(s, h, []driver.CommOp{good}); !errors.Is(err, nccl.ErrorInvalidArgument) {
+			t.Errorf("stream %d: %v", s, err)
+		}
+	}
+	f.want()
+	f.destroy(h)
+
+	f = newFake(t, 2305)
+	h = f.comm(0, 2)
+	if err := f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Reduction: driver.Avg, Count: 1}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "averages came with release 2.10.3, and the library is 2.3.5") {
+		t.Errorf("averages: %v", err)
+	}
+	f.destroy(h)
+}
+
+func TestCollectAllocatesNothing(t *testing.T) {
+	if !dl.Fast {
+		t.Skip("no fast path in this build")
+	}
+	f := newFake(t, 22803)
+	h := f.comm(0, 2)
+	ops := []driver.CommOp{{Type: driver.Float32, Count: 1}, {Type: driver.Float32, Count: 1, Reduction: driver.PreMulSum}}
+	for k := driver.AllGather; k <= driver.Recv; k++ {
+		ops = append(ops, driver.CommOp{Kind: k, Type: driver.BFloat16, Count: 1})
+	}
+	var comms driver.Comms = f.Comms
+	var sink error
+	if n := testing.AllocsPerRun(100, func() { sink = comms.Collect(stream, h, ops) }); n != 0 || sink != nil {
+		t.Errorf("Collect allocates %v times, %v", n, sink)
+	}
+	f.destroy(h)
+}
+
+func BenchmarkCollect(b *testing.B) {
+	f := newFake(b, 22803)
+	h := f.comm(0, 2)
+	ops := []driver.CommOp{{Type: driver.Float32, Count: 1}}
+	for b.Loop() {
+		if err := f.Collect(stream, h, ops); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f.destroy(h)
+}

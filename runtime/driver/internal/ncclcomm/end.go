@@ -1,0 +1,237 @@
+package ncclcomm
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// CommError asks ops, or base before there is one.
+func (c *Comms) CommError(h driver.Comm) error {
+	r, err := c.find(h)
+	if err == nil {
+		err = r.fault()
+	}
+	if err != nil {
+		return c.failComm("comm error", h, err)
+	}
+	return nil
+}
+
+func (r *rank) fault() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.aborted {
+		return errAborted
+	}
+	if r.err != nil {
+		return r.err
+	}
+	x := r.ops
+	if x == 0 {
+		x = r.base
+	}
+	if x == 0 {
+		return nil
+	}
+	_, err := poll(r.lib, x)
+	return err
+}
+
+// AbortComm leaves ops to DestroyComm.
+func (c *Comms) AbortComm(h driver.Comm) error {
+	r, err := c.find(h)
+	if err == nil {
+		err = c.end(r)
+	}
+	if err != nil {
+		return c.failComm("abort comm", h, err)
+	}
+	return nil
+}
+
+// end aborts a rank and, if it is still being split off another one, that too.
+func (c *Comms) end(r *rank) error {
+	r.mu.Lock()
+	if r.aborted {
+		r.mu.Unlock()
+		return nil
+	}
+	if from := r.from; from != nil {
+		from.mu.Lock()
+		if from.look(); r.by.done { // what it is made of has no more to do with it
+			if r.by.err == nil {
+				r.base = *r.by.child
+			}
+			r.from = nil
+		}
+		from.mu.Unlock()
+	}
+	r.look() // what is made of it already stays
+	r.aborted = true
+	close(r.abort)
+	list := []nccl.Comm{r.source, r.base}
+	if r.base == 0 && r.stage == made {
+		list = append(list, r.ops)
+		r.ops = 0
+	}
+	r.source, r.base = 0, 0
+	from, off := r.from, r.off
+	r.mu.Unlock()
+	return c.apart(r, func() error {
+		defer close(r.ended)
+		var parent error
+		if from != nil {
+			parent = c.end(from)
+			<-from.ended
+			from.mu.Lock()
+			if r.by.done && r.by.err == nil { // it was complete just before
+				list = append(list, *r.by.child)
+			}
+			from.mu.Unlock()
+		}
+		var errs []error
+		for _, x := range list {
+			errs = append(errs, r.drop(x))
+		}
+		if err := errors.Join(errs...); err != nil {
+			c.lib.keep(r)
+			return errors.Join(parent, err)
+		}
+		if off != nil { // from now on nobody writes that
+			errs = append(errs, r.drop(*off.child))
+		}
+		r.mu.Lock()
+		r.settle(errAborted)
+		r.mu.Unlock()
+		return errors.Join(parent, errors.Join(errs...), r.dropPartial())
+	})
+}
+
+// drop aborts a communicator.
+func (r *rank) drop(x nccl.Comm) error {
+	if x == 0 {
+		return nil
+	}
+	if err := pending(r.lib.CommAbort(x)); err != nil {
+		return explain(r.lib, err)
+	}
+	return nil
+}
+
+// abandon ends a rank that nobody has heard of.
+func (c *Comms) abandon(r *rank) error { return errors.Join(c.end(r), c.release(r)) }
+
+// DestroyComm gives back what is left of a rank. Whatever comes of it, its handle means nothing afterwards.
+func (c *Comms) DestroyComm(h driver.Comm) error {
+	const op = "destroy comm"
+	r, err := c.find(h)
+	if err == nil {
+		r.mu.Lock()
+		switch {
+		case r.closing:
+			err = errClosing
+		case r.inside:
+			err = errOccupied
+		}
+		r.closing = r.closing || err == nil
+		whole := r.stage == made && !r.shrunk
+		r.mu.Unlock()
+		if err == nil {
+			defer c.remove(r)
+			if r.shrunk {
+				r.idle() // for what is made of it
+			}
+			if !whole {
+				err = c.end(r)
+			}
+			err = errors.Join(err, c.release(r))
+		}
+	}
+	if err != nil {
+		return c.failComm(op, h, err)
+	}
+	return nil
+}
+
+// dropPartial aborts what was left behind, when source is gone.
+func (r *rank) dropPartial() error {
+	var errs []error
+	for _, x := range take(r, &r.partial) {
+		errs = append(errs, r.drop(x))
+	}
+	return errors.Join(errs...)
+}
+
+// release gives back a rank's communicators, in order, or aborts them.
+func (c *Comms) release(r *rank) error {
+	return c.apart(r, func() error {
+		var errs []error
+		if r.idle() == nil {
+			errs = append(errs, r.forgetAll())
+		}
+		for _, x := range []*nccl.Comm{&r.ops, &r.source, &r.base} {
+			errs = append(errs, r.free(take(r, x)))
+		}
+		if r.isAborted() {
+			<-r.ended
+		}
+		return errors.Join(append(errs, r.dropPartial())...)
+	})
+}
+
+// free destroys a communicator that nobody else uses, or aborts it if the rank is or that is all that helps.
+func (r *rank) free(x nccl.Comm) error {
+	if x == 0 {
+		return nil
+	}
+	var err error
+	if r.has.finalize && !r.isAborted() {
+		err = pending(r.lib.CommFinalize(x))
+		done := false
+		for p := pause(0); err == nil && !done && !r.isAborted(); p.wait() {
+			done, err = poll(r.lib, x)
+		}
+	}
+	switch {
+	case r.isAborted(): // then what the library says is no surprise
+		<-r.ended
+		return r.drop(x)
+	case err != nil:
+		return errors.Join(explain(r.lib, err), r.drop(x))
+	}
+	if err := pending(r.lib.CommDestroy(x)); err != nil {
+		return explain(r.lib, err)
+	}
+	return nil
+}
+
+// apart has f run on a thread of its own, on which the device is current, and waits for it; not for long once the rank is
+// aborted. What f does goes on in any case, and may change the thread's device.
+func (c *Comms) apart(r *rank, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := errors.Join(c.host.Bind(), f())
+		if c.host.Bind() == nil && c.host.Unbind() == nil {
+			runtime.UnlockOSThread() // else the thread ends with the goroutine
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-r.abort:
+	}
+	t := time.NewTimer(c.patience)
+	defer t.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-t.C:
+		return errLeft
+	}
+}

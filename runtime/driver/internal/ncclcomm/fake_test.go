@@ -1,0 +1,189 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package ncclcomm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// stream is one as far as anybody can see.
+const stream = 0x5000
+
+// A fake is an NCCL of testdata/fakes/comms.c with the handles that it gives to tests, and communicators over it.
+type fake struct {
+	*Comms
+	t   testing.TB
+	ctl dl.Library
+}
+
+var fakeSpec = dl.Spec{
+	Name: "fake's handles", Package: "fake",
+	Sets: []dl.Set{{Name: "core"}},
+	Symbols: []dl.Symbol{
+		{Name: "fake_set", Sig: "ww"}, {Name: "fake_trace", Sig: "ww"}, {Name: "fake_faults", Sig: "ww"},
+		{Name: "fake_live"}, {Name: "fake_device"}, {Name: "fake_depth"}, {Name: "fake_bind", Sig: "w"},
+	},
+}
+
+// built has the libraries that were built, by release.
+var built = map[dl.Version][]byte{}
+
+// newFake makes a library of a release, which no other test has, and binds the test's thread to the device, which it locks
+// until the test ends. Then nothing may be left of any communicator, and NCCL not have crashed.
+func newFake(t testing.TB, release dl.Version) *fake {
+	t.Helper()
+	current := goleak.IgnoreCurrent()
+	if built[release] == nil {
+		b, err := os.ReadFile(testlib.NCCL(t, int(release), false).Build(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[release] = b
+	}
+	path := filepath.Join(t.TempDir(), "libnccl.so.2")
+	if err := os.WriteFile(path, built[release], 0o777); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{t: t}
+	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: path}); err != nil {
+		t.Fatal(err)
+	}
+	lib := newLibrary(func(nccl.Options) (*nccl.Library, error) { return nccl.Open(nccl.Options{Path: path}) })
+	f.Comms = New(lib, Host{
+		Bind:   func() error { f.number(6, 1); return nil },
+		Unbind: func() error { f.number(6, 0); return nil },
+		Fail: func(op string, err error, what string) error {
+			return &driver.Error{Driver: "fake", Op: op, Err: fmt.Errorf("%s: %w", what, err)}
+		},
+	})
+	runtime.LockOSThread()
+	f.number(6, 1)
+	t.Cleanup(func() {
+		f.sound()
+		if f.live() != 0 {
+			t.Errorf("%d objects are left", f.live())
+		}
+		runtime.UnlockOSThread()
+		goleak.VerifyNone(t, current)
+	})
+	return f
+}
+
+// number calls one of the functions that return a number.
+func (f *fake) number(i int, args ...uintptr) int {
+	n, err := f.ctl.Slow(i, args...)
+	if err != nil {
+		f.t.Error(err)
+	}
+	return int(int32(n))
+}
+
+// set makes a setting, which comms.c explains.
+func (f *fake) set(name string, value int) {
+	f.t.Helper()
+	c, err := dl.CString(name)
+	if err == nil {
+		var full uintptr
+		if full, err = f.ctl.Slow(0, uintptr(unsafe.Pointer(c)), uintptr(value)); err == nil && int32(full) != 0 {
+			err = fmt.Errorf("no room for setting %s", name)
+		}
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// text calls one of the functions that copy lines.
+func (f *fake) text(i int) []string {
+	b := make([]byte, 1<<16)
+	n := f.number(i, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	if n == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b[:n]), "\n"), "\n")
+}
+
+// calls returns the calls since it was last called.
+func (f *fake) calls() []string { return f.text(1) }
+
+func (f *fake) live() int { return f.number(3) }
+
+// want compares the calls since the last time.
+func (f *fake) want(want ...string) {
+	f.t.Helper()
+	if got := f.calls(); !slices.Equal(got, want) {
+		f.t.Errorf("calls:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// sound checks that NCCL would not have crashed, and that the test's thread is as it was.
+func (f *fake) sound() {
+	f.t.Helper()
+	if faults := f.text(2); faults != nil {
+		f.t.Errorf("faults:\n\t%s", strings.Join(faults, "\n\t"))
+	}
+	if f.number(4) != 1 || f.number(5) != 0 {
+		f.t.Errorf("the thread has device %d, and is in %d groups", f.number(4), f.number(5))
+	}
+}
+
+// begin begins to make a rank.
+func (f *fake) begin(number, count int) driver.Comm {
+	f.t.Helper()
+	id, err := f.NewUniqueID()
+	ok(f.t, err)
+	h, err := f.NewComm(driver.CommDesc{ID: id, Rank: number, Count: count, Name: "mine"})
+	ok(f.t, err)
+	if h == 0 {
+		f.t.Fatal("a communicator without a handle")
+	}
+	return h
+}
+
+// ready waits until a rank is made, or cannot be.
+func (f *fake) ready(h driver.Comm) error {
+	f.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+		if done, err := f.CommReady(h); done || err != nil {
+			return err
+		}
+	}
+	f.t.Fatal("the communicator does not get ready")
+	return nil
+}
+
+// comm makes a rank.
+func (f *fake) comm(number, count int) driver.Comm {
+	f.t.Helper()
+	h := f.begin(number, count)
+	ok(f.t, f.ready(h))
+	f.calls()
+	return h
+}
+
+func (f *fake) destroy(h driver.Comm) {
+	f.t.Helper()
+	ok(f.t, f.DestroyComm(h))
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,308 @@
+package ncclcomm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// NewUniqueID makes a name.
+func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
+	lib, err := c.lib.get()
+	if err != nil {
+		return driver.UniqueID{}, c.fail("new unique id", err, "communicators")
+	}
+	id, err := lib.GetUniqueID()
+	if err != nil {
+		return driver.UniqueID{}, c.fail("new unique id", explain(lib, err), "ask the library")
+	}
+	return id.Internal, nil
+}
+
+// NewComm returns at once where the library can split.
+func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
+	const op = "new comm"
+	r, err := c.join(desc)
+	if err != nil {
+		return 0, c.fail(op, err, "rank %d of %d", desc.Rank, desc.Count)
+	}
+	return c.add(r), nil
+}
+
+// join begins to make a rank, or makes it.
+func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
+	if desc.Count < 1 || desc.Count > math.MaxInt32 || desc.Rank < 0 || desc.Rank >= desc.Count {
+		return nil, fmt.Errorf("there is no such rank: %w", nccl.ErrorInvalidArgument)
+	}
+	lib, err := c.lib.get()
+	if err != nil {
+		return nil, err
+	}
+	r, id := newRank(lib, joining), nccl.UniqueID{Internal: desc.ID}
+	x := new(nccl.Comm) // old releases use it after the call
+	if !lib.Has("split") {
+		if err := lib.CommInitRank(x, int32(desc.Count), id, int32(desc.Rank)); err != nil {
+			return nil, explain(lib, err)
+		}
+		r.ops, r.stage = *x, made
+		if err := r.identify(r.ops); err != nil {
+			return nil, errors.Join(err, c.abandon(r))
+		}
+		return r, nil
+	}
+	if err := checkEnvironment(); err != nil {
+		return nil, err
+	}
+	if desc.Name != "" {
+		if r.name, err = c.lib.cname(desc.Name); err != nil {
+			return nil, fmt.Errorf("name %q: %w", desc.Name, err)
+		}
+	}
+	err = pending(lib.CommInitRankConfig(x, int32(desc.Count), id, int32(desc.Rank), r.config(forBase)))
+	r.base = *x
+	if err == nil && r.base == 0 {
+		err = errNone
+	}
+	if err != nil {
+		err = explain(lib, err)
+		if r.base != 0 {
+			err = errors.Join(err, c.abandon(r))
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+var errNone = fmt.Errorf("the library has made none: %w", nccl.ErrorInternal)
+
+// checkEnvironment refuses what would have the library overrule the settings that abortion depends on.
+func checkEnvironment() error {
+	for name, harmless := range map[string]string{"NCCL_COMM_BLOCKING": "0", "NCCL_COMM_SPLIT_SHARE_RESOURCES": ""} {
+		if v := os.Getenv(name); v != "" && v != harmless {
+			return fmt.Errorf("with %s=%s communicators could not be aborted: unset it", name, v)
+		}
+	}
+	return nil
+}
+
+// What a communicator is for.
+type purpose int
+
+const (
+	forBase purpose = iota
+	forOps
+	forSource
+)
+
+// config returns the settings of one of the rank's communicators.
+func (r *rank) config(p purpose) *nccl.Config {
+	x := r.lib.NewConfig()
+	x.Blocking, x.SplitShare = 0, 0
+	switch p {
+	case forBase:
+		x.SplitShare = 1
+	case forOps:
+		x.Blocking = 1
+	}
+	if x.CommName = r.name; r.lib.CheckConfig(&x) != nil {
+		x.CommName = nil // the library is too old for names
+	}
+	return &x
+}
+
+// SplitComm splits source.
+func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
+	const op = "split comm"
+	if color < driver.NoColor || color > math.MaxInt32 || int(int32(key)) != key {
+		return 0, c.fail(op, nccl.ErrorInvalidArgument, "communicator %d by color %d and key %d", h, color, key)
+	}
+	child, err := c.derive(h, true, func(r *rank) (*split, error) {
+		return begin(r.lib, r.source, int32(color), int32(key), r.config(forBase))
+	})
+	if err != nil {
+		return 0, c.failComm(op, h, err)
+	}
+	if color == driver.NoColor {
+		return 0, nil
+	}
+	return c.add(child), nil
+}
+
+// ShrinkComm makes a communicator of source.
+func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
+	const op = "shrink comm"
+	child, err := c.derive(h, !abort, func(r *rank) (*split, error) {
+		out := make([]int32, 0, len(exclude)) // which the library sorts
+		for _, x := range exclude {
+			if x < 0 || x >= r.count || x == r.number || slices.Contains(out, int32(x)) {
+				return nil, fmt.Errorf("rank %d of %d cannot leave out %v: %w", r.number, r.count, exclude, nccl.ErrorInvalidArgument)
+			}
+			out = append(out, int32(x))
+		}
+		if len(out) == 0 {
+			return nil, fmt.Errorf("no ranks to leave out: %w", nccl.ErrorInvalidArgument)
+		}
+		flags := int32(nccl.ShrinkDefault)
+		if abort {
+			flags, r.shrunk = nccl.ShrinkAbort, r.lib.HasSymbol("ncclCommShrink") // also if that fails
+		}
+		s := &split{child: new(nccl.Comm)}
+		if err := pending(r.lib.CommShrink(r.source, out, s.child, r.config(forBase), flags)); err != nil {
+			return nil, explain(r.lib, err)
+		}
+		return s, nil
+	})
+	if err != nil {
+		return 0, c.failComm(op, h, err)
+	}
+	return c.add(child), nil
+}
+
+// derive begins to make a rank of another one's source. If something else is being made of that it waits, or fails.
+func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
+	from, _, err := c.enter(h)
+	if err != nil {
+		return nil, err
+	}
+	child := newRank(from.lib, splitting)
+	child.from, child.name = from, from.name
+	if wait {
+		err = from.idle()
+	}
+	if err == nil {
+		from.mu.Lock()
+		switch from.look(); {
+		case from.aborted:
+		case from.under != nil:
+			err = fmt.Errorf("another one is being made of it: %w", driver.ErrBusy)
+		default:
+			child.by, err = start(from)
+			from.under = child.by
+		}
+		from.mu.Unlock()
+	}
+	if aborted := from.leave(err); child.by == nil {
+		return nil, aborted
+	}
+	return child, nil // CommReady finds out what has become of it
+}
+
+// begin begins to split a communicator.
+func begin(lib *nccl.Library, x nccl.Comm, color, key int32, config *nccl.Config) (*split, error) {
+	s := &split{child: new(nccl.Comm)}
+	if err := pending(lib.CommSplit(x, color, key, s.child, config)); err != nil {
+		return nil, explain(lib, err)
+	}
+	return s, nil
+}
+
+// CommReady takes a rank through its stages.
+func (c *Comms) CommReady(h driver.Comm) (bool, error) {
+	r, err := c.find(h)
+	if err != nil {
+		return false, c.failComm("comm ready", h, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err = r.usable(); err == nil {
+		if err = r.advance(); err != nil {
+			r.stage, r.err = failed, err
+		}
+	}
+	if err != nil {
+		return false, c.failComm("comm ready", h, err)
+	}
+	return r.stage == made, nil
+}
+
+// advance goes as far as it comes without waiting. The caller holds mu.
+func (r *rank) advance() error {
+	for r.stage != made {
+		done, err := r.arrived()
+		if !done || err != nil {
+			return err
+		}
+		switch r.stage {
+		case splitting:
+			if r.base, r.from = *r.by.child, nil; r.base == 0 {
+				return errNone
+			}
+			r.stage = joining
+		case joining:
+			if err := r.identify(r.base); err != nil {
+				return err
+			}
+			r.stage, err = makingOps, r.offshoot(forOps)
+		case makingOps:
+			if r.ops = *r.off.child; r.ops == 0 {
+				return errNone
+			}
+			r.stage, err = makingSource, r.offshoot(forSource)
+		case makingSource:
+			if r.source = *r.off.child; r.source == 0 {
+				return errNone
+			}
+			r.stage, r.off = made, nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrived reports whether the stage has come to its end. The caller holds mu.
+func (r *rank) arrived() (bool, error) {
+	if r.stage != splitting {
+		return poll(r.lib, r.base)
+	}
+	r.from.mu.Lock()
+	defer r.from.mu.Unlock()
+	if r.from.look(); !r.by.done && r.from.aborted {
+		return false, fmt.Errorf("communicator %d, which it is made of: %w", r.from.handle, errAborted)
+	}
+	return r.by.done, r.by.err
+}
+
+// offshoot begins to make one of the rank's other communicators.
+func (r *rank) offshoot(p purpose) (err error) {
+	r.off = nil
+	r.off, err = begin(r.lib, r.base, 0, int32(r.number), r.config(p))
+	return err
+}
+
+// identify asks a communicator that was made which rank it is.
+func (r *rank) identify(x nccl.Comm) error {
+	number, err := r.lib.CommUserRank(x)
+	if err != nil {
+		return explain(r.lib, err)
+	}
+	count, err := r.lib.CommCount(x)
+	if err != nil {
+		return explain(r.lib, err)
+	}
+	r.number, r.count = int(number), int(count)
+	return nil
+}
+
+// CommRank returns what identify has found.
+func (c *Comms) CommRank(h driver.Comm) (rank, count int, err error) {
+	r, err := c.find(h)
+	if err != nil {
+		return 0, 0, c.failComm("comm rank", h, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err = r.usable(); err == nil && r.stage != made {
+		err = errMaking
+	}
+	if err != nil {
+		return 0, 0, c.failComm("comm rank", h, err)
+	}
+	return r.number, r.count, nil
+}

@@ -1,0 +1,140 @@
+package ncclcomm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A memory is what was registered. The library may leave it at that it has seen it, and have no handle for it.
+type memory struct {
+	handle uintptr
+	window nccl.Window
+	all    bool // it is a window
+}
+
+// MemAlloc allocates memory of kind driver.CommMem. The error is the library's.
+func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
+	lib, err := c.lib.get()
+	if err != nil {
+		return 0, err
+	}
+	p, err := lib.MemAlloc(size)
+	if err == nil {
+		return driver.Ptr(p), nil
+	}
+	err = explain(lib, err)
+	if strings.Contains(err.Error(), "out of memory") { // for which the library has no code
+		err = fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
+	}
+	return 0, err
+}
+
+// MemFree frees it. The error is the library's.
+func (c *Comms) MemFree(p driver.Ptr) error {
+	lib, err := c.lib.get()
+	if err != nil {
+		return err
+	}
+	if err := lib.MemFree(nccl.DevicePtr(p)); err != nil {
+		return explain(lib, err)
+	}
+	return nil
+}
+
+// RegisterComm registers memory with ops.
+func (c *Comms) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.CommMemory, error) {
+	return c.register("register comm", h, p, size, func(r *rank, x nccl.Comm) (m memory, err error) {
+		m.handle, err = r.lib.CommRegister(x, nccl.DevicePtr(p), size)
+		return m, err
+	})
+}
+
+// NewWindow registers memory with ops, on all ranks.
+func (c *Comms) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bool) (driver.CommMemory, error) {
+	return c.register("new window", h, p, size, func(r *rank, x nccl.Comm) (memory, error) {
+		flags := int32(nccl.WinDefault)
+		if symmetric {
+			flags = nccl.WinCollSymmetric
+		}
+		w := new(nccl.Window)
+		err := r.lib.CommWindowRegister(x, nccl.DevicePtr(p), size, w, flags)
+		if err == nccl.ErrorInProgress {
+			err = r.wait(x)
+		}
+		return memory{window: *w, all: true}, err
+	})
+}
+
+func (c *Comms) register(op string, h driver.Comm, p driver.Ptr, size uint64, f func(*rank, nccl.Comm) (memory, error)) (driver.CommMemory, error) {
+	var m driver.CommMemory
+	r, x, err := c.enter(h)
+	if err == nil {
+		m, err = r.remember(f(r, x))
+		err = r.leave(err)
+	}
+	if err != nil {
+		return 0, c.fail(op, err, "%d bytes at %#x with communicator %d", size, uint64(p), h)
+	}
+	return m, nil
+}
+
+// remember gives what was registered its handle.
+func (r *rank) remember(m memory, err error) (driver.CommMemory, error) {
+	if err != nil {
+		return 0, explain(r.lib, err)
+	}
+	if r.memory == nil {
+		r.memory = map[driver.CommMemory]memory{}
+	}
+	r.lastMemory++
+	r.memory[r.lastMemory] = m
+	return r.lastMemory, nil
+}
+
+// ReleaseCommMemory takes memory back from ops.
+func (c *Comms) ReleaseCommMemory(h driver.Comm, m driver.CommMemory) error {
+	r, x, err := c.enter(h)
+	if err == nil {
+		what, ok := r.memory[m]
+		delete(r.memory, m)
+		if ok {
+			err = r.forget(x, what)
+		} else {
+			err = fmt.Errorf("it was not registered, or no longer is: %w", nccl.ErrorInvalidArgument)
+		}
+		err = r.leave(err)
+	}
+	if err != nil {
+		return c.fail("release comm memory", err, "registered memory %d of communicator %d", m, h)
+	}
+	return nil
+}
+
+func (r *rank) forget(x nccl.Comm, m memory) (err error) {
+	switch {
+	case m.all && m.window != 0:
+		err = r.lib.CommWindowDeregister(x, m.window)
+	case m.handle != 0:
+		err = r.lib.CommDeregister(x, m.handle)
+	}
+	if err != nil {
+		return explain(r.lib, err)
+	}
+	return nil
+}
+
+// forgetAll takes back what is still registered when nobody is in ops any more. With what was aborted it goes by itself.
+func (r *rank) forgetAll() error {
+	var errs []error
+	for m := range r.lastMemory {
+		if what, ok := r.memory[m+1]; ok && !r.isAborted() {
+			errs = append(errs, r.forget(r.ops, what))
+		}
+	}
+	r.memory = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,55 @@
+package ncclcomm
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Releases that brought types and reductions.
+const (
+	since2_10 = dl.Version(21003) // averages and bfloat16
+	since2_24 = dl.Version(22403) // floats of 8 bits
+)
+
+// types says what elements are to the library, to compute with and, where it cannot, to move.
+var types = [...]struct {
+	reduce nccl.DataType
+	move   nccl.DataType
+	since  dl.Version // of reduce
+}{
+	driver.Int8:       {reduce: nccl.Int8},
+	driver.Uint8:      {reduce: nccl.Uint8},
+	driver.Int16:      {reduce: nccl.NumTypes, move: nccl.Float16},
+	driver.Uint16:     {reduce: nccl.NumTypes, move: nccl.Float16},
+	driver.Int32:      {reduce: nccl.Int32},
+	driver.Uint32:     {reduce: nccl.Uint32},
+	driver.Int64:      {reduce: nccl.Int64},
+	driver.Uint64:     {reduce: nccl.Uint64},
+	driver.Float16:    {reduce: nccl.Float16},
+	driver.BFloat16:   {reduce: nccl.Bfloat16, move: nccl.Float16, since: since2_10},
+	driver.Float32:    {reduce: nccl.Float32},
+	driver.Float64:    {reduce: nccl.Float64},
+	driver.Float8E4M3: {reduce: nccl.Float8e4m3, move: nccl.Uint8, since: since2_24},
+	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
+}
+
+// dataType returns what a type is to a release, 0 if that is not known, which may be newer than any.
+func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
+	x := &types[t]
+	old := have != 0 && have < x.since
+	switch {
+	case !old && x.reduce != nccl.NumTypes:
+		return x.reduce, nil
+	case !computes:
+		return x.move, nil
+	case old:
+		return 0, fmt.Errorf("%v came with release %s, and the library is %s: %w", t, nccl.FormatVersion(x.since), nccl.FormatVersion(have), driver.ErrUnsupported)
+	}
+	return 0, fmt.Errorf("the library cannot compute with %v: %w", t, driver.ErrUnsupported)
+}
+
+// reductions are those that are operators of the library's own.
+var reductions = [...]nccl.RedOp{driver.Sum: nccl.Sum, driver.Prod: nccl.Prod, driver.Min: nccl.Min, driver.Max: nccl.Max, driver.Avg: nccl.Avg}
