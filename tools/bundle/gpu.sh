@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds programs and tests to be run on a machine that has a GPU and need not have Go, gcc or this source.
 #
-# usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder
+# usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder, or DIR/four.sh on one that
+# has several GPUs
 
 set -eu
 dir=$1
@@ -14,7 +15,7 @@ mkdir -p "$dir/bin" "$dir/fixtures" "$dir/src"
 out=$(cd "$dir" && pwd)
 
 export CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$($go env GOARCH)}"
-for p in ./tools/gpuinfo ./tools/ctxprobe ./runtime/examples/saxpy ./runtime/examples/allreduce ./runtime/examples/pipeline ./runtime/examples/mlp; do
+for p in ./tools/gpuinfo ./tools/ctxprobe ./runtime/examples/saxpy ./runtime/examples/ncclrank ./runtime/examples/pipeline ./runtime/examples/mlp ./runtime/examples/allreduce; do
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 
@@ -63,8 +64,8 @@ END
 	rm "$out/cc"
 fi
 
-cp "$here/run.sh" "$out/run.sh"
-chmod +x "$out/run.sh"
+cp "$here/run.sh" "$here/four.sh" "$here/items.sh" "$out/"
+chmod +x "$out/run.sh" "$out/four.sh"
 
 # One archive, which run.sh unpacks: programs of Go shrink to a third.
 ls "$out/bin"

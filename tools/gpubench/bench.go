@@ -25,18 +25,23 @@ type row struct {
 	unit unit
 	goal goal
 	base int // if goal.of is ofBase: the row that is the measure
+
+	detail bool       // the table leaves it out
+	of     *allReduce // if it is of one
 }
 
 type unit string
 
 const (
-	ns      unit = "ns"
-	percent unit = "%"
+	ns        unit = "ns"
+	percent   unit = "%"
+	gigabytes unit = "GB/s" // 10⁹ bytes
 )
 
-// A goal is the most that a row may have.
+// A goal is the most that a row may have, or the least.
 type goal struct {
-	max    float64 // 0: there is no goal
+	max    float64 // 0: there is none
+	min    float64 // 0: there is none
 	of     measure
 	device bool // a real device has a part in it
 }
@@ -51,19 +56,27 @@ const (
 )
 
 func (g goal) text(u unit) string {
+	sign, limit := "≤", g.max
+	if g.min != 0 {
+		sign, limit = "≥", g.min
+	}
 	switch {
-	case g.max == 0:
+	case limit == 0:
 		return "-"
 	case g.of == ofItself:
-		return "≤ " + u.text(g.max)
+		return sign + " " + u.text(limit)
 	}
-	return fmt.Sprintf("≤ %.2f×", g.max)
+	return fmt.Sprintf("%s %.2f×", sign, limit)
 }
+
+// met reports whether a figure is good enough.
+func (g goal) met(v float64) bool { return v >= g.min && (g.max == 0 || v <= g.max) }
 
 // sides are the two sides of a bench that is open. Each does the work once and stores a figure for each row, in the row's
 // unit; NaN is none.
 type sides struct {
 	raw   func(f []float64) error // may be nil
+	lone  bool                    // raw is nil because it is missing here: goals that are measured by it are not applied
 	pure  func(f []float64) error
 	close func() error // may be nil
 }
@@ -86,7 +99,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	t, err := b.turns(e, rounds, line)
 	results := make([]result, len(b.rows))
 	for i, r := range b.rows {
-		results[i] = result{Row: r.name, Unit: r.unit}
+		results[i] = result{Row: r.name, Unit: r.unit, Of: r.of, detail: r.detail}
 		switch {
 		case errors.Is(err, errNotRun):
 			results[i].NotRun = err.Error()
@@ -102,6 +115,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 // turns are the figures of all rounds.
 type turns struct {
 	raw, pure [][]float64 // by row and round
+	lone      bool
 }
 
 func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) {
@@ -116,7 +130,7 @@ func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) 
 		defer func() { err = errors.Join(err, s.close()) }()
 	}
 	runtime.GC() // what others have left is not ours to pay for
-	t = &turns{raw: make([][]float64, len(b.rows)), pure: make([][]float64, len(b.rows))}
+	t = &turns{raw: make([][]float64, len(b.rows)), pure: make([][]float64, len(b.rows)), lone: s.lone}
 	raw, pure := make([]float64, len(b.rows)), make([]float64, len(b.rows))
 	first := -1 // the round that warms up is not counted
 	if b.cold {
@@ -169,15 +183,16 @@ func (t *turns) sum(res *result, r row, i int, sim bool) {
 		ratios = append(ratios, t.pure[i][k]/v)
 	}
 	res.Raw, res.Puregpu, res.Ratio = median(t.raw[i]), median(t.pure[i]), median(ratios)
-	if r.goal.max == 0 || r.goal.device && sim || r.goal.of == ofBase && r.base == i {
+	g := r.goal
+	if g.max == 0 && g.min == 0 || g.device && sim || g.of == ofBase && r.base == i || g.of == ofRaw && t.lone {
 		return
 	}
-	res.Goal = &goalResult{Max: r.goal.max, Of: r.goal.of}
+	res.Goal = &goalResult{Max: g.max, Min: g.min, Of: g.of}
 	got := res.Puregpu
-	if r.goal.of != ofItself {
+	if g.of != ofItself {
 		got = res.Ratio
 	}
-	res.Goal.OK = got != nil && *got <= r.goal.max
+	res.Goal.OK = got != nil && g.met(*got)
 }
 
 // median returns nil if there is none.

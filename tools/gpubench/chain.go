@@ -37,19 +37,22 @@ func chain(e *env, n, streams int) (sides, error) {
 				return ahead(f, n, func() error { return rawChain(e.raw, n, streams) }, func() error { return e.await((n - 1) % rawEvents) })
 			})
 		},
-		pure: func(f []float64) error {
-			return ahead(f, n, func() error {
-				for i := range n {
-					if err := r.fill(r.dev.Queue(i%streams), r.sem, r.v, r.sem, r.v+1); err != nil {
-						return err
-					}
-					r.v++
-				}
-				return nil
-			}, func() error { return r.sem.Wait(e.ctx, r.v) })
-		},
+		pure:  func(f []float64) error { return r.chain(e, f, n, streams) },
 		close: r.close,
 	}, nil
+}
+
+// chain submits the fills, on so many queues in turn, and waits for them.
+func (r *rig) chain(e *env, f []float64, n, queues int) error {
+	return ahead(f, n, func() error {
+		for i := range n {
+			if err := r.fill(r.dev.Queue(i%queues), r.sem, r.v, r.sem, r.v+1); err != nil {
+				return err
+			}
+			r.v++
+		}
+		return nil
+	}, func() error { return r.sem.Wait(e.ctx, r.v) })
 }
 
 // rawChain submits fills with a mark behind each, for which the next one waits if it is on another stream.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,12 @@ type options struct {
 	device string
 	sim    bool
 	long   bool
+	hip    string
+	python string
 
-	caps *driver.Caps // of the simulated device, if it cannot do everything
+	caps     *driver.Caps // of the simulated devices, if they cannot do everything
+	devices  int          // how many are simulated; 0 is two
+	copySize uint64       // of the copy between devices, in bytes; 0 is what suits
 }
 
 // env is what benches run in.
@@ -28,6 +33,7 @@ type env struct {
 	opt    options
 	drv    driver.Driver
 	index  int
+	count  int // of devices
 	info   driver.Info
 	caps   driver.Caps
 	thread *thread // of the raw side
@@ -36,12 +42,16 @@ type env struct {
 
 	lib    *cuda.Library // nil with -sim
 	opened time.Duration // what it took to open lib
+	hip    driver.Driver // once the group hip has opened it
+	teams  teams
+
+	remarks []string // not printed yet
 }
 
 func newEnv(opt options) (*env, error) {
 	e := &env{opt: opt}
 	if opt.sim {
-		e.drv = simdriver.New(simdriver.Config{Kernels: simKernels, Caps: opt.caps})
+		e.drv = simdriver.New(simdriver.Config{Devices: cmp.Or(opt.devices, 2), Kernels: simKernels, Caps: opt.caps})
 	} else {
 		start := time.Now()
 		lib, err := cuda.Open(cuda.Options{})
@@ -61,14 +71,10 @@ func newEnv(opt options) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.info = infos[e.index]
+	e.info, e.count = infos[e.index], len(infos)
 	e.thread = newThread()
 	err = e.thread.do(func() (err error) {
-		if e.lib != nil {
-			e.raw, err = newRawCUDA(e.lib, e.index)
-		} else {
-			e.raw, err = newRawSim(e.drv, e.index)
-		}
+		e.raw, err = e.newRaw(e.index)
 		return err
 	})
 	if err != nil {
@@ -79,6 +85,22 @@ func newEnv(opt options) (*env, error) {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
+}
+
+// newRaw makes what the raw side calls on a device, which it makes current on the thread.
+func (e *env) newRaw(index int) (api, error) {
+	if e.lib == nil {
+		a, err := newRawSim(e.drv, index)
+		if err != nil {
+			return nil, err
+		}
+		return a, nil
+	}
+	a, err := newRawCUDA(e.lib, index)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // ask asks what a device can do.
@@ -97,9 +119,14 @@ func ask(drv driver.Driver, index int) (caps driver.Caps, err error) {
 }
 
 func (e *env) close() error {
-	err := e.thread.do(e.raw.close)
+	err := errors.Join(e.teams.close(), e.thread.do(e.raw.close))
 	e.thread.end()
 	return err
+}
+
+// remark has something printed before the next results.
+func (e *env) remark(format string, args ...any) {
+	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
 // A thread is an OS thread with one goroutine. Package gpu is timed on goroutines that are locked to none, as a program's
@@ -128,9 +155,12 @@ func (t *thread) do(fn func() error) error {
 func (t *thread) end() { close(t.todo) }
 
 // await asks until the event is done, or the bench has taken too long.
-func (e *env) await(event int) error {
+func (e *env) await(event int) error { return e.awaitOn(e.raw, event) }
+
+// awaitOn is await for an event of a device.
+func (e *env) awaitOn(a api, event int) error {
 	for n := 1; ; n++ {
-		if done, err := e.raw.query(event); done || err != nil {
+		if done, err := a.query(event); done || err != nil {
 			return err
 		}
 		if n%1000 == 0 && e.ctx.Err() != nil {

@@ -9,24 +9,12 @@ import (
 
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/runtime/dl"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // TestFake runs on a CUDA driver made of C, which does its work at once, and wants everything to be given back. Its graphs
 // are small, and it takes long to fill as much memory as the group wake wants.
 func TestFake(t *testing.T) {
-	tab, err := symbols.Load("cuda")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fake := testlib.Fake{File: "libcuda.so.1", Source: "../../tools/gpubench/testdata/fake.c", Defines: []string{"VERSION=13000"}}
-	for _, f := range tab.Funcs {
-		if !strings.HasPrefix(f.Symbol, "cuGetProcAddress") {
-			fake.Symbols = append(fake.Symbols, f.Symbol)
-		}
-	}
-	path := fake.Build(t)
-	t.Setenv("PUREGPU_CUDA_LIBRARY", path)
+	path := buildCUDA(t)
 	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |rec)")
 	for _, name := range append(callNames, "open again, all symbols") {
 		if r := rows["calls/"+name]; r.Puregpu == nil {
@@ -45,6 +33,20 @@ func TestFake(t *testing.T) {
 			t.Errorf("%s was not compared: %+v", name, r)
 		}
 	}
+	for _, r := range runDevices(t, options{device: "1", copySize: 1 << 20}) {
+		if r.NotRun != "" || r.Error != "" || r.Raw == nil || r.Ratio == nil {
+			t.Errorf("%s was not compared: %+v", r.Row, r)
+		}
+	}
+	rows = runJSON(t, "-rounds", "1", "-device", "1", "-hip", buildHIP(t), "-run", "^hip/")
+	if r := rows["hip/fill 4 KiB through hipdriver, p50 to wait"]; r.Raw == nil || r.Ratio == nil {
+		t.Errorf("a fill was not compared: %+v", r)
+	}
+	for _, name := range []string{"hip/2,000 chained fills: total", "hip/2,000 chained fills: submitting"} {
+		if r := rows[name]; r.Raw == nil || r.Ratio == nil || r.Goal == nil {
+			t.Errorf("%s was not compared: %+v", name, r)
+		}
+	}
 	var ctl dl.Library
 	if err := ctl.Open(&dl.Spec{Name: "fake", Package: "fake", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "fake_live"}}}, nil, dl.Options{Path: path}); err != nil {
 		t.Fatal(err)
@@ -53,10 +55,23 @@ func TestFake(t *testing.T) {
 		t.Errorf("%d objects were not given back, %v", live, err)
 	}
 
-	rows = runJSON(t, "-rounds", "1", "-run", "calls|latency")
+	rows = runJSON(t, "-rounds", "1", "-run", "calls|latency|hip")
+	for name, r := range rows {
+		if strings.HasPrefix(name, "hip/") && !strings.Contains(r.NotRun, "-hip") {
+			t.Errorf("without a HIP library: %s: %+v", name, r)
+		}
+	}
 	if r := rows["calls/cuLaunchKernel"]; !strings.Contains(r.NotRun, "-c") {
 		t.Errorf("without the C side: %+v", r)
 	}
+}
+
+// buildHIP builds HIP on top of a fake CUDA driver, which is not the one that the other side has.
+func buildHIP(t *testing.T) string {
+	cuda := testlib.Fake{File: "libcuda.so.1", Source: "../../runtime/driver/hipdriver/testdata/cuda.c"}.Build(t)
+	return testlib.Fake{
+		File: "libhipovercuda.so", Source: "../hipovercuda/hip_over_cuda.c", Defines: []string{`LIBCUDA="` + cuda + `"`},
+	}.Build(t)
 }
 
 func buildLoop(t *testing.T) string {

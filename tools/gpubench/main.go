@@ -1,7 +1,7 @@
 // Command gpubench times puregpu against hand-written loops, in one process and in turns, and says whether the goals are met.
 //
-//	gpubench [-c libcloop.so] [-run regexp] [-rounds N] [-device name] [-json] [-long]
-//	gpubench -sim [-run regexp] [-rounds N] [-json] [-long]
+//	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-long]
+//	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long]
 //
 // One line is printed a row: what was timed, by the raw side, by puregpu's, the ratio, the goal, and whether it was met.
 // Figures are medians over the rounds. A time is one of an operation, if the row does not say otherwise.
@@ -12,10 +12,27 @@
 // is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
 // Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
 //
-// With -sim the device is a simulated one, so that no GPU is needed. Its rows tell how the runtime scales; goals that a
+// The rows of the group devices take two devices: the one that -device names, and the next. Their raw side loads code on one
+// alone. Those of the group hip compare package gpu over a HIP library, which -hip names, with package gpu over the CUDA
+// driver, which is the raw side there, on the device of the same number. testdata/hipovercuda has such a library for a machine
+// without an AMD GPU.
+//
+// The rows of the group collectives time all-reduces of float32, in place, over all devices: in one process that has them all,
+// and in processes that have one each, which the program starts itself. p50 is the median time from the submission on the
+// first rank until the last is done; busbw is the bus bandwidth of many that are submitted ahead, one behind the other: bytes
+// over time, × 2(n-1)/n for n ranks. The least time, the time of one of many, and the bandwidth without that factor are printed
+// with -json. The raw side is PyTorch (-python names the program that has it) with one process a device. For each size the sides
+// take turns, as everywhere, with the same numbers of all-reduces; while one works the processes of the other wait and have no
+// memory but their libraries'. Both use the file of NCCL that PyTorch brings, if PUREGPU_NCCL_LIBRARY does not name another, and
+// for both NCCL_NVLS_ENABLE=0 is set, since NVLink's multicast is not to be used on every machine. Without PyTorch there is no
+// raw side. In one process one goroutine submits on all ranks, since the channels' own threads do the work. -svg draws the bus
+// bandwidths. The last rows are 100 small all-reduces, submitted as 100 groups, and recorded as one.
+//
+// With -sim the devices are two simulated ones, so that no GPU is needed. Their rows tell how the runtime scales; goals that a
 // real device has a part in are not applied, and the raw side calls the simulated device.
 //
-// With -long the scale goes up to 1,000,000 submissions, which takes a minute and 2 GB or so.
+// With -long the scale goes up to 1,000,000 submissions, which takes a minute and 2 GB or so, and the sizes of all-reduces are
+// all powers of two.
 //
 // The exit status is 1 if a goal was missed or a row failed, and 2 if nothing could be run.
 package main
@@ -33,15 +50,21 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run runs the program with its arguments and returns its exit status.
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == workerArg {
+		return work(os.Stdin, stdout, stderr)
+	}
 	flags := flag.NewFlagSet("gpubench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var opt options
 	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls")
+	flags.StringVar(&opt.hip, "hip", "", "HIP `library`, for the rows of the group hip")
+	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the group collectives")
 	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")
 	flags.BoolVar(&opt.sim, "sim", false, "run on a simulated GPU")
-	flags.BoolVar(&opt.long, "long", false, "scale up to 1,000,000 submissions")
+	flags.BoolVar(&opt.long, "long", false, "scale up to 1,000,000 submissions, and reduce all sizes")
 	pattern := flags.String("run", "", "run the rows whose names match the `regexp`")
 	rounds := flags.Int("rounds", 0, "`number` of rounds in which both sides take turns; 0: as many as suit the row")
+	svg := flags.String("svg", "", "draw the bus bandwidth of all-reduces into a `file`")
 	asJSON := flags.Bool("json", false, "print JSON")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -71,6 +94,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if *asJSON {
 		out = &document{w: stdout}
 	}
+	if *svg != "" {
+		out = printers{out, &picture{file: *svg}}
+	}
 	line := newProgress(stderr)
 	out.begin(e)
 	good, ran := true, false
@@ -80,6 +106,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		results := b.measure(e, *rounds, line)
 		line.clear()
+		for _, text := range e.remarks {
+			out.remark(text)
+		}
+		e.remarks = nil
 		for _, r := range results {
 			if match.MatchString(r.Row) {
 				out.print(r)
@@ -113,5 +143,9 @@ func benches(e *env) []bench {
 	all = append(all, parkedBench())
 	all = append(all, futureBench(e), unrelatedBench(e))
 	all = append(all, semaphoreBench(), wakeBench(), idleBench())
+	// Behind all others, which should not notice that the devices know each other and that one more library is there.
+	all = append(all, deviceBenches(e)...)
+	all = append(all, hipBenches()...)
+	all = append(all, collectiveBenches(e)...)
 	return all
 }

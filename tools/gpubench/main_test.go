@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // runBench runs the program and returns what it printed.
@@ -53,7 +55,7 @@ func TestSim(t *testing.T) {
 	if !race { // it would find that the group wake polls the memory that a simulated device fills
 		groups += "|wake"
 		if !testing.Short() {
-			groups += "|calls|hop|unrelated|future"
+			groups += "|calls|hop|unrelated|future|devices|hip"
 		}
 	}
 	rows := runJSON(t, "-sim", "-rounds", "1", "-run", "^("+groups+")/")
@@ -99,6 +101,70 @@ func TestLacks(t *testing.T) {
 	}
 }
 
+// runDevices runs what takes two devices, once.
+func runDevices(t *testing.T, opt options) (results []result) {
+	t.Helper()
+	e, err := newEnv(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, b := range deviceBenches(e) {
+		results = append(results, b.measure(e, 1, &progress{})...)
+	}
+	if len(results) != 5 {
+		t.Errorf("%d rows", len(results))
+	}
+	return results
+}
+
+func TestDevices(t *testing.T) {
+	for _, r := range runDevices(t, options{sim: true, device: "1", copySize: 1 << 20}) {
+		if r.NotRun != "" || r.Error != "" || r.Raw == nil || r.Ratio == nil || r.Goal != nil {
+			t.Errorf("%s on two devices: %+v", r.Row, r)
+		}
+	}
+	for _, r := range runDevices(t, options{sim: true, device: "0", devices: 1}) {
+		if r.NotRun != "not run: this takes two devices, and there is one" || r.Error != "" || r.Puregpu != nil {
+			t.Errorf("%s on one device: %+v", r.Row, r)
+		}
+	}
+}
+
+// TestModule wants the kernels to be there, and no two modules to be the same.
+func TestModule(t *testing.T) {
+	const n = 20
+	a, b := module(n), module(n)
+	if bytes.Equal(a, b) {
+		t.Error("two modules are the same")
+	}
+	if i := bytes.IndexByte(a, 0); i != len(a)-1 || bytes.Count(a, []byte{'{'}) != bytes.Count(a, []byte{'}'}) {
+		t.Errorf("the first NUL is at %d of %d bytes, or the braces do not match", i, len(a))
+	}
+	kernels := map[string]simdriver.Kernel{}
+	for i := range n {
+		kernels[fmt.Sprint("k", i)] = simKernels["empty"]
+	}
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: kernels}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, err := dev.Load(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range kernels {
+		if _, err := x.Kernel(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-run", "semaphore/query")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -121,6 +187,7 @@ func TestArguments(t *testing.T) {
 		{"-sim -run (", 2, "-run: "},
 		{"-sim -run no.such", 2, "no row was run"},
 		{"-sim -device 7", 2, "no such device"},
+		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // which cannot be compared
 		{"", 2, "without a GPU there is -sim"},
 	} {
 		code, stdout, stderr := runBench(t, strings.Fields(test.args)...)
@@ -149,6 +216,9 @@ func TestGoal(t *testing.T) {
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, true},
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{7}, {9}}, false, false},
 		{0, goal{}, [][]float64{{nan}}, [][]float64{{9}}, false, false},
+		{0, goal{min: 0.99, of: ofRaw}, [][]float64{{100, 10, 100}}, [][]float64{{99, 1, 200}}, false, false},
+		{0, goal{min: 0.99, of: ofRaw}, [][]float64{{100, 10, 100}}, [][]float64{{98, 1, 200}}, false, true},
+		{0, goal{min: 0.99, of: ofRaw, device: true}, [][]float64{{nan}}, [][]float64{{1}}, true, false},
 	} {
 		var r result
 		(&turns{raw: test.raw, pure: test.pure}).sum(&r, row{goal: test.goal}, test.row, test.sim)
@@ -158,6 +228,18 @@ func TestGoal(t *testing.T) {
 		if _, err := json.Marshal(r); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLone wants no goal that is measured by what is missing.
+func TestLone(t *testing.T) {
+	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
+	var r result
+	if turns.sum(&r, row{goal: goal{max: 1, of: ofRaw}}, 0, false); r.Goal != nil {
+		t.Errorf("measured by nothing: %+v", r.Goal)
+	}
+	if turns.sum(&r, row{goal: goal{max: 0.5, of: ofBase}}, 1, false); !r.bad() {
+		t.Errorf("measured by another row: %+v", r)
 	}
 }
 
@@ -175,6 +257,15 @@ func TestText(t *testing.T) {
 		"1,000":        thousands(1000),
 		"1,234,567":    thousands(1234567),
 		"no figure: -": "no figure: " + figure(ns, nil),
+		"1 GiB":        sizeText(1 << 30),
+		"64 MiB":       sizeText(64 << 20),
+		"4 KiB":        sizeText(4096),
+		"4097 bytes":   sizeText(4097),
+		"0.982 GB/s":   gigabytes.text(0.9824),
+		"351 GB/s":     gigabytes.text(351.4),
+		"1351 GB/s":    gigabytes.text(1351.4),
+		"≥ 0.99×":      goal{min: 0.99, of: ofRaw}.text(gigabytes),
+		"≥ 5 GB/s":     goal{min: 5}.text(gigabytes),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -8,6 +8,11 @@ type api interface {
 	wait(stream, event int) error
 	close() error
 
+	// With two devices, other being another one of the same kind.
+	bind() error                                                   // make the device current on the thread
+	follow(stream int, other api, event int) error                 // wait for an event of another device
+	copyTo(stream int, other api, dst, src uint64, n uint64) error // bytes from this device to another one
+
 	// Where the device has memory pools.
 	keep() error                                  // have the current one keep what it has, as package gpu does
 	alloc(stream int) (address uint64, err error) // allocSize bytes, from there

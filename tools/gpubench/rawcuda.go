@@ -76,6 +76,16 @@ func (a *rawCUDA) wait(stream, event int) error {
 	return a.l.StreamWaitEvent(a.stream[stream], a.event[event], 0)
 }
 
+func (a *rawCUDA) bind() error { return a.l.CtxSetCurrent(a.ctx) }
+
+func (a *rawCUDA) follow(stream int, other api, event int) error {
+	return a.l.StreamWaitEvent(a.stream[stream], other.(*rawCUDA).event[event], 0)
+}
+
+func (a *rawCUDA) copyTo(stream int, other api, dst, src, n uint64) error {
+	return a.l.MemcpyPeerAsync(cuda.DevicePtr(dst), other.(*rawCUDA).ctx, cuda.DevicePtr(src), a.ctx, n, a.stream[stream])
+}
+
 func (a *rawCUDA) keep() error {
 	pool, err := a.l.DeviceGetMemPool(a.dev)
 	if err != nil {

@@ -69,6 +69,16 @@ func (a *rawSim) wait(stream, event int) error {
 	return a.d.StreamWait(a.stream[stream], a.event[event])
 }
 
+func (a *rawSim) bind() error { return a.d.Bind() }
+
+func (a *rawSim) follow(stream int, other api, event int) error {
+	return a.d.StreamWait(a.stream[stream], other.(*rawSim).event[event])
+}
+
+func (a *rawSim) copyTo(stream int, _ api, dst, src, n uint64) error {
+	return a.d.Copy(a.stream[stream], driver.Ptr(dst), driver.Ptr(src), n)
+}
+
 func (a *rawSim) keep() (err error) {
 	pools := a.d.(driver.Pools)
 	if a.pool, err = pools.CurrentPool(); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -19,10 +20,14 @@ type result struct {
 	Rounds  int         `json:"rounds,omitempty"`
 	NotRun  string      `json:"not_run,omitempty"`
 	Error   string      `json:"error,omitempty"`
+	Of      *allReduce  `json:"all_reduce,omitempty"`
+
+	detail bool
 }
 
 type goalResult struct {
-	Max float64 `json:"max"`
+	Max float64 `json:"max,omitempty"`
+	Min float64 `json:"min,omitempty"`
 	Of  measure `json:"of,omitempty"` // "": the unit; "raw" or "base": times that
 	OK  bool    `json:"ok"`
 }
@@ -32,8 +37,37 @@ func (r *result) bad() bool { return r.Error != "" || r.Goal != nil && !r.Goal.O
 // A printer prints results as they come.
 type printer interface {
 	begin(e *env)
+	remark(text string) // on the results that follow
 	print(r result)
 	end() error
+}
+
+// printers print to each.
+type printers []printer
+
+func (all printers) begin(e *env) {
+	for _, p := range all {
+		p.begin(e)
+	}
+}
+
+func (all printers) remark(text string) {
+	for _, p := range all {
+		p.remark(text)
+	}
+}
+
+func (all printers) print(r result) {
+	for _, p := range all {
+		p.print(r)
+	}
+}
+
+func (all printers) end() (err error) {
+	for _, p := range all {
+		err = errors.Join(err, p.end())
+	}
+	return err
 }
 
 // table prints for people.
@@ -44,10 +78,15 @@ type table struct {
 
 func (t *table) begin(e *env) {
 	fmt.Fprintf(t.w, "%s on %s, %s\n", e.info.Name, e.drv.Name(), platform())
-	fmt.Fprintf(t.w, "%-50s %10s %10s %8s %10s %4s\n", "row", "raw", "puregpu", "ratio", "goal", "ok")
+	fmt.Fprintf(t.w, "%-52s %10s %10s %8s %10s %4s\n", "row", "raw", "puregpu", "ratio", "goal", "ok")
 }
 
+func (t *table) remark(text string) { fmt.Fprintln(t.w, strings.ReplaceAll(text, "\n", "\n\t")) }
+
 func (t *table) print(r result) {
+	if r.detail {
+		return
+	}
 	why := "failed: " + r.Error
 	if r.NotRun != "" {
 		why = r.NotRun
@@ -58,7 +97,7 @@ func (t *table) print(r result) {
 		} else {
 			t.last = why
 		}
-		fmt.Fprintf(t.w, "%-50s %s\n", r.Row, strings.ReplaceAll(why, "\n", "\n\t"))
+		fmt.Fprintf(t.w, "%-52s %s\n", r.Row, strings.ReplaceAll(why, "\n", "\n\t"))
 		return
 	}
 	ratio, text, ok := "-", "-", "-"
@@ -66,12 +105,12 @@ func (t *table) print(r result) {
 		ratio = fmt.Sprintf("%.3f", *r.Ratio)
 	}
 	if g := r.Goal; g != nil {
-		text, ok = goal{max: g.Max, of: g.Of}.text(r.Unit), "ok"
+		text, ok = goal{max: g.Max, min: g.Min, of: g.Of}.text(r.Unit), "ok"
 		if !g.OK {
 			ok = "MISS"
 		}
 	}
-	fmt.Fprintf(t.w, "%-50s %10s %10s %8s %10s %4s\n", r.Row, figure(r.Unit, r.Raw), figure(r.Unit, r.Puregpu), ratio, text, ok)
+	fmt.Fprintf(t.w, "%-52s %10s %10s %8s %10s %4s\n", r.Row, figure(r.Unit, r.Raw), figure(r.Unit, r.Puregpu), ratio, text, ok)
 }
 
 func (t *table) end() error { return nil }
@@ -87,8 +126,10 @@ func figure(u unit, v *float64) string {
 // text writes a value with its unit, to three digits or so.
 func (u unit) text(v float64) string {
 	switch {
-	case u == percent:
-		return fmt.Sprintf("%.3g %%", v)
+	case u == gigabytes && v >= 1e3:
+		return fmt.Sprintf("%.0f %s", v, u)
+	case u != ns:
+		return fmt.Sprintf("%.3g %s", v, u)
 	case v < 10:
 		return fmt.Sprintf("%.2g ns", v)
 	case v < 1e3:
@@ -111,6 +152,7 @@ type document struct {
 		Driver   string   `json:"driver"`
 		Platform string   `json:"platform"`
 		CPUs     int      `json:"cpus"`
+		Remarks  []string `json:"remarks,omitempty"`
 		Rows     []result `json:"rows"`
 	}
 }
@@ -118,6 +160,8 @@ type document struct {
 func (d *document) begin(e *env) {
 	d.body.Device, d.body.Driver, d.body.Platform, d.body.CPUs = e.info.Name, e.drv.Name(), platform(), runtime.GOMAXPROCS(0)
 }
+
+func (d *document) remark(text string) { d.body.Remarks = append(d.body.Remarks, text) }
 
 func (d *document) print(r result) { d.body.Rows = append(d.body.Rows, r) }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -17,18 +18,30 @@ type rig struct {
 	sig  [1]gpu.Point
 }
 
-func newRig(e *env, queues int) (*rig, error) {
-	dev, err := gpu.Open(e.drv, e.index, gpu.Options{Queues: queues})
+func newRig(e *env, queues int) (*rig, error) { return openRig(e.drv, e.index, queues) }
+
+// openRig opens a device of a driver.
+func openRig(drv driver.Driver, index, queues int) (*rig, error) {
+	dev, err := gpu.Open(drv, index, gpu.Options{Queues: queues})
 	if err != nil {
 		return nil, err
 	}
-	buf, err := dev.Alloc(gpu.DeviceMem, fillSize)
+	r, err := rigOn(dev)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	return r, nil
+}
+
+// rigOn makes a rig of an open device.
+func rigOn(dev *gpu.Device) (*rig, error) {
+	buf, err := dev.Alloc(gpu.DeviceMem, fillSize)
+	if err != nil {
+		return nil, err
+	}
 	sem, err := gpu.NewSemaphore(0)
 	if err != nil {
-		return nil, errors.Join(err, dev.Close())
+		return nil, err
 	}
 	return &rig{dev: dev, q: dev.Queue(0), sem: sem, all: buf.All()}, nil
 }

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Runs what takes several GPUs, on all of this machine: two at the least, and four or more to be of use. What each item prints
+# comes first, a table of them last. The exit status is 1 if one failed, or there is one GPU only. Where OUT names a folder,
+# gpubench draws a picture there.
+#
+# usage: four.sh
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export PUREGPU_TEST_REQUIRE_GPU=1
+export NCCL_NVLS_ENABLE=0 # NVLink's multicast is not to be used on every machine
+. "$here/items.sh"
+
+count=$("$here/bin/gpuinfo" | grep -c '^CUDA device ')
+if [ "$count" -lt 2 ]; then
+	echo "four.sh: there are $count GPUs, and this takes two at the least" >&2
+	exit 1
+fi
+echo "== $count GPUs"
+
+# NCCL may have come with PyTorch alone, which keeps it to itself.
+if [ -z "${PUREGPU_NCCL_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
+	nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
+	[ ! -e "$nccl" ] || export PUREGPU_NCCL_LIBRARY="$nccl"
+fi
+
+# One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all.
+test="$here/bin/cudadriver.test"
+suite="$here/src/runtime/driver/cudadriver"
+for group in devices groups collectives; do
+	item $group "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^$group\$"
+done
+
+# One process a device, which find each other through files.
+item allreduce "$here" sh -c '
+	count=$1 program=$2 folder=$3 rank=0 pids= status=0
+	while [ $rank -lt $count ]; do
+		"$program" -driver cuda -rank $rank -count $count -id-folder "$folder" &
+		pids="$pids $!" rank=$((rank + 1))
+	done
+	for pid in $pids; do wait $pid || status=1; done
+	exit $status
+' sh "$count" "$here/bin/allreduce" "$tmp/ranks"
+
+# Tests that start processes themselves, and that kill one. Those that the bundle has go by these names.
+for kind in Processes Kill; do
+	if "$test" -test.list "$kind" | grep -q '^Test'; then
+		item "$kind" "$suite" "$test" -test.v -test.run "$kind"
+	else
+		item "$kind" "$suite" echo "four.sh: not run: no test of cudadriver has $kind in its name"
+	fi
+done
+
+if [ -x "$here/bin/gpubench" ]; then
+	item gpubench "$here" "$here/bin/gpubench" -run '^(collectives|devices)/' ${OUT:+-svg "$OUT/collectives.svg"}
+fi
+finish

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// A way is how the ranks of an all-reduce are spread over processes.
+type way string
+
+const (
+	inOne   way = "one process"
+	inMany  way = "processes" // one a device
+	pytorch way = "PyTorch"   // likewise
+)
+
+// An allReduce says what a row is of, for programs.
+type allReduce struct {
+	Bytes  uint64 `json:"bytes"`
+	Ranks  int    `json:"ranks"`
+	Way    way    `json:"way"`
+	Figure string `json:"figure"`
+}
+
+// busBandwidth is the figure that is drawn: what a link carries if the ranks are a ring, bytes over time × 2(n-1)/n.
+const busBandwidth = "bus bandwidth"
+
+// collectiveBenches time all-reduces over all devices, in processes of their own, which are the same for all rows. The raw side
+// is PyTorch. Both sides are ready all the time and take turns size by size, as in other groups, and what is measured is given
+// back after each turn, so that neither has less memory, or another temperature, than the other.
+func collectiveBenches(e *env) []bench {
+	var all []bench
+	for _, w := range []way{inOne, inMany} {
+		for _, size := range reduceSizes(e.count, e.opt) {
+			all = append(all, reduceBench(e, w, size))
+		}
+	}
+	for _, w := range []way{inOne, inMany} {
+		all = append(all, smallBench(e, w))
+	}
+	return all
+}
+
+// reduceSizes returns how many bytes to reduce: powers of 4, or all of 2. One device alone has nothing to do.
+func reduceSizes(devices int, opt options) []uint64 {
+	const first = 1 << 10
+	last, step := uint64(1<<30), 2
+	switch {
+	case opt.sim: // where the host adds up
+		last = 256 << 10
+	case devices == 1:
+		return []uint64{first, 1 << 20}
+	}
+	if opt.long {
+		step = 1
+	}
+	var sizes []uint64
+	for s := uint64(first); s <= last; s <<= step {
+		sizes = append(sizes, s)
+	}
+	return sizes
+}
+
+// reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds: for a tenth of a second at the most, or so.
+func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
+	switch {
+	case sim:
+		return counts{Warm: 2, Timed: 10, Ahead: 20}, 2
+	case size < 1<<20:
+		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
+	case size < 32<<20:
+		return counts{Warm: 10, Timed: 50, Ahead: 50}, 7
+	case size < 256<<20:
+		return counts{Warm: 5, Timed: 20, Ahead: 20}, 5
+	}
+	return counts{Warm: 3, Timed: 8, Ahead: 8}, 3
+}
+
+// reduceBench times all-reduces of one size.
+func reduceBench(e *env, w way, size uint64) bench {
+	n := e.count
+	var rows []row
+	add := func(short, figure string, u unit, g goal, detail bool) {
+		rows = append(rows, row{name: fmt.Sprintf("collectives/all-reduce %s, %s: %s", sizeText(size), w, short),
+			unit: u, goal: g, detail: detail, of: &allReduce{size, n, w, figure}})
+	}
+	var fast, wide goal
+	if size < 1<<20 {
+		fast = goal{max: 1, of: ofRaw, device: true}
+	} else {
+		wide = goal{min: 0.99, of: ofRaw, device: true}
+	}
+	add("p50", "time until done, p50", ns, fast, false)
+	add("min", "time until done, min", ns, goal{}, true)
+	add("each", "time of one of many submitted ahead", ns, goal{}, true)
+	if n > 1 { // else nothing goes anywhere
+		add("algbw", "algorithm bandwidth", gigabytes, goal{}, true)
+		add("busbw", busBandwidth, gigabytes, wide, false)
+	}
+	c, rounds := reduceCounts(size, e.opt.sim)
+	return bench{
+		rows:   rows,
+		rounds: rounds,
+		open: func(e *env) (sides, error) {
+			ours, err := e.workers(w)
+			if err != nil {
+				return sides{}, err
+			}
+			turn := func(t *team) func(f []float64) error {
+				return func(f []float64) error {
+					all, err := t.askAll(e.ctx, order{Do: "time", Bytes: size, counts: c})
+					if err != nil {
+						return err
+					}
+					a := slowest(all)
+					f[0], f[1], f[2] = a.P50, a.Min, a.Each
+					if n > 1 {
+						f[3] = float64(size) / a.Each // bytes a nanosecond are GB a second
+						f[4] = f[3] * 2 * float64(n-1) / float64(n)
+					}
+					return nil
+				}
+			}
+			raw := e.pytorch()
+			if raw == nil {
+				return sides{pure: turn(ours), lone: true}, nil
+			}
+			return sides{raw: turn(raw), pure: turn(ours)}, nil
+		},
+	}
+}
+
+// smallBench times many small all-reduces as one group, against the same as groups of one.
+func smallBench(e *env, w way) bench {
+	const group, size = 100, 4 << 10
+	name := func(how string) string {
+		return fmt.Sprintf("collectives/%d × %s %s, %s", group, sizeText(size), how, w)
+	}
+	times := 20
+	if e.opt.sim {
+		times = 2
+	}
+	var g goal
+	if e.count > 1 {
+		g = goal{max: 0.2, of: ofBase, device: true}
+	}
+	return bench{
+		rows:   []row{{name: name("one by one"), unit: ns}, {name: name("recorded"), unit: ns, goal: g}},
+		rounds: 5,
+		open: func(e *env) (sides, error) {
+			ours, err := e.workers(w)
+			if err != nil {
+				return sides{}, err
+			}
+			return sides{pure: func(f []float64) error {
+				all, err := ours.askAll(e.ctx, order{Do: "small", Bytes: size, Group: group, counts: counts{Timed: times}})
+				if err != nil {
+					return err
+				}
+				a := slowest(all)
+				f[0], f[1] = a.OneByOne, a.Recorded
+				return nil
+			}}, nil
+		},
+	}
+}
+
+// teams are the processes that do collectives, once they were needed.
+type teams struct {
+	byWay map[way]*team
+	torch answer // what PyTorch is
+	known bool   // it has been said which NCCL there is
+}
+
+// startLimit is how long processes may take to get ready: PyTorch is large.
+const startLimit = 2 * time.Minute
+
+// team starts processes, or returns those that were.
+func (e *env) team(w way, start func(ctx context.Context) *team) *team {
+	t, ok := e.teams.byWay[w]
+	if !ok {
+		ctx, cancel := context.WithTimeoutCause(e.ctx, startLimit, fmt.Errorf("not ready after %v", startLimit))
+		defer cancel()
+		t = start(ctx)
+		if e.teams.byWay == nil {
+			e.teams.byWay = map[way]*team{}
+		}
+		e.teams.byWay[w] = t
+	}
+	return t
+}
+
+// pytorch returns the raw side, nil if there is none.
+func (e *env) pytorch() *team {
+	if e.opt.sim || e.count < 2 {
+		return nil
+	}
+	t := e.team(pytorch, func(ctx context.Context) *team {
+		cmds, err := pytorchCommands(e.opt.python, e.count)
+		t := startTeam("PyTorch", cmds...)
+		if err != nil {
+			t.end(err)
+		}
+		if all, err := t.askAll(ctx, order{Do: "open"}); err != nil {
+			if missing := (*missingError)(nil); errors.As(err, &missing) {
+				err = missing
+			}
+			e.remark("collectives have no raw side: %v", err)
+		} else {
+			e.teams.torch = all[0]
+		}
+		return t
+	})
+	if t.over != nil {
+		return nil
+	}
+	return t
+}
+
+// workers returns our side.
+func (e *env) workers(w way) (*team, error) {
+	switch {
+	case w == inMany && e.opt.sim:
+		return nil, fmt.Errorf("%w: simulated devices of several processes cannot reach each other", errNotRun)
+	case w == inMany && e.count < 2:
+		return nil, fmt.Errorf("%w: this takes two devices, and there is one", errNotRun)
+	}
+	e.pytorch() // which says which NCCL to take
+	t := e.team(w, func(ctx context.Context) *team { return e.startWorkers(ctx, w) })
+	if missing := (*missingError)(nil); errors.As(t.over, &missing) {
+		return nil, fmt.Errorf("%w: %v", errNotRun, missing)
+	}
+	return t, t.over
+}
+
+// ncclVariable names the file of NCCL, in the environment.
+const ncclVariable = "PUREGPU_NCCL_LIBRARY"
+
+// startWorkers starts this program anew, once or for each device, and makes a channel for each.
+func (e *env) startWorkers(ctx context.Context, w way) *team {
+	var devices [][]int
+	for i := range e.count {
+		if w == inMany || i == 0 {
+			devices = append(devices, nil)
+		}
+		last := &devices[len(devices)-1]
+		*last = append(*last, i)
+	}
+	self, err := os.Executable()
+	var cmds []*exec.Cmd
+	for range devices {
+		cmd := exec.Command(self, workerArg)
+		cmd.Env = append(os.Environ(), noMulticast)
+		if file := e.teams.torch.Library; file != "" && os.Getenv(ncclVariable) == "" {
+			cmd.Env = append(cmd.Env, ncclVariable+"="+file)
+		}
+		cmds = append(cmds, cmd)
+	}
+	t := startTeam("puregpu in "+string(w), cmds...)
+	if err != nil {
+		t.end(err)
+	}
+	simulated := 0
+	if e.opt.sim {
+		simulated = e.count
+	}
+	all, err := t.ask(ctx, func(i int) order {
+		return order{Do: "open", Simulated: simulated, Devices: devices[i], Rank: devices[i][0]}
+	})
+	if err == nil {
+		all, err = t.askAll(ctx, order{Do: "join", ID: all[0].ID, Ranks: e.count})
+	}
+	if err == nil && !e.opt.sim && !e.teams.known {
+		e.teams.known = true
+		e.remarkNCCL(all[0])
+	}
+	return t
+}
+
+// remarkNCCL says which NCCL the sides have.
+func (e *env) remarkNCCL(ours answer) {
+	torch := e.teams.torch
+	if torch.NCCL == "" {
+		e.remark("NCCL %s, %s", ours.NCCL, noMulticast)
+		e.remark("NCCL is %s", ours.Library)
+		return
+	}
+	e.remark("NCCL %s of puregpu and %s of PyTorch %s, %s for both", ours.NCCL, torch.NCCL, torch.Torch, noMulticast)
+	if torch.Library == "" {
+		torch.Library = "unknown"
+	}
+	if torch.Library == ours.Library {
+		e.remark("NCCL is %s", ours.Library)
+	} else {
+		e.remark("puregpu's NCCL is %s, PyTorch's %s", ours.Library, torch.Library)
+	}
+	if torch.NCCL != ours.NCCL {
+		e.remark("warning: the two sides are not the same NCCL: compare them with care, or name PyTorch's in %s", ncclVariable)
+	}
+}
+
+// close ends the processes. What PyTorch has to say at its end does not matter.
+func (s *teams) close() (err error) {
+	for w, t := range s.byWay {
+		if end := t.close(); w != pytorch {
+			err = errors.Join(err, end)
+		}
+	}
+	s.byWay = nil
+	return err
+}

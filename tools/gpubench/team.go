@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A team is processes that do the same at the same time. Each reads orders from its input and answers each with a line that
+// begins with mark; it ends with its input. What else it prints is only looked at if it fails.
+type team struct {
+	what    string
+	procs   []*process
+	replies chan reply
+	quit    chan struct{} // closed when nobody wants replies any more
+	over    error         // why it can be asked nothing more
+}
+
+// mark begins an answer, because libraries write on the standard output too.
+const mark = "@gpubench "
+
+// An order is what a process is to do. Which fields count depends on Do.
+type order struct {
+	Do string `json:"do"`
+
+	// open: get ready, with the devices of the ranks that begin with Rank. The process of rank 0 makes an id, by which the others
+	// will find it. PyTorch's processes know all that.
+	Simulated int   `json:"simulated,omitempty"` // so many; 0: real ones
+	Devices   []int `json:"devices,omitempty"`
+	Rank      int   `json:"rank,omitempty"`
+
+	// join: make the channels.
+	ID    []byte `json:"id,omitempty"`
+	Ranks int    `json:"ranks,omitempty"` // in all
+
+	// time: reduce so many bytes on all ranks.
+	Bytes uint64 `json:"bytes,omitempty"`
+	counts
+
+	// small: reduce Bytes so many times, one by one and as one group, each Timed times.
+	Group int `json:"group,omitempty"`
+}
+
+// counts are how often to reduce.
+type counts struct {
+	Warm  int `json:"warm,omitempty"`  // before anything is timed
+	Timed int `json:"timed,omitempty"` // each waited for
+	Ahead int `json:"ahead,omitempty"` // submitted ahead
+}
+
+// An answer is what has come of an order. Times are in nanoseconds.
+type answer struct {
+	Missing string `json:"missing,omitempty"` // what this machine lacks
+	Error   string `json:"error,omitempty"`
+
+	ID []byte `json:"id,omitempty"`
+
+	NCCL    string `json:"nccl,omitempty"` // its release
+	Library string `json:"library,omitempty"`
+	Torch   string `json:"torch,omitempty"`
+
+	P50  float64 `json:"p50_ns,omitempty"`
+	Min  float64 `json:"min_ns,omitempty"`
+	Each float64 `json:"each_ns,omitempty"`
+
+	OneByOne float64 `json:"one_by_one_ns,omitempty"`
+	Recorded float64 `json:"recorded_ns,omitempty"`
+}
+
+// slowest returns the times of all processes together.
+func slowest(all []answer) (a answer) {
+	for _, x := range all {
+		a.P50, a.Min, a.Each = max(a.P50, x.P50), max(a.Min, x.Min), max(a.Each, x.Each)
+		a.OneByOne, a.Recorded = max(a.OneByOne, x.OneByOne), max(a.Recorded, x.Recorded)
+	}
+	return a
+}
+
+// A missingError says what a machine lacks.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string { return e.what }
+
+type process struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said tail
+	gone chan struct{}
+}
+
+type reply struct {
+	from   int
+	answer answer
+	err    error
+}
+
+// startTeam starts processes. If one cannot be started the team is over.
+func startTeam(what string, cmds ...*exec.Cmd) *team {
+	t := &team{what: what, replies: make(chan reply, 2*len(cmds)), quit: make(chan struct{})}
+	for i, cmd := range cmds {
+		p := &process{cmd: cmd, gone: make(chan struct{})}
+		cmd.Stderr = &p.said
+		cmd.WaitDelay = time.Second
+		in, err := cmd.StdinPipe()
+		var out io.Reader
+		if err == nil {
+			p.in = in
+			out, err = cmd.StdoutPipe()
+		}
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			if errors.Is(err, exec.ErrNotFound) {
+				err = &missingError{err.Error()}
+			}
+			t.end(fmt.Errorf("%s: %w", what, err))
+			break
+		}
+		t.procs = append(t.procs, p)
+		go p.listen(i, out, t)
+	}
+	return t
+}
+
+// listen passes on what a process answers, and that it has ended.
+func (p *process) listen(from int, out io.Reader, t *team) {
+	defer close(p.gone)
+	pass := func(r reply) {
+		r.from = from
+		select {
+		case t.replies <- r:
+		case <-t.quit:
+		}
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		text, isAnswer := strings.CutPrefix(lines.Text(), mark)
+		if !isAnswer {
+			fmt.Fprintln(&p.said, text)
+			continue
+		}
+		var r reply
+		if err := json.Unmarshal([]byte(text), &r.answer); err != nil {
+			r.err = fmt.Errorf("answers %q: %w", text, err)
+		}
+		pass(r)
+	}
+	_, drained := io.Copy(io.Discard, out) // of a line that is too long
+	err := errors.Join(lines.Err(), drained, p.cmd.Wait())
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	if said := strings.TrimSpace(p.said.String()); said != "" {
+		err = fmt.Errorf("%w, having printed\n%s", err, said)
+	}
+	pass(reply{err: fmt.Errorf("has ended: %w", err)})
+}
+
+// ask gives each process its order and waits for the answers of all. If one fails, or the context ends, the team is over.
+func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
+	if t.over != nil {
+		return nil, t.over
+	}
+	for i, p := range t.procs {
+		line, err := json.Marshal(o(i))
+		if err != nil {
+			return nil, t.end(err)
+		}
+		p.in.Write(append(line, '\n')) // if it has ended its reply says so
+	}
+	all := make([]answer, len(t.procs))
+	for range t.procs {
+		select {
+		case r := <-t.replies:
+			switch {
+			case r.err != nil:
+			case r.answer.Missing != "":
+				r.err = &missingError{r.answer.Missing}
+			case r.answer.Error != "":
+				r.err = errors.New(r.answer.Error)
+			}
+			if r.err != nil {
+				return nil, t.end(fmt.Errorf("%s, process %d of %d: %w", t.what, r.from, len(t.procs), r.err))
+			}
+			all[r.from] = r.answer
+		case <-ctx.Done():
+			return nil, t.end(fmt.Errorf("%s: the %d processes do not all answer: %w", t.what, len(t.procs), context.Cause(ctx)))
+		}
+	}
+	return all, nil
+}
+
+// askAll gives all the same order.
+func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
+	return t.ask(ctx, func(int) order { return o })
+}
+
+// end ends a team that has failed: who waits for another process in a library does not look at its input.
+func (t *team) end(err error) error {
+	if t.over == nil {
+		t.over = err
+		close(t.quit)
+	}
+	for _, p := range t.procs {
+		p.in.Close()
+		p.cmd.Process.Kill()
+		<-p.gone
+	}
+	return err
+}
+
+// patience is how long processes may take to end.
+const patience = 20 * time.Second
+
+// close lets the processes end, and reports those that do not end well.
+func (t *team) close() error {
+	if t.over != nil {
+		return nil // has been reported
+	}
+	for _, p := range t.procs {
+		p.in.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	for i, p := range t.procs {
+		select {
+		case <-p.gone:
+			if !p.cmd.ProcessState.Success() {
+				err = errors.Join(err, fmt.Errorf("%s, process %d of %d: %v\n%s", t.what, i, len(t.procs), p.cmd.ProcessState, &p.said))
+			}
+		case <-ctx.Done():
+			err = errors.Join(err, fmt.Errorf("%s, process %d of %d: does not end", t.what, i, len(t.procs)))
+		}
+	}
+	t.end(errors.New(t.what + ": closed"))
+	return err
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if n := len(t.text) - tailSize; n > 0 {
+		t.text = append(t.text[:0], t.text[n:]...)
+	}
+	return len(b), nil
+}
+
+const tailSize = 2000
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// workerArg makes the program a process of a team. It is not for people.
+const workerArg = "-worker"
+
+// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the channels' own threads, at the same
+// time, and a goroutine for each rank, which would have to be woken too, was no faster.
+type worker struct {
+	drv   driver.Driver
+	sim   bool
+	first int // of the ranks
+	group *gpu.Group
+	chans []*gpu.Channel
+	ranks []rank
+	v     uint64 // the highest value of the ranks' semaphores that was promised
+}
+
+// A rank is what a worker submits on one channel.
+type rank struct {
+	c      *gpu.Channel
+	sem    *gpu.Semaphore
+	signal [1]gpu.Point // made once
+}
+
+// work carries out the orders, until there are no more, and returns the exit status.
+func work(stdin io.Reader, stdout, stderr io.Writer) int {
+	w := &worker{}
+	for in := json.NewDecoder(stdin); ; {
+		var o order
+		err := in.Decode(&o)
+		if err == nil {
+			err = write(stdout, w.do(o))
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, "gpubench: orders:", err)
+			return 2
+		}
+	}
+	if w.group != nil {
+		if err := w.group.Close(); err != nil {
+			fmt.Fprintln(stderr, "gpubench:", err)
+			return 1
+		}
+	}
+	return 0
+}
+
+func write(w io.Writer, a answer) error {
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", mark, line)
+	}
+	return err
+}
+
+// orderLimit is how long an order may take.
+const orderLimit = time.Minute
+
+func (w *worker) do(o order) (a answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), orderLimit)
+	defer cancel()
+	do, ok := map[string]func(context.Context, order) (answer, error){
+		"open": w.open, "join": w.join, "time": w.time, "small": w.small,
+	}[o.Do]
+	if !ok {
+		return answer{Error: fmt.Sprintf("no order %q is known", o.Do)}
+	}
+	a, err := do(ctx, o)
+	if errors.Is(err, driver.ErrUnsupported) {
+		return answer{Missing: err.Error()}
+	} else if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return a
+}
+
+func (w *worker) open(_ context.Context, o order) (a answer, err error) {
+	if o.Simulated > 0 {
+		w.drv, w.sim = simdriver.New(simdriver.Config{Devices: o.Simulated}), true
+	} else if w.drv, err = cudadriver.Open(cuda.Options{}); err != nil {
+		return a, err
+	}
+	w.first = o.Rank
+	if w.group, err = gpu.OpenGroup(w.drv, gpu.Options{}, o.Devices...); err != nil || w.first != 0 {
+		return a, err
+	}
+	id, err := w.group.Devices()[0].NewChannelID()
+	return answer{ID: id[:]}, err
+}
+
+func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
+	id, err := gpu.ParseChannelID(o.ID)
+	if err != nil {
+		return a, err
+	}
+	w.chans, err = w.group.NewChannels(ctx, gpu.ChannelOptions{ID: id, Rank: w.first, Count: o.Ranks, Name: "gpubench", Timeout: orderLimit})
+	if err != nil {
+		return a, err
+	}
+	w.ranks = make([]rank, len(w.chans))
+	for i, c := range w.chans {
+		sem, err := gpu.NewSemaphore(0)
+		if err != nil {
+			return a, err
+		}
+		w.ranks[i] = rank{c: c, sem: sem}
+	}
+	if !w.sim {
+		lib, err := nccl.Open(nccl.Options{}) // the one that the channels have opened
+		if err != nil {
+			return a, err
+		}
+		a.NCCL, a.Library = nccl.FormatVersion(lib.Version()), lib.Path()
+	}
+	return a, nil
+}
+
+// onAll submits on all ranks; each signals its semaphore.
+func (w *worker) onAll(submit func(i int, r *rank, o gpu.Order) error) error {
+	w.v++
+	for i := range w.ranks {
+		r := &w.ranks[i]
+		r.signal[0] = gpu.Point{Semaphore: r.sem, Value: w.v}
+		if err := submit(i, r, gpu.Order{Signal: r.signal[:]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits until all that was submitted is done. It begins with the last, so that the others mostly are.
+func (w *worker) wait(ctx context.Context) error {
+	for i := range slices.Backward(w.ranks) {
+		if err := w.ranks[i].sem.Wait(ctx, w.v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zeros allocates memory of zeros on all devices.
+func (w *worker) zeros(ctx context.Context, size uint64) (list []*gpu.Buffer, err error) {
+	for _, r := range w.ranks {
+		b, err := r.c.Device().Alloc(gpu.DeviceMem, size)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, b)
+	}
+	err = w.onAll(func(i int, r *rank, o gpu.Order) error {
+		return r.c.Device().Queue(0).Fill(o, list[i].All(), []byte{0})
+	})
+	if err == nil {
+		err = w.wait(ctx)
+	}
+	return list, err
+}
+
+func closeAll(list []*gpu.Buffer) (err error) {
+	for _, b := range list {
+		err = errors.Join(err, b.Close())
+	}
+	return err
+}
+
+// time times all-reduces of float32, in place. Its memory is free afterwards, for the others' sake.
+func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
+	mem, err := w.zeros(ctx, o.Bytes)
+	defer func() { err = errors.Join(err, closeAll(mem)) }()
+	if err != nil {
+		return a, err
+	}
+	submit := func(i int, r *rank, at gpu.Order) error {
+		return r.c.Submit(context.Background(), at, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Float32, gpu.Sum()))
+	}
+	once := func() error {
+		if err := w.onAll(submit); err != nil {
+			return err
+		}
+		return w.wait(ctx)
+	}
+	ahead := func(n int) error {
+		for range n - 1 {
+			for i := range w.ranks {
+				if err := submit(i, &w.ranks[i], gpu.Order{}); err != nil {
+					return err
+				}
+			}
+		}
+		return once()
+	}
+	runtime.GC()
+	if err := ahead(o.Warm); err != nil {
+		return a, err
+	}
+	times := make([]time.Duration, o.Timed)
+	if a.P50, err = typical(times, once); err != nil {
+		return a, err
+	}
+	a.Min = float64(times[0]) // sorted by now
+	if err := ahead(o.Warm); err != nil {
+		return a, err
+	}
+	start := time.Now()
+	err = ahead(o.Ahead)
+	a.Each = each(time.Since(start), o.Ahead)
+	return a, err
+}
+
+// small times a group of small all-reduces that was recorded, until it is done, and the same as groups of one.
+func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
+	mem, err := w.zeros(ctx, uint64(o.Group)*o.Bytes)
+	defer func() { err = errors.Join(err, closeAll(mem)) }()
+	if err != nil {
+		return a, err
+	}
+	ops := make([][]gpu.Collective, len(w.ranks))
+	recorded := make([]*gpu.CommandBuffer, len(w.ranks))
+	for i, r := range w.ranks {
+		for k := range uint64(o.Group) {
+			part := mem[i].Range(k*o.Bytes, o.Bytes)
+			ops[i] = append(ops[i], gpu.AllReduce(part, part, gpu.Float32, gpu.Sum()))
+		}
+		c, err := r.c.Device().NewCommandBuffer(gpu.CommandOptions{})
+		if err != nil {
+			return a, err
+		}
+		defer c.Close()
+		if _, err := c.Collective(r.c, ops[i]...); err != nil {
+			return a, err
+		}
+		if err := c.End(); err != nil {
+			return a, err
+		}
+		recorded[i] = c
+	}
+	oneByOne := func() error {
+		for k := range o.Group - 1 {
+			for i, r := range w.ranks {
+				if err := r.c.Submit(context.Background(), gpu.Order{}, ops[i][k]); err != nil {
+					return err
+				}
+			}
+		}
+		err := w.onAll(func(i int, r *rank, at gpu.Order) error {
+			return r.c.Submit(context.Background(), at, ops[i][o.Group-1])
+		})
+		if err != nil {
+			return err
+		}
+		return w.wait(ctx)
+	}
+	asOne := func() error {
+		err := w.onAll(func(i int, r *rank, at gpu.Order) error { return r.c.Device().Queue(0).Execute(at, recorded[i]) })
+		if err != nil {
+			return err
+		}
+		return w.wait(ctx)
+	}
+	runtime.GC()
+	times := make([]time.Duration, o.Timed)
+	for range 2 { // the first time warms up
+		if a.OneByOne, err = typical(times, oneByOne); err != nil {
+			return a, err
+		}
+		if a.Recorded, err = typical(times, asOne); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
