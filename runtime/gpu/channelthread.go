@@ -22,16 +22,32 @@ func (c *Channel) run(started chan<- error) {
 	if err != nil {
 		return // and with the goroutine the thread, to which the device may be bound
 	}
-	for {
+	for rested := true; ; {
 		worked, ended := c.step()
-		if ended {
+		switch {
+		case ended:
 			if c.dev.drv.Unbind() == nil {
 				runtime.UnlockOSThread()
 			}
 			return
-		}
-		if !worked {
+		case worked:
+			rested = false
+		case !rested && c.dev.opt.Spin > 0:
+			c.linger()
+			rested = true
+		default:
 			<-c.wake
+		}
+	}
+}
+
+// linger waits for more to do without giving the thread away, for as long as other waits ask: to wake a locked thread takes longer than
+// many a group.
+func (c *Channel) linger() {
+	start := time.Now()
+	for n := 1; len(c.wake) == 0 && n < maxSpins; n++ {
+		if n%64 == 0 && time.Since(start) > c.dev.opt.Spin {
+			return
 		}
 	}
 }

@@ -37,6 +37,8 @@ func releaseUpTo(list *timepoint, on *Device, inline int) {
 			default:
 				ready.add(s)
 			}
+		case t.host != nil:
+			t.host.wake()
 		case t.fn != nil:
 			fn, err := t.fn, t.err
 			if on != nil {

@@ -11,7 +11,8 @@ type timepoint struct {
 	lazy   bool   // nobody waits for it: the device need not be asked on its account
 	sub    *submission
 	on     *Semaphore  // that has it; for sub
-	fn     func(error) // called without locks, once
+	fn     func(error) // called without locks, once; or
+	host   *hostEvent  // that is to be woken
 	next   *timepoint  // in a pool, or in a list of released ones
 	err    error       // what it was released with
 }

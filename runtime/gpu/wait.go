@@ -9,6 +9,9 @@ import (
 // maxSpins is how often a wait asks at most: where time stands still, as in a bubble of testing/synctest, it would go on.
 const maxSpins = 1 << 14
 
+// hope is how long a wait that has nobody to ask yet does not park: what it waits for may be about to be issued by another thread.
+const hope = 10 * time.Microsecond
+
 // Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
 // is reported even if the context has ended already.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
@@ -79,9 +82,7 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		if over, err := standing(points, all, index); over {
 			return err
 		}
-		if spin <= 0 {
-			break // nobody to ask
-		}
+		spin = max(spin, hope)
 		switch {
 		case start.IsZero():
 			start = time.Now()
@@ -90,38 +91,21 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		}
 		runtime.Gosched()
 	}
-	return parkUntil(ctx, points, all, index)
 }
 
 // parkUntil waits without asking.
 func parkUntil(ctx context.Context, points []Point, all bool, index *int) error {
-	woken := make(chan struct{}, 1)
-	wake := func(error) {
-		select {
-		case woken <- struct{}{}:
-		default:
-		}
-	}
-	tps := make([]*timepoint, len(points))
-	defer func() {
-		for i, t := range tps {
-			if t != nil {
-				points[i].Semaphore.cancel(t)
-			}
-		}
-	}()
+	e := newHostEvent(len(points))
+	defer e.takeBack(points)
 	for i, p := range points {
-		t := &timepoint{fn: wake, index: -1}
-		if p.Semaphore.expectAt(p.Value, t) == unknown {
-			tps[i] = t
-		}
+		e.placed[i] = p.Semaphore.expectAt(p.Value, &e.tps[i]) == unknown
 	}
 	for {
 		if over, err := standing(points, all, index); over {
 			return err
 		}
 		select {
-		case <-woken:
+		case <-e.woken:
 		case <-ctx.Done():
 			if over, err := standing(points, all, index); over {
 				return err
