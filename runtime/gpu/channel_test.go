@@ -395,3 +395,17 @@ func TestRandomChannels(t *testing.T) {
 		}
 	}
 }
+
+// TestRanks has every rank check for itself what it gets.
+func TestRanks(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		_, chans := openChannels(t, newSim(t, simdriver.Config{Devices: n}), n, gpu.ChannelOptions{})
+		var wg sync.WaitGroup
+		for i, c := range chans {
+			wg.Go(func() {
+				t.Run(fmt.Sprintf("rank %d of %d", i, n), func(t *testing.T) { gputest.CheckRank(t, minute(t), c) })
+			})
+		}
+		wg.Wait()
+	}
+}

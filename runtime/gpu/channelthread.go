@@ -41,16 +41,24 @@ func (c *Channel) run(started chan<- error) {
 	}
 }
 
-// linger waits for more to do without giving the thread away, for as long as other waits ask: to wake a locked thread takes longer than
-// many a group.
+// linger waits for more to do without giving the thread away, a few times as long as other waits ask: to wake a locked thread takes
+// longer than many a group.
 func (c *Channel) linger() {
 	start := time.Now()
-	for n := 1; len(c.wake) == 0 && n < maxSpins; n++ {
-		if n%64 == 0 && time.Since(start) > c.dev.opt.Spin {
+	for n := 1; n < lingerRounds; n++ {
+		select {
+		case <-c.wake:
+			return
+		default:
+		}
+		if n%64 == 0 && time.Since(start) > 4*c.dev.opt.Spin {
 			return
 		}
 	}
 }
+
+// lingerRounds is how often linger looks at most: where time stands still, as in a bubble of testing/synctest, it would go on.
+const lingerRounds = 1 << 18
 
 // step does what was asked of the thread, or issues one group.
 func (c *Channel) step() (worked, ended bool) {

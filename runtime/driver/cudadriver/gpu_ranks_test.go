@@ -18,9 +18,10 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// How a process that TestGPUKilledRank starts finds its place.
+// How a process that ranks starts finds its place.
 const (
 	rankVariable  = "PUREGPU_TEST_RANK"
 	countVariable = "PUREGPU_TEST_COUNT"
@@ -35,9 +36,24 @@ const (
 // TestGPUKilledRank has as many processes as there are GPUs, two at least, reduce again and again, and kills one of them in the
 // middle: each of the others gets an error in time, closes what it has and ends, 20 times of 20.
 func TestGPUKilledRank(t *testing.T) {
-	if os.Getenv(rankVariable) != "" {
-		t.Skip("this is one of the processes")
+	n := several(t)
+	rounds := 20
+	if testing.Short() {
+		rounds = 3
 	}
+	worst := time.Duration(0)
+	for round := range rounds {
+		took, err := killOne(t, n, rand.IntN(n))
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		worst = max(worst, took)
+	}
+	t.Logf("%d rounds of %d processes: the last of the others had its error %v after the kill at the latest", rounds, n, worst)
+}
+
+// several returns how many GPUs there are, and skips the test if there are not two, or no NCCL.
+func several(t *testing.T) int {
 	d := openGPU(t)
 	n, err := d.lib.DeviceGetCount()
 	ok(t, err)
@@ -47,19 +63,7 @@ func TestGPUKilledRank(t *testing.T) {
 	if _, err := nccl.Open(nccl.Options{}); err != nil {
 		t.Skip(err)
 	}
-	rounds := 20
-	if testing.Short() {
-		rounds = 3
-	}
-	worst := time.Duration(0)
-	for round := range rounds {
-		took, err := killOne(t, int(n), rand.IntN(int(n)))
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-		worst = max(worst, took)
-	}
-	t.Logf("%d rounds of %d processes: the last of the others had its error %v after the kill at the latest", rounds, n, worst)
+	return int(n)
 }
 
 // A member is a process that is a rank.
@@ -69,36 +73,30 @@ type member struct {
 	lines chan string
 }
 
-// killOne starts the processes, kills one of them and returns how long it took until all others had their errors.
-func killOne(t *testing.T, n, victim int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	members := make([]*member, n)
+// ranks starts a process for each of n ranks, which runs a test, and lets them know each other. Stop them.
+func ranks(ctx context.Context, n int, test string) (members []*member, err error) {
 	defer func() {
-		for _, m := range members {
-			if m != nil {
-				m.cmd.Process.Kill()
-				m.cmd.Wait()
-			}
+		if err != nil {
+			stop(members)
 		}
 	}()
-	for i := range members {
-		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestGPUKilledRankProcess$", "-test.timeout=60s")
+	for i := range n {
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+test+"$", "-test.timeout=2m")
 		cmd.Env = append(os.Environ(), rankVariable+"="+strconv.Itoa(i), countVariable+"="+strconv.Itoa(n), "NCCL_NVLS_ENABLE=0")
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()
 		if err != nil {
-			return 0, err
+			return members, err
 		}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
-			return 0, err
+			return members, err
 		}
 		if err := cmd.Start(); err != nil {
-			return 0, err
+			return members, err
 		}
 		m := &member{cmd, in, make(chan string, 1<<16)}
-		members[i] = m
+		members = append(members, m)
 		go func() {
 			defer close(m.lines)
 			for s := bufio.NewScanner(out); s.Scan(); {
@@ -108,13 +106,32 @@ func killOne(t *testing.T, n, victim int) (time.Duration, error) {
 	}
 	id, err := members[0].until(ctx, "id ")
 	if err != nil {
-		return 0, err
+		return members, err
 	}
 	for _, m := range members[1:] {
 		if _, err := fmt.Fprintln(m.in, id); err != nil {
-			return 0, err
+			return members, err
 		}
 	}
+	return members, nil
+}
+
+func stop(members []*member) {
+	for _, m := range members {
+		m.cmd.Process.Kill()
+		m.cmd.Wait()
+	}
+}
+
+// killOne starts the processes, kills one of them and returns how long it took until all others had their errors.
+func killOne(t *testing.T, n, victim int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	members, err := ranks(ctx, n, "TestGPUKilledRankProcess")
+	if err != nil {
+		return 0, err
+	}
+	defer stop(members)
 	for i, m := range members {
 		if _, err := m.until(ctx, "step 3"); err != nil {
 			return 0, fmt.Errorf("rank %d: %w", i, err)
@@ -170,8 +187,8 @@ func (m *member) until(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// TestGPUKilledRankProcess is such a process.
-func TestGPUKilledRankProcess(t *testing.T) {
+// asRank makes the channel of a process that ranks has started, and skips the test in all others.
+func asRank(t *testing.T, o gpu.ChannelOptions) (*gpu.Device, *gpu.Channel) {
 	rank, err := strconv.Atoi(os.Getenv(rankVariable))
 	if err != nil {
 		t.Skip("this is not one of the processes")
@@ -180,25 +197,32 @@ func TestGPUKilledRankProcess(t *testing.T) {
 	ok(t, err)
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
-	dev, err := gpu.Open(drv, rank, gpu.Options{})
+	dev, err := gpu.Open(drv, rank, gpu.Options{Queues: 4})
 	ok(t, err)
-	var id gpu.ChannelID
 	if rank == 0 {
-		id, err = dev.NewChannelID()
+		o.ID, err = dev.NewChannelID()
 		ok(t, err)
-		fmt.Println("id", hex.EncodeToString(id[:]))
+		fmt.Println("id", hex.EncodeToString(o.ID[:]))
 	} else {
 		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		ok(t, err)
 		raw, err := hex.DecodeString(strings.TrimSpace(line))
 		ok(t, err)
-		id, err = gpu.ParseChannelID(raw)
+		o.ID, err = gpu.ParseChannelID(raw)
 		ok(t, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: rank, Count: count, Name: "kill", Timeout: killDeadline})
+	o.Rank, o.Count = rank, count
+	c, err := dev.NewChannel(ctx, o)
 	ok(t, err)
+	return dev, c
+}
+
+// TestGPUKilledRankProcess is a process of TestGPUKilledRank.
+func TestGPUKilledRankProcess(t *testing.T) {
+	dev, c := asRank(t, gpu.ChannelOptions{Name: "kill", Timeout: killDeadline})
+	ctx := t.Context()
 	b, err := dev.Alloc(gpu.DeviceMem, 64<<20)
 	ok(t, err)
 	s, err := gpu.NewSemaphore(0)
@@ -222,4 +246,32 @@ func TestGPUKilledRankProcess(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 	fmt.Println("closed")
+}
+
+// TestGPUProcesses tries every operation in as many processes as there are GPUs, each with one.
+func TestGPUProcesses(t *testing.T) {
+	n := several(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	defer cancel()
+	members, err := ranks(ctx, n, "TestGPUProcessesRank")
+	ok(t, err)
+	defer stop(members)
+	for i, m := range members {
+		var said []string
+		for line := range m.lines {
+			said = append(said, line)
+		}
+		if err := m.cmd.Wait(); err != nil {
+			t.Errorf("rank %d of %d: %v:\n%s", i, n, err, strings.Join(said, "\n"))
+		}
+	}
+}
+
+// TestGPUProcessesRank is a process of TestGPUProcesses.
+func TestGPUProcessesRank(t *testing.T) {
+	dev, c := asRank(t, gpu.ChannelOptions{Name: "processes", Timeout: 20 * time.Second})
+	gputest.CheckRank(t, t.Context(), c)
+	if err := errors.Join(c.Close(), dev.Close()); err != nil {
+		t.Errorf("close: %v", err)
+	}
 }
