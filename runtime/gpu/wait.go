@@ -10,7 +10,7 @@ import (
 const maxSpins = 1 << 14
 
 // hope is how long a wait that has nobody to ask yet does not park: what it waits for may be about to be issued by another thread.
-const hope = 10 * time.Microsecond
+const hope = 50 * time.Microsecond
 
 // Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
 // is reported even if the context has ended already.
