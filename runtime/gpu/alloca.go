@@ -47,7 +47,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
 	}
-	b := newBuffer(d, size)
+	b := q.newBuffer(size)
 	b.mem.Kind, b.from, b.pool, b.home = p.opt.Kind, pooled, p, q
 	if size == 0 {
 		b.state.Store(isLive)

@@ -166,3 +166,21 @@ func BenchmarkParked(b *testing.B) {
 	}
 	release()
 }
+
+// BenchmarkPoolPair allocates and deallocates without lists.
+func BenchmarkPoolPair(b *testing.B) {
+	dev := idle(b)
+	q := dev.Queue(0)
+	pool, err := dev.DefaultPool()
+	must(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := q.Alloca(gpu.Order{}, pool, 1<<20)
+		if err == nil {
+			err = q.Dealloca(gpu.Order{}, m)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -85,6 +85,7 @@ type Channel struct {
 	waiting int         // how many there are of them with a context
 	out     bool        // one has been given back, because it waits for another driver's device, and
 	back    *submission // has come again
+	resting atomic.Bool // the thread has been given away
 	issuing bool
 	now     context.Context // of what is being issued, or nil, and since when
 	nowAt   time.Time

@@ -36,7 +36,9 @@ func (c *Channel) run(started chan<- error) {
 			c.linger()
 			rested = true
 		default:
+			c.resting.Store(true)
 			<-c.wake
+			c.resting.Store(false)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
@@ -20,6 +22,33 @@ type Queue struct {
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
+
+	slab atomic.Pointer[bufferSlab]
+}
+
+// A bufferSlab is buffers made together, which takes less than one at a time.
+type bufferSlab struct {
+	used atomic.Int32
+	b    [16]Buffer
+}
+
+// newBuffer makes a buffer that will most likely live for a short time.
+func (q *Queue) newBuffer(size uint64) *Buffer {
+	var b *Buffer
+	if s := q.slab.Load(); s != nil {
+		if i := int(s.used.Add(1)) - 1; i < len(s.b) {
+			b = &s.b[i]
+		}
+	}
+	if b == nil {
+		s := new(bufferSlab)
+		s.used.Store(1)
+		b = &s.b[0]
+		q.slab.Store(s)
+	}
+	b.dev, b.mem.Size = q.dev, size
+	b.refs.Store(1)
+	return b
 }
 
 // Device returns the queue's device.
@@ -95,6 +124,9 @@ func (q *Queue) submit(s *submission, o Order) error {
 		}
 	}
 	q.enlist(s, false)
+	if ch := q.tl.ch; ch != nil && ch.resting.Load() {
+		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
+	}
 	return nil
 }
 
