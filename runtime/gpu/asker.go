@@ -136,7 +136,7 @@ func (p *patience) pause(poll, slice time.Duration, wake <-chan struct{}) {
 	if p.since.IsZero() {
 		p.since = time.Now()
 	}
-	t := time.NewTimer(min(max(time.Since(p.since)/16, 20*time.Microsecond), time.Millisecond))
+	t := time.NewTimer(min(max(time.Since(p.since)/64, 20*time.Microsecond), time.Millisecond))
 	select {
 	case <-wake:
 		t.Stop()

@@ -73,9 +73,11 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
 	case size < 32<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 400}, 7
+		return counts{Warm: 10, Timed: 50, Ahead: 100}, 7
 	case size < 256<<20:
-		return counts{Warm: 5, Timed: 20, Ahead: 100}, 5
+		return counts{Warm: 5, Timed: 20, Ahead: 30}, 5
+	case size < 1<<30:
+		return counts{Warm: 3, Timed: 8, Ahead: 10}, 5
 	}
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 3
 }
