@@ -70,6 +70,10 @@ type CommDesc struct {
 	Rank  int
 	Count int    // of ranks
 	Name  string // for the library's own messages; may be empty
+
+	// More are further names, made on other ranks and the same on all: with a few, thousands of ranks find each other faster. An
+	// older library cannot use them.
+	More []UniqueID
 }
 
 // A CommOp is an operation on a communicator. Which fields count depends on Kind.

@@ -41,6 +41,10 @@ type ChannelOptions struct {
 	Rank  int       // of this device; -1 for Rendezvous to tell, as is:
 	Count int       // how many ranks there are; 0 also means -1, but in a group the number of its devices
 
+	// More are further ids, made on other ranks and the same on all: with a few, thousands of ranks find each other faster. An older
+	// library cannot use them, and says so.
+	More []ChannelID
+
 	// Rendezvous is asked for what is not given. It may be nil if nothing is missing.
 	Rendezvous Rendezvous
 
@@ -162,7 +166,11 @@ func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, er
 		return nil, err
 	}
 	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
-		return c.NewComm(driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name})
+		desc := driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name}
+		for _, id := range o.More {
+			desc.More = append(desc.More, driver.UniqueID(id))
+		}
+		return c.NewComm(desc)
 	})
 }
 

@@ -340,6 +340,14 @@ int ncclCommInitRankConfig(comm **out, int count, id in, int rank, config *x)
 }
 #endif
 
+#if VERSION >= 22304
+int ncclCommInitRankScalable(comm **out, int count, int rank, int ids, id *in, config *x)
+{
+	ENTER("rank %d of %d, %d ids, %s", rank, count, ids, settingsOf(x));
+	return init(__func__, out, count, in[0], rank, x);
+}
+#endif
+
 #if VERSION >= 21801
 static int derive(const char *call, comm *c, comm **out, int share, int color, int rank, int count, const config *x)
 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,6 +122,8 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 		bad = "the unique id is none that a device of this driver has made"
 	case m == nil || m.came > 0 && m.came == len(m.ranks):
 		bad = "the unique id was used already: every communicator needs a new one"
+	case len(desc.More) > 0 && slices.ContainsFunc(desc.More, func(id driver.UniqueID) bool { _, ok := d.comms.ids[id]; return !ok }):
+		bad = "a further unique id is none that a device of this driver has made"
 	case desc.Count < 1 || desc.Count > maxDevices:
 		bad = fmt.Sprintf("there can be 1 to %d ranks", maxDevices)
 	case desc.Rank < 0 || desc.Rank >= desc.Count:

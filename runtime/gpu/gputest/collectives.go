@@ -488,6 +488,13 @@ var collectives = []test{
 		}
 		e.failed(s, 1, gpu.ErrClosed)
 	}},
+	{name: "several ids", devices: 2, comms: true, run: func(e *env) {
+		id, err := e.devs[0].NewChannelID()
+		e.must(err)
+		more, err := e.devs[1].NewChannelID()
+		e.must(err)
+		e.team(2, gpu.ChannelOptions{ID: id, More: []gpu.ChannelID{more}, Count: 2}, (*team).meet)
+	}},
 	{name: "mistakes", comms: true, run: func(e *env) {
 		e.team(1, gpu.ChannelOptions{}, func(t *team) {
 			b := t.memory(0, make([]byte, 64))

@@ -46,6 +46,10 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	r, id := newRank(lib, joining), nccl.UniqueID{Internal: desc.ID}
 	x := new(nccl.Comm) // old releases use it after the call
 	if !lib.Has("split") {
+		if len(desc.More) > 0 {
+			_, err := lib.CommInitRankScalable(0, 0, nil, nil)
+			return nil, err
+		}
 		if err := lib.CommInitRank(x, int32(desc.Count), id, int32(desc.Rank)); err != nil {
 			return nil, explain(lib, err)
 		}
@@ -63,7 +67,16 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 			return nil, fmt.Errorf("name %q: %w", desc.Name, err)
 		}
 	}
-	err = pending(lib.CommInitRankConfig(x, int32(desc.Count), id, int32(desc.Rank), r.config(forBase)))
+	if len(desc.More) == 0 {
+		err = lib.CommInitRankConfig(x, int32(desc.Count), id, int32(desc.Rank), r.config(forBase))
+	} else {
+		ids := []nccl.UniqueID{id}
+		for _, more := range desc.More {
+			ids = append(ids, nccl.UniqueID{Internal: more})
+		}
+		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(forBase)) // which writes it at once
+	}
+	err = pending(err)
 	r.base = *x
 	if err == nil && r.base == 0 {
 		err = errNone

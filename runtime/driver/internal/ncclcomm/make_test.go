@@ -68,6 +68,27 @@ func TestLife(t *testing.T) {
 	f.destroy(h + 1)
 }
 
+// TestManyIDs makes a rank with several names, where the library can.
+func TestManyIDs(t *testing.T) {
+	f := newFake(t, 22803)
+	id, err := f.NewUniqueID()
+	ok(t, err)
+	more, err := f.NewUniqueID()
+	ok(t, err)
+	desc := driver.CommDesc{ID: id, More: []driver.UniqueID{more}, Rank: 1, Count: 2, Name: "mine"}
+	h, err := f.NewComm(desc)
+	ok(t, err)
+	ok(t, f.ready(h))
+	f.want("ncclGetUniqueId()", "ncclGetUniqueId()", "ncclCommInitRankScalable(rank 1 of 2, 2 ids, "+base+")", "ncclCommUserRank(c1)",
+		"ncclCommCount(c1)", "ncclCommSplit(c1, 0, 1, "+ops+")", "ncclCommSplit(c1, 0, 1, "+source+")")
+	f.destroy(h)
+	for _, version := range []dl.Version{21801, 21403} {
+		if _, err := newFake(t, version).NewComm(desc); !errors.Is(err, dl.ErrSymbol) || !strings.Contains(err.Error(), "ncclCommInitRankScalable") {
+			t.Errorf("%d: %v", version, err)
+		}
+	}
+}
+
 // TestPolls has the library take its time after its thread is done.
 func TestPolls(t *testing.T) {
 	f := newFake(t, 22803)
