@@ -55,7 +55,6 @@ type Device struct {
 	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
 	npassing int
 	running  bool        // what was ready is being issued
-	batching bool        // and there is more than one of it; the thread's
 	issuing  atomic.Bool // as well
 	ended    bool
 	code     map[*Executable]struct{} // loaded; the thread's

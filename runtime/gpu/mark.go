@@ -1,11 +1,5 @@
 package gpu
 
-import (
-	"fmt"
-	"runtime"
-	"time"
-)
-
 // What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
 // next event of the stream is behind it as well, for a stream does its work in order. One is recorded
 //   - behind each markEvery submissions, so that what is done comes back in small pieces;
@@ -16,9 +10,6 @@ import (
 // So between a submission and the first event behind it there is only brief work, and none that waits: to wait for that event
 // is to wait a little too long, and for nothing that the submission does not wait for itself. No circle can come of it either,
 // for a stream waits only for what was issued before.
-//
-// Where only bound threads may make calls, who asks might have to wait for one: there nothing is left without an event but while
-// the device's thread issues several submissions at a stretch.
 //
 // What is published, waited for, retired or given up are numbers, never events; those who need an event look for it by number.
 // One that is not recorded yet would count as complete, so it is found only once it is. A submission has its event from the
@@ -126,16 +117,6 @@ func (s *submission) markDeps() error {
 		if d.tl == nil || d.tl == s.q.tl || d.event != nil {
 			continue
 		}
-		if own := s.q.dev; d.tl.dev != own && !d.tl.dev.caps.SubmitAnywhere {
-			err := own.markAll() // for that thread may be waiting for this one
-			if err == nil {
-				err = d.awaitMark()
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
 		d.tl.mu.Lock() // what has been published is issued then
 		var err error
 		if d.seq > d.tl.marked.Load() {
@@ -146,36 +127,6 @@ func (s *submission) markDeps() error {
 			d.tl.dev.check(err)
 			return err
 		}
-	}
-	return nil
-}
-
-// markAll puts events behind all that the program's queues have been given. It runs on a bound thread.
-func (d *Device) markAll() (err error) {
-	for _, q := range d.queues {
-		q.tl.mu.Lock()
-		if failed := q.tl.mark(); failed != nil {
-			err = failed
-		}
-		q.tl.mu.Unlock()
-	}
-	return err
-}
-
-// awaitMark waits until the thread of the place's device has put an event behind it, which takes a few submissions.
-func (m mark) awaitMark() error {
-	start := time.Now()
-	for n := 1; m.tl.marked.Load() < m.seq && m.tl.done.Load() < m.seq; n++ {
-		if n%16 > 0 {
-			continue
-		}
-		if err := m.tl.dev.failed(); err != nil && m.tl.dev.gone.Load() {
-			return err
-		}
-		if time.Since(start) > 5*time.Second || n > 1<<26 {
-			return fmt.Errorf("gpu: device %s has not recorded an event behind its work: %w", m.tl.dev.info.Name, ErrClosed)
-		}
-		runtime.Gosched()
 	}
 	return nil
 }

@@ -77,15 +77,10 @@ func (d *Device) work() (worked, ended bool) {
 		for s := list; s != nil; {
 			next := s.next
 			s.next = nil
-			d.batching = d.batching || next != nil
 			s.q.run(s, true)
 			s = next
 		}
 		d.issuing.Store(false)
-		if d.batching {
-			d.batching = false
-			d.check(d.markAll()) // or who asks tries again
-		}
 	}
 	worked = len(todo) > 0 || list != nil
 	clear(todo)

@@ -209,7 +209,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	if err := tl.dev.halted(); err != nil {
 		return notIssued, err
 	}
-	brief := (tl.dev.caps.SubmitAnywhere || tl.dev.batching) && s.brief(tl)
+	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
 	for i := range s.deps {
 		p := &s.deps[i]
 		if p.tl == nil {
