@@ -413,3 +413,34 @@ func TestRanks(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// TestPoolOfChannelMemory allocates from memory that a channel knows: whatever comes from the pool needs no copies.
+func TestPoolOfChannelMemory(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	done := semaphores(t, 2)
+	got := make([][]byte, 2)
+	for i, c := range chans {
+		dev := g.Devices()[i]
+		slab, err := dev.Alloc(gpu.CommMem, 1<<20)
+		must(t, err)
+		_, err = c.Register(slab)
+		must(t, err)
+		pool, err := dev.NewPool(gpu.PoolOptions{Over: slab})
+		must(t, err)
+		q, s := dev.Queue(0), done[i]
+		b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, pool, 64)
+		must(t, err)
+		got[i] = make([]byte, 64)
+		must(t, q.Fill(order(s, 1, s, 2), b.All(), []byte{byte(i + 1)}))
+		must(t, c.Submit(t.Context(), order(s, 2, s, 3), gpu.AllReduce(b.All(), b.All(), gpu.Uint8, gpu.Sum())))
+		must(t, q.Download(order(s, 3, s, 4), got[i], b.All()))
+		must(t, q.Dealloca(order(s, 4, s, 5), b))
+	}
+	for i, s := range done {
+		must(t, s.Wait(minute(t), 5))
+		if got[i][0] != 3 || got[i][63] != 3 {
+			t.Errorf("rank %d has %v", i, got[i])
+		}
+	}
+}
