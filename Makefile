@@ -37,7 +37,7 @@ test: ## vet and test everything: without cgo, with the race detector (needs gcc
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
 		CGO_ENABLED=0 $(GO) vet -tags $$tag ./...; \
-		CGO_ENABLED=0 $(GO) test -tags $$tag ./...; \
+		CGO_ENABLED=0 $(GO) test -short -tags $$tag ./...; \
 		{ set +x; } 2>/dev/null; \
 	done
 

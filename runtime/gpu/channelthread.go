@@ -151,6 +151,11 @@ func (c *Channel) take(s *submission) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range s.signals {
+		if !p.Semaphore.hopes.Load() {
+			p.Semaphore.hopes.Store(true)
+		}
+	}
 	if c.last == nil {
 		c.first = s
 	} else {

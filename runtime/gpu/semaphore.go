@@ -22,6 +22,7 @@ type Semaphore struct {
 	failure atomic.Pointer[failure] // before value says so
 	final   uint64                  // the value reached when it failed; written before value says so
 	flags   atomic.Uint32           // what list has, to be known without the lock
+	hopes   atomic.Bool             // a channel's thread has been asked to raise it, before which there is nobody to ask
 	mu      sync.Mutex
 	list    *expected // made when it is needed
 }

@@ -94,6 +94,9 @@ func TestConformance(t *testing.T) {
 		{"hip over 8 devices", hip, 8, false},
 		{"bare", bare, 3, false},
 	} {
+		if testing.Short() && on.name != "cuda" && on.devices != 2 {
+			continue
+		}
 		t.Run(on.name, func(t *testing.T) {
 			gputest.Run(t, func(t *testing.T) gputest.Harness {
 				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps})
@@ -102,7 +105,7 @@ func TestConformance(t *testing.T) {
 					Driver:  d,
 					Kernels: true,
 					Comms:   on.caps.Comms,
-					Brief:   on.brief,
+					Brief:   on.brief || raceEnabled,
 					Stall: func(device int) func() {
 						d.StallDevice(device)
 						return func() { d.ResumeDevice(device) }

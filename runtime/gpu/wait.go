@@ -9,8 +9,18 @@ import (
 // maxSpins is how often a wait asks at most: where time stands still, as in a bubble of testing/synctest, it would go on.
 const maxSpins = 1 << 14
 
-// hope is how long a wait that has nobody to ask yet does not park: what it waits for may be about to be issued by another thread.
+// hope is how long a wait for a channel that has nobody to ask yet does not park: to issue a group takes its thread about that.
 const hope = 50 * time.Microsecond
+
+// anyHopes reports whether something may be about to be issued by a channel's thread.
+func anyHopes(points []Point) bool {
+	for _, p := range points {
+		if p.Semaphore.hopes.Load() {
+			return true
+		}
+	}
+	return false
+}
 
 // Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
 // is reported even if the context has ended already.
@@ -82,7 +92,12 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 		if over, err := standing(points, all, index); over {
 			return err
 		}
-		spin = max(spin, hope)
+		if spin <= 0 {
+			if !anyHopes(points) {
+				return parkUntil(ctx, points, all, index)
+			}
+			spin = hope
+		}
 		switch {
 		case start.IsZero():
 			start = time.Now()

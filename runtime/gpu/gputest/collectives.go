@@ -40,7 +40,7 @@ func (e *env) teams(least int, f func(t *team)) {
 func (e *env) types() []gpu.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
-	if e.h.Calls == nil || len(infos) >= 8 {
+	if e.h.Calls == nil || len(infos) >= 8 && !e.h.Brief {
 		return allTypes
 	}
 	return []gpu.ElementType{gpu.Uint16, gpu.Int64, gpu.BFloat16, gpu.Float32}
