@@ -74,6 +74,9 @@ func (c *Channel) close(deadline time.Time) error {
 	}
 	c.mu.Unlock()
 	c.signal()
+	if !c.kept.Load() {
+		<-c.gone // its last call of the driver, before the device is closed
+	}
 	c.closeErr = err
 	return err
 }
