@@ -14,9 +14,12 @@ type asker struct {
 	stopped atomic.Bool
 }
 
-func (a *asker) signal() {
+func (a *asker) signal() { nudge(a.wake) }
+
+// nudge wakes who waits for a channel that holds one element, now or when it waits next.
+func nudge(wake chan struct{}) {
 	select {
-	case a.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }

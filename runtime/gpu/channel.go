@@ -419,7 +419,7 @@ func (c *Channel) idle(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.push()
+		c.q.tl.urge(c.q.tl.issued.Load())
 		time.Sleep(20 * time.Microsecond)
 	}
 }

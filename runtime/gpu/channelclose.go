@@ -38,7 +38,7 @@ func (c *Channel) close(deadline time.Time) error {
 			}
 			c.cancel(closed) // also what comes back because it waits for another driver's device
 			c.signal()
-			c.push()
+			c.q.tl.urge(c.q.tl.issued.Load())
 			time.Sleep(pause)
 		}
 		return true

@@ -181,12 +181,7 @@ func (c *Channel) ready(s *submission) {
 	c.signal()
 }
 
-func (c *Channel) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *Channel) signal() { nudge(c.wake) }
 
 // post has a function run on the thread. It reports false if that has ended.
 func (c *Channel) post(fn func()) bool {
@@ -215,15 +210,6 @@ func (c *Channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.first != nil || c.issuing || c.out || c.q.tl.busy()
-}
-
-// push has the device asked.
-func (c *Channel) push() {
-	if tl := c.q.tl; c.dev.caps.SubmitAnywhere {
-		tl.poll(tl.issued.Load(), 1)
-	} else {
-		tl.want(tl.issued.Load())
-	}
 }
 
 // fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
@@ -283,17 +269,7 @@ func (c *Channel) drain(err error) {
 
 // cancel makes ready, as failed, what has been submitted and still waits.
 func (c *Channel) cancel(err error) {
-	var list []*submission
-	c.dev.mu.Lock()
-	for s := c.dev.parked.after; s != &c.dev.parked; s = s.after {
-		if s.q == c.q && s.grab() {
-			list = append(list, s)
-		}
-	}
-	c.dev.mu.Unlock()
-	for _, s := range list {
-		s.cancel(err)
-	}
+	c.dev.cancelThose(err, func(s *submission) bool { return s.q == c.q })
 }
 
 // watchEvery is how often a channel with work under way is looked at.
@@ -314,7 +290,7 @@ func (c *Channel) tick() {
 
 // look fails the channel if another rank has gone, or something takes too long.
 func (c *Channel) look() {
-	c.push()
+	c.q.tl.urge(c.q.tl.issued.Load())
 	c.mu.Lock()
 	c.ticking = false
 	var err error

@@ -69,11 +69,7 @@ func (tl *timeline) stuck() (err error) {
 	}
 	tl.ring.mu.Unlock()
 	for _, m := range late {
-		if m.tl.dev.caps.SubmitAnywhere {
-			m.tl.poll(m.seq, 1)
-		} else {
-			m.tl.want(m.seq)
-		}
+		m.tl.urge(m.seq)
 	}
 	return err
 }

@@ -25,12 +25,7 @@ func newHostEvent(n int) *hostEvent {
 }
 
 // wake wakes the goroutine. It does not block.
-func (e *hostEvent) wake() {
-	select {
-	case e.woken <- struct{}{}:
-	default:
-	}
-}
+func (e *hostEvent) wake() { nudge(e.woken) }
 
 // takeBack takes back the timepoints that have not been released.
 func (e *hostEvent) takeBack(points []Point) {

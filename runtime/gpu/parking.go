@@ -47,10 +47,15 @@ func (d *Device) toIssue() bool {
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
 func (d *Device) cancelParked(err error, passing bool) {
+	d.cancelThose(err, func(s *submission) bool { return passing || !s.passing })
+}
+
+// cancelThose is cancelParked for some of them.
+func (d *Device) cancelThose(err error, which func(*submission) bool) {
 	d.mu.Lock()
 	var list []*submission
 	for s := d.parked.after; s != &d.parked; s = s.after {
-		if (passing || !s.passing) && s.grab() { // else it is ready, and about to be unlinked
+		if which(s) && s.grab() { // else it is ready, and about to be unlinked
 			list = append(list, s)
 		}
 	}

@@ -282,11 +282,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 // Flush hands over to the device what has been submitted and may be, which operations do by themselves: it is for systems
 // that batch what programs give to a device, and to find out whether the device still takes work.
 func (q *Queue) Flush() error {
-	if q.dev.caps.SubmitAnywhere {
-		q.tl.poll(q.tl.issued.Load(), 1)
-	} else {
-		q.tl.want(q.tl.issued.Load())
-	}
+	q.tl.urge(q.tl.issued.Load())
 	return q.dev.failed()
 }
 

@@ -91,12 +91,7 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-func (d *Device) signalThread() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
+func (d *Device) signalThread() { nudge(d.wake) }
 
 // post has a function run on the device's thread, some time. It does nothing, and reports false, when the thread is ending:
 // then it gives back all that there is.

@@ -74,6 +74,15 @@ func (tl *timeline) want(seq uint64) {
 	}
 }
 
+// urge has the device asked once about seq, by the caller where any thread may ask.
+func (tl *timeline) urge(seq uint64) {
+	if tl.dev.caps.SubmitAnywhere {
+		tl.poll(seq, 1)
+	} else {
+		tl.want(seq)
+	}
+}
+
 // tidyEvery is after how many submissions the submitter looks which are done, so that records and events come back though
 // nobody waits. If many are in flight it looks more rarely.
 const tidyEvery = 64
