@@ -240,6 +240,11 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
 				return unmarked, nil
 			}
+			if p.event == nil { // done, or given up, since covers looked
+				if err := p.gone(); err != nil {
+					return notIssued, err
+				}
+			}
 		}
 	}
 	if !brief {
