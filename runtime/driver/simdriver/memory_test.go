@@ -232,6 +232,18 @@ func TestFreeWhilePending(t *testing.T) {
 	refused(t, wait(t, v, e), driver.ErrLost, "was freed", "fill on stream")
 }
 
+// TestFreeWhileExecuting frees memory at the very time at which work touches it first: the device may be lost, the program not.
+func TestFreeWhileExecuting(t *testing.T) {
+	for range 300 {
+		d, vs := open(t, simdriver.Config{})
+		v := vs[0]
+		s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 1<<16)
+		check(t, v.Fill(s, m.Ptr, 0, 1, 1<<16))
+		check(t, v.Free(m))
+		check(t, d.LoseDevice(0, nil))
+	}
+}
+
 func TestOutOfMemory(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Devices: 2, Memory: 1 << 20, HostMemory: 1 << 10})
 	v := vs[0]

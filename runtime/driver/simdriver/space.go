@@ -46,15 +46,17 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch makes the memory.
+// touch makes the memory. It may be freed meanwhile, on a device that is lost: then it is the caller's alone.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.data.Load() == nil {
+	p := a.data.Load()
+	if p == nil {
 		words := make([]uint64, (a.size+7)/8) // words, for their alignment
-		a.data.Store((*byte)(unsafe.Pointer(unsafe.SliceData(words))))
+		p = (*byte)(unsafe.Pointer(unsafe.SliceData(words)))
+		a.data.Store(p)
 	}
-	return a.data.Load()
+	return p
 }
 
 // A space is a range of addresses with allocations in it.
