@@ -114,12 +114,14 @@ type Device interface {
 
 	// NewStream makes a stream that waits for no other. Creating.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream that has no work left. Creating.
+	// DestroyStream destroys a stream that has no work left, or none that could ever be done. While it has other work the error may
+	// be [ErrBusy], and nothing has changed. Creating.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. Creating.
 	NewEvent() (Event, error)
-	// DestroyEvent destroys an event that nothing waits for. Creating.
+	// DestroyEvent destroys an event that nothing waits for, or only what could never be done. While other work waits for it the
+	// error may be [ErrBusy], and nothing has changed. Creating.
 	DestroyEvent(Event) error
 
 	// Record puts a mark behind all work of the stream so far. Submitting.

@@ -13,7 +13,7 @@ var (
 	ErrInvalidHandle  = errors.New("invalid handle")
 	ErrInvalidValue   = errors.New("invalid value")
 	ErrNotFound       = errors.New("not found")
-	ErrBusy           = errors.New("still in use")
+	ErrBusy           = driver.ErrBusy
 	ErrNotReady       = errors.New("not ready: it has not come so far")
 	ErrClosed         = errors.New("the device is closed")
 	ErrAborted        = errors.New("the communicator was aborted")

@@ -40,7 +40,7 @@ func (v *device) newEvent(c code, e *event) (driver.Event, error) {
 	return driver.Event(h), nil
 }
 
-// DestroyEvent destroys an event that nothing waits for.
+// DestroyEvent destroys an event that nothing waits for, or only what could never execute.
 func (v *device) DestroyEvent(h driver.Event) error {
 	err, ok := v.end(codeDestroyEvent)
 	if !ok {
@@ -50,8 +50,10 @@ func (v *device) DestroyEvent(h driver.Event) error {
 	if bad != nil {
 		return bad
 	}
-	if n := e.waits.Load(); n > 0 && err == nil {
-		return failf(codeDestroyEvent, "event %#x of device %d: %d waits for it are pending: %w", uint64(h), v.index, n, ErrBusy)
+	if err == nil {
+		if n := e.awaited(); n > 0 {
+			return failf(codeDestroyEvent, "event %#x of device %d: %d waits for it are pending: %w", uint64(h), v.index, n, ErrBusy)
+		}
 	}
 	v.d.events.remove(uintptr(h))
 	return err

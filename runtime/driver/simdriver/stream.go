@@ -34,7 +34,8 @@ type stream struct {
 	timer    *time.Timer
 	enlisted uint64 // one more than head was when the stream last became a waiter
 
-	blocked atomic.Pointer[stream] // what the goroutine waits for
+	executing atomic.Bool // the goroutine is at the oldest operation
+	question  atomic.Pointer[question]
 
 	seen []mark // which frees in other streams come before what the stream is given next; under mu
 
@@ -165,35 +166,6 @@ func (s *stream) idle(c code) bool {
 
 // held reports whether operations must not begin.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
-
-// doomed reports whether the stream waits for what cannot come: a record
-// in a stream that is no more, or on a device that is lost or closed.
-func (s *stream) doomed() bool {
-	// Waits form no circle, but while streams run on, what is read of them one by one might.
-	for range 100 {
-		if s = s.blocker(); s == nil {
-			return false
-		}
-		if s.dev.down.Load() != nil || s.stopped.Load() {
-			return true
-		}
-	}
-	return false
-}
-
-// blocker returns the stream that this one waits for, or nil.
-func (s *stream) blocker() *stream {
-	d := s.dev.d
-	if !d.manual {
-		return s.blocked.Load()
-	}
-	d.steps.mu.Lock()
-	defer d.steps.mu.Unlock()
-	if o := s.peek(); o != nil && !o.ready() {
-		return o.source
-	}
-	return nil
-}
 
 // publish makes what slot returned part of the stream's work. The caller holds mu.
 func (s *stream) publish() {

@@ -199,7 +199,7 @@ func TestHandles(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestDestroyBusyStream(t *testing.T) {
-	d, vs := open(t, simdriver.Config{Devices: 2})
+	d, vs := open(t, simdriver.Config{Devices: 3})
 	v, w := vs[0], vs[1]
 	s, m := stream(t, v), alloc(t, v, driver.DeviceMem, 64)
 	check(t, d.StallStream(s))
@@ -214,7 +214,22 @@ func TestDestroyBusyStream(t *testing.T) {
 	check(t, w.StreamWait(next, ef))
 	pending(t, w, record(t, w, next))
 	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
+
+	// Nor does it keep the events that it would wait for after that, while others' waits count.
+	x, y := stream(t, vs[2]), stream(t, vs[2])
+	check(t, d.StallStream(x))
+	ex, ey := record(t, vs[2], x), record(t, vs[2], x)
+	check(t, w.StreamWait(next, ex))
+	check(t, w.StreamWait(next, ex))
+	check(t, w.StreamWait(next, ey))
+	check(t, vs[2].StreamWait(y, ey))
+	refused(t, vs[2].DestroyEvent(ex), simdriver.ErrBusy, "2 waits")
 	check(t, d.LoseDevice(0, nil))
+	check(t, vs[2].DestroyEvent(ex))
+	refused(t, vs[2].DestroyEvent(ey), simdriver.ErrBusy, "1 waits")
+	check(t, d.ResumeStream(x))
+	check(t, drain(t, vs[2], y))
+	check(t, vs[2].DestroyEvent(ey))
 	check(t, w.DestroyStream(first))
 	check(t, w.DestroyStream(next))
 	check(t, w.DestroyEvent(ef))

@@ -16,6 +16,7 @@ func (s *stream) work() {
 		close(s.ended)
 	}()
 	for !s.stopped.Load() {
+		s.answer()
 		o := s.peek()
 		switch {
 		case o == nil:
@@ -30,7 +31,9 @@ func (s *stream) work() {
 			<-s.wake
 		case s.early(o):
 		default:
+			s.executing.Store(true)
 			s.execute(o)
+			s.executing.Store(false)
 		}
 	}
 }
@@ -83,9 +86,7 @@ func (s *stream) await(o *operation) {
 			return
 		}
 	}
-	s.blocked.Store(src)
 	<-s.wake
-	s.blocked.Store(nil)
 }
 
 // early waits until o has taken its time, or something else has happened; then it is true.

@@ -1,0 +1,131 @@
+package simdriver
+
+import (
+	"runtime"
+	"slices"
+)
+
+// A question is what somebody wants to know of a stream's work, which is its goroutine's to look at: what the oldest operation
+// waits for, if it does, and how many operations wait for an event.
+type question struct {
+	event  *event
+	source *stream
+	waits  int32
+	answer chan struct{} // closed when source and waits are known
+}
+
+// look answers the question. The caller takes the stream's operations.
+func (q *question) look(s *stream) {
+	if o := s.peek(); o != nil && !o.ready() {
+		q.source = o.source
+	}
+	if q.event != nil {
+		q.waits = s.waitsFor(q.event)
+	}
+	close(q.answer)
+}
+
+// waitsFor counts the operations that wait for an event. The caller takes the stream's operations.
+func (s *stream) waitsFor(e *event) (n int32) {
+	if s.peek() == nil {
+		return 0
+	}
+	for k, i, left := s.first, s.pos, s.tail.Load()-s.head.Load(); left > 0; left-- {
+		if i == chunkSize {
+			k, i = k.next, 0
+		}
+		if o := &k.ops[i]; o.code == codeStreamWait && o.event == e {
+			n++
+		}
+		i++
+	}
+	return n
+}
+
+// ask returns what the oldest operation waits for in which stream, or nil, and how many operations wait for e, which may be nil. It
+// reports false if an operation is executing, and nobody can say.
+func (s *stream) ask(e *event) (source *stream, waits int32, ok bool) {
+	if s.pending() == 0 {
+		return nil, 0, true
+	}
+	q := &question{event: e, answer: make(chan struct{})}
+	if d := s.dev.d; d.manual {
+		d.steps.mu.Lock()
+		defer d.steps.mu.Unlock()
+		q.look(s)
+		return q.source, q.waits, true
+	}
+	for !s.question.CompareAndSwap(nil, q) { // somebody else's, about to be answered or withdrawn
+		runtime.Gosched()
+	}
+	for {
+		s.poke()
+		select {
+		case <-q.answer:
+			return q.source, q.waits, true
+		case <-s.ended:
+			s.question.CompareAndSwap(q, nil)
+			return nil, 0, true // nothing is left
+		default:
+		}
+		if s.executing.Load() && s.question.CompareAndSwap(q, nil) {
+			return nil, 0, false
+		}
+		runtime.Gosched()
+	}
+}
+
+// answer answers the question, if there is one. The stream's goroutine calls it between operations.
+func (s *stream) answer() {
+	if s.question.Load() == nil {
+		return
+	}
+	if q := s.question.Swap(nil); q != nil {
+		q.look(s)
+	}
+}
+
+// doomed reports whether the stream waits for what cannot come: a record in a stream that is no more, or on a device that is
+// lost or closed.
+func (s *stream) doomed() bool {
+	// Waits form no circle, but while streams run on, what is read of them one by one might.
+	for range 100 {
+		source, _, ok := s.ask(nil)
+		if !ok || source == nil {
+			return false
+		}
+		if s = source; s.dev.down.Load() != nil || s.stopped.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// awaited returns how many operations wait for the event, in streams that may ever come to them.
+func (e *event) awaited() (n int32) {
+	all := e.waits.Load()
+	if all == 0 {
+		return 0
+	}
+	d := e.dev.d
+	d.mu.Lock()
+	streams := slices.Clone(d.order)
+	d.mu.Unlock()
+	known, unknown := int32(0), false
+	for _, s := range streams {
+		waits, live := int32(0), s.dev.down.Load() == nil
+		if _, w, ok := s.ask(e); ok {
+			waits = w
+		} else if live {
+			unknown = true
+		}
+		known += waits
+		if live && waits > 0 && !s.doomed() {
+			n += waits
+		}
+	}
+	if unknown { // the others may be in a stream that is busy
+		n += max(all-known, 0)
+	}
+	return n
+}
