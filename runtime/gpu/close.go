@@ -157,6 +157,9 @@ func (d *Device) takeBack(deadline time.Time) {
 			}
 			time.Sleep(20 * time.Microsecond)
 		}
+		if m.given(true) != nil {
+			m.tl.dev.clearOff(deadline)
+		}
 	}
 }
 
@@ -169,10 +172,11 @@ func (d *Device) destroy() error {
 			errs = append(errs, err)
 		}
 	}
+	add(insist(d.dropOld))
+	for _, err := range d.oldErrs {
+		add(err)
+	}
 	for _, q := range d.all() {
-		for _, h := range q.tl.old {
-			add(d.drv.DestroyStream(h))
-		}
 		for _, s := range q.tl.limbo {
 			d.recycle(s)
 		}

@@ -33,6 +33,7 @@ type Device struct {
 
 	calls   atomic.Int64 // host calls that are running
 	overdue int64        // those that Close did not wait for
+	oldErrs []error      // of streams that were given up; the thread's
 	lost    atomic.Pointer[failure]
 	closing atomic.Bool   // takes nothing new
 	stopped atomic.Bool   // issues nothing any more

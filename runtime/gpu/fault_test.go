@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -362,11 +362,6 @@ func TestFaults(t *testing.T) {
 					}
 					mu.Unlock()
 					for _, name := range d.Leaks() {
-						// A stream that waits for a lost device ends when its goroutine finds out, and until then it and
-						// what it waits for cannot be destroyed.
-						if (fault.Lost || fault.AtExecution) && (strings.HasPrefix(name, "stream ") || strings.HasPrefix(name, "event ")) {
-							continue
-						}
 						t.Errorf("call %d: left behind: %s", n, name)
 					}
 					if t.Failed() {
@@ -438,6 +433,36 @@ func TestLost(t *testing.T) {
 		}
 		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, b.All(), []byte{1}))
 		must(t, s[4].Wait(ctx, 1))
+	})
+	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
+		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+			d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
+			lost, healthy, stuck := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), openDevice(t, d, 2, gpu.Options{})
+			s := semaphores(t, 4)
+			a, b, c := allocate(t, lost, 64), allocate(t, healthy, 64), allocate(t, stuck, 64)
+			d.StallDevice(0)
+			d.StallDevice(1)
+			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+			must(t, healthy.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, stuck.Queue(0).Fill(order(s[0], 1, s[2], 1), c.All(), []byte{1}))
+			given := func(waits uint64) {
+				for d.Counters().Calls[simdriver.OpStreamWait] < waits {
+					runtime.Gosched()
+				}
+			}
+			given(1)
+			must(t, stuck.Queue(0).Copy(order(s[1], 1, s[3], 1), c.All(), b.All()))
+			given(2)
+			d.LoseDevice(0, nil)
+			d.ResumeDevice(1)
+			for i, s := range s {
+				if err := s.Wait(minute(t), 1); i != 1 && !errors.Is(err, driver.ErrLost) {
+					t.Errorf("semaphore %d: %v", i, err)
+				}
+			}
+			must(t, healthy.Close())
+			must(t, stuck.Close())
+		}
 	})
 	t.Run("B81 a kernel that does what it must not", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})

@@ -1,7 +1,12 @@
 package gpu
 
 import (
+	"errors"
+	"slices"
 	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // gone says that the work from one number up to another was given up, and why.
@@ -107,5 +112,54 @@ func (tl *timeline) replace() {
 		tl.limbo = append(tl.limbo, s)
 		release(tl.dev.failSignals(s, err), tl.dev)
 		s = next
+	}
+}
+
+// dropOld destroys the streams of the device that were given up. One may still be at what it had begun before it could have got
+// stuck, if it ever does; the driver may refuse to destroy it then, and the error is [driver.ErrBusy]. Other errors are for Close. It
+// runs on the device's thread.
+func (d *Device) dropOld() (busy error) {
+	for _, q := range d.all() {
+		q.tl.old = slices.DeleteFunc(q.tl.old, func(h driver.Stream) bool {
+			err := d.drv.DestroyStream(h)
+			if errors.Is(err, driver.ErrBusy) {
+				busy = err
+				return false
+			}
+			if err != nil {
+				d.oldErrs = append(d.oldErrs, err)
+			}
+			return true
+		})
+	}
+	return busy
+}
+
+// clearOff has a device drop the streams that were given up. It may be called from any thread.
+func (d *Device) clearOff(deadline time.Time) {
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
+	done := make(chan error, 1)
+	for d.post(func() { done <- d.dropOld() }) {
+		select {
+		case busy := <-done:
+			if busy == nil {
+				return
+			}
+			time.Sleep(20 * time.Microsecond)
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// insist calls a function until its error is no driver.ErrBusy: for a second at the most, and only where work was given up that may
+// still go on.
+func insist(f func() error) error {
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(20 * time.Microsecond) {
+		err := f()
+		if !errors.Is(err, driver.ErrBusy) || losses.Load() == 0 || time.Now().After(deadline) {
+			return err
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -436,15 +435,12 @@ func (g *graph) run() {
 	defer cancel()
 	defer func() {
 		for _, dev := range g.devs {
-			if err := dev.Close(); err != nil && (g.mode != loses || !eventsInUse(err)) { // see below
+			if err := dev.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
 		}
 		for _, name := range g.sim.Leaks() {
-			// What waits for a lost device, and what it waits with, cannot be destroyed before it finds out.
-			if g.mode != loses || !strings.HasPrefix(name, "stream ") && !strings.HasPrefix(name, "event ") {
-				t.Errorf("left behind: %s", name)
-			}
+			t.Errorf("left behind: %s", name)
 		}
 		if n := g.notes.Load(); n != 0 && g.mode == sound {
 			t.Errorf("%d have not been notified", n)
@@ -545,16 +541,6 @@ func (g *graph) run() {
 			t.Errorf("device %d: %v", i, err)
 		}
 	}
-}
-
-// eventsInUse reports whether all that an error says is that events still had to be waited for when a device was closed.
-func eventsInUse(err error) bool {
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(list.Unwrap(), func(err error) bool { return !eventsInUse(err) })
-	}
-	var e *driver.Error
-	return errors.Is(err, simdriver.ErrBusy) && errors.As(err, &e) &&
-		(e.Op == string(simdriver.OpDestroyEvent) || e.Op == string(simdriver.OpClose))
 }
 
 // compare looks what the memory has at the end.

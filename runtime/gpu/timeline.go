@@ -41,7 +41,7 @@ type timeline struct {
 	gone   []gone
 
 	replacing atomic.Bool     // the device's thread will call replace
-	old       []driver.Stream // streams that will never move again; the thread's, as is:
+	old       []driver.Stream // streams that were given up; the thread's, as is:
 	limbo     []*submission   // what is in them
 }
 
