@@ -306,6 +306,8 @@ func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) {
 // differ from one run of the test to the next.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	anywhere := hip
+	anywhere.SubmitAnywhere = true
 	turn := rand.IntN(1000)
 	for _, on := range []struct {
 		name    string
@@ -317,6 +319,7 @@ func TestFaults(t *testing.T) {
 		{"hip over 1 device", &hip, 1, 2},
 		{"hip over 2 devices", &hip, 2, 1},
 		{"hip over 8 devices", &hip, 8, 4},
+		{"hip from any thread", &anywhere, 2, 4},
 	} {
 		for i, kind := range []struct {
 			name  string

@@ -81,6 +81,8 @@ func closeBound(v driver.Device) {
 
 func TestConformance(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	anywhere := hip // which is how HIP is from 5.6 on
+	anywhere.SubmitAnywhere = true
 	bare := driver.Caps{SubmitAnywhere: true} // nothing that can be done without
 	for _, on := range []struct {
 		name    string
@@ -92,6 +94,7 @@ func TestConformance(t *testing.T) {
 		{"hip over 1 device", hip, 1, true}, // without what needs two
 		{"hip over 2 devices", hip, 2, true},
 		{"hip over 8 devices", hip, 8, false},
+		{"hip from any thread", anywhere, 3, true},
 		{"bare", bare, 3, false},
 	} {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {

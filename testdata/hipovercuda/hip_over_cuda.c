@@ -5,7 +5,8 @@
 //
 //   - Which device a call works on hangs on the thread. HIP takes device 0 where nothing was set, and so works on the wrong
 //     one; here a thread that has never called hipSetDevice gets hipErrorInvalidContext, and one whose current device is not
-//     that of the stream, event, module or graph that it names gets hipErrorInvalidDevice.
+//     that of the stream, event, module or graph that it names gets hipErrorInvalidDevice. With -DSTREAM_DEVICE what is put into
+//     a stream of the program's, and asked about an event, takes its device from there, on any thread, as in HIP itself.
 //   - An event belongs to the device that was current when it was made, and can be recorded in that device's streams only:
 //     hipErrorInvalidHandle.
 //   - An event that a stream still waits for cannot be recorded anew, which HIP's documentation leaves undefined:
@@ -32,7 +33,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef STREAM_DEVICE
 #define VERSION 60400000 // 6.4
+#else
+#define VERSION 50500000 // 5.5, of which nobody has seen that it is less strict
+#endif
 
 #ifndef LIBCUDA
 #define LIBCUDA "libcuda.so.1"
@@ -250,8 +255,23 @@ static int use(int device)
 	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
 }
 
+// useOf makes CUDA work on the device of a stream, an event or what is launched in a stream.
+static int useOf(int device)
+{
+#ifdef STREAM_DEVICE
+	int r = start();
+	if (r) return r;
+	CUcontext ctx;
+	r = contextOf(device, &ctx);
+	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
+#else
+	return use(device);
+#endif
+}
+
 #define START() do { int r_ = start(); if (r_) return done(r_); } while (0)
 #define USE(device) do { int r_ = use(device); if (r_) return done(r_); } while (0)
+#define USE_OF(device) do { int r_ = useOf(device); if (r_) return done(r_); } while (0)
 #define WANT(what, code) do { if (!(what)) return done(code); } while (0)
 #define CUDA(call) done(fromCUDA(call))
 
@@ -316,15 +336,16 @@ static void freeWait(wait *w)
 	pthread_mutex_unlock(&mu);
 }
 
-static wait *newWait(void)
+// newWait returns one for a stream of the device, whose context the thread uses.
+static wait *newWait(int device)
 {
 	pthread_mutex_lock(&mu);
-	wait *w = freeWaits[current];
-	if (w) freeWaits[current] = w->next;
+	wait *w = freeWaits[device];
+	if (w) freeWaits[device] = w->next;
 	pthread_mutex_unlock(&mu);
 	if (w) return w;
 	if (!(w = calloc(1, sizeof *w))) return NULL;
-	w->device = current;
+	w->device = device;
 	if (cuEventCreate(&w->over, 2)) {
 		free(w);
 		return NULL;
@@ -496,7 +517,7 @@ const char *hipGetErrorString(int r) { return hipGetErrorName(r); }
 // NULL is the default stream of the current device.
 #define STREAM_OF(s) \
 	WANT(!(s) || is(s, STREAM), INVALID_HANDLE); \
-	USE((s) ? (s)->device : -1); \
+	if (s) USE_OF((s)->device); else USE(-1); \
 	CUstream cu = (s) ? (s)->cu : NULL
 
 int hipStreamCreateWithFlags(object **stream, unsigned flags)
@@ -557,7 +578,7 @@ int hipEventRecord(object *e, object *s)
 {
 	WANT(is(e, EVENT), INVALID_HANDLE);
 	STREAM_OF(s);
-	WANT(e->device == current, INVALID_HANDLE);
+	WANT(e->device == (s ? s->device : current), INVALID_HANDLE);
 	pthread_mutex_lock(&e->mu);
 	int r = waitedFor(e) ? ILLEGAL_STATE : fromCUDA(cuEventRecord(e->cu, cu));
 	if (!r) e->stream = s;
@@ -568,21 +589,21 @@ int hipEventRecord(object *e, object *s)
 int hipEventQuery(object *e)
 {
 	WANT(is(e, EVENT), INVALID_HANDLE);
-	USE(e->device);
+	USE_OF(e->device);
 	return CUDA(cuEventQuery(e->cu));
 }
 
 int hipEventSynchronize(object *e)
 {
 	WANT(is(e, EVENT), INVALID_HANDLE);
-	USE(e->device);
+	USE_OF(e->device);
 	return CUDA(cuEventSynchronize(e->cu));
 }
 
 int hipEventElapsedTime(float *ms, object *from, object *to)
 {
 	WANT(is(from, EVENT) && is(to, EVENT) && from->device == to->device, INVALID_HANDLE);
-	USE(from->device);
+	USE_OF(from->device);
 	return CUDA(cuEventElapsedTime(ms, from->cu, to->cu));
 }
 
@@ -595,7 +616,7 @@ int hipStreamWaitEvent(object *s, object *e, unsigned flags)
 	pthread_mutex_lock(&e->mu);
 	int r = SUCCESS;
 	if ((!e->stream || e->stream != s) && cuEventQuery(e->cu)) {
-		wait *w = newWait();
+		wait *w = newWait(s ? s->device : current);
 		r = w ? fromCUDA(cuStreamWaitEvent(cu, e->cu, 0)) : OUT_OF_MEMORY;
 		if (!r) r = fromCUDA(cuEventRecord(w->over, cu));
 		if (!r)
@@ -909,7 +930,8 @@ int hipGraphExecMemcpyNodeSetParams1D(object *x, CUgraphNode n, CUdeviceptr dst,
 
 int hipGraphLaunch(object *x, object *s)
 {
-	EXEC_OF(x);
+	WANT(is(x, EXEC), INVALID_VALUE);
 	STREAM_OF(s);
+	WANT(x->device == (s ? s->device : current), INVALID_DEVICE);
 	return done(launched(cuGraphLaunch(x->cu, cu)));
 }

@@ -42,7 +42,8 @@ done
 
 # HIP on top of CUDA, for the HIP driver to be tested on an NVIDIA GPU: the other machine compiles it if it can.
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
-	gcc -O2 -fPIC -shared -o "$out/bin/libhipovercuda.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
+	gcc -O2 -fPIC -shared -DSTREAM_DEVICE -o "$out/bin/libhipovercuda.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
+	gcc -O2 -fPIC -shared -o "$out/bin/libhipstrict.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
 fi
 
 # The C libraries that tests compile: made here by a compiler that leaves copies, for a machine without one.

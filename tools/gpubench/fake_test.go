@@ -70,7 +70,7 @@ func TestFake(t *testing.T) {
 func buildHIP(t *testing.T) string {
 	cuda := testlib.Fake{File: "libcuda.so.1", Source: "../../runtime/driver/hipdriver/testdata/cuda.c"}.Build(t)
 	return testlib.Fake{
-		File: "libhipovercuda.so", Source: "../hipovercuda/hip_over_cuda.c", Defines: []string{`LIBCUDA="` + cuda + `"`},
+		File: "libhipovercuda.so", Source: "../hipovercuda/hip_over_cuda.c", Defines: []string{`LIBCUDA="` + cuda + `"`, "STREAM_DEVICE"},
 	}.Build(t)
 }
 

@@ -52,8 +52,8 @@ func newDevice(d *Driver, index int) *device {
 	return v
 }
 
-// open asks what the device can do, with the device current for as long as that takes.
-func (d *device) open() (err error) {
+// open asks what the device, one of so many, can do, with the device current for as long as that takes.
+func (d *device) open(devices int) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, err := d.lib.GetDevice()
@@ -71,7 +71,11 @@ func (d *device) open() (err error) {
 	if err := d.askCaps(); err != nil {
 		return err
 	}
-	return d.tryStrided()
+	if err := d.tryStrided(); err != nil {
+		return err
+	}
+	d.caps.SubmitAnywhere, err = d.probe(devices)
+	return err
 }
 
 // askCaps finds out what the device can do.
@@ -104,10 +108,7 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		// The current device decides where things are made. And HIP's documentation does not define what becomes of a wait
-		// for an event that is recorded anew.
-		SubmitAnywhere: false,
-		RerecordEvents: false,
+		RerecordEvents: false, // HIP's documentation does not define what becomes of a wait for an event that is recorded anew
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Graphs:         d.noGraphs == nil,

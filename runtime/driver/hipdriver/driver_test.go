@@ -83,6 +83,7 @@ func TestOldReleases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, c.release, c.without...)
 			d := f.device()
+			c.caps.SubmitAnywhere = c.release >= fromStream
 			if d.Caps() != c.caps || d.Info().Arch != c.arch || d.Info().SharedOptIn != 64<<10 {
 				t.Errorf("caps %+v\nwant %+v\ninfo %+v", d.Caps(), c.caps, d.Info())
 			}
@@ -185,6 +186,61 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// submits are the functions of which Open tries whether they take the device from the stream.
+var submits = map[string]bool{
+	"hipMemsetD8Async": true, "hipMemsetD16Async": true, "hipMemsetD32Async": true, "hipMemsetD2D32Async": true, "hipMemcpyDtoDAsync": true,
+	"hipMemcpyDtoHAsync": true, "hipMemcpyHtoDAsync": true, "hipEventRecord": true, "hipStreamWaitEvent": true, "hipEventQuery": true,
+	"hipGraphLaunch": true, "hipEventElapsedTime": true,
+}
+
+// TestSubmitAnywhere has libraries that want the device of a stream to be current, or do less than they say.
+func TestSubmitAnywhere(t *testing.T) {
+	f := newFake(t, hip71)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	open := func() driver.Caps {
+		t.Helper()
+		d, err := f.driver().Open(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if f.live() != 0 || f.last() != 0 || f.current() != 0 {
+			t.Fatalf("%d objects are left, the thread remembers %d and has device %d", f.live(), f.last(), f.current())
+		}
+		return d.Caps()
+	}
+	if !open().SubmitAnywhere {
+		t.Error("the library takes the device from the stream, but submitting is said to need threads")
+	}
+	for name := range submits {
+		f.set("bound "+name, 1)
+		if open().SubmitAnywhere {
+			t.Errorf("%s wants the device to be current, but submitting anywhere is said to work", name)
+		}
+		f.set("bound "+name, 0)
+	}
+	f.set("hipEventQuery", int(hip.ErrorNotReady))
+	if !open().SubmitAnywhere {
+		t.Error("an event that is not ready is taken for a failure")
+	}
+	f.set("hipEventQuery", 0)
+	f.set("idle", 1)
+	if open().SubmitAnywhere {
+		t.Error("copies do nothing, but submitting anywhere is said to work")
+	}
+	f.set("idle", 0)
+	for _, name := range []string{"hipEventCreateWithFlags", "hipGraphCreate", "hipGraphInstantiateWithFlags"} {
+		f.set(name, int(hip.ErrorOutOfMemory))
+		if open().SubmitAnywhere {
+			t.Errorf("%s fails, but submitting anywhere is said to work", name)
+		}
+		f.set(name, 0)
+	}
+}
+
 // TestThreads checks after every call that the thread's current device is as it was.
 func TestThreads(t *testing.T) {
 	f := newFake(t, hip71)
@@ -216,10 +272,19 @@ func TestThreads(t *testing.T) {
 				t.Fatal(err)
 			}
 			same("Open", theirs)
-			for _, c := range f.calls() { // what Open tries, it tries on the device
-				if _, on, ok := strings.Cut(c, " on "); ok && on != fmt.Sprint(mine) {
+			elsewhere := 0
+			for _, c := range f.calls() { // what Open makes, it makes on the device
+				call, on, ok := strings.Cut(c, " on ")
+				name, _, _ := strings.Cut(call, "(")
+				switch {
+				case ok && on != fmt.Sprint(mine) && submits[name]:
+					elsewhere++
+				case ok && on != fmt.Sprint(mine):
 					t.Errorf("opening device %d: %s", mine, c)
 				}
+			}
+			if elsewhere < len(submits) {
+				t.Errorf("opening device %d: %d calls are tried on another one, want %d", mine, elsewhere, len(submits))
 			}
 			for _, fails := range []string{"hipStreamCreateWithFlags", "hipMalloc", "hipHostMalloc", "hipHostGetDevicePointer", "hipMemsetD8Async",
 				"hipMemsetD2D32Async", "hipMemcpyDtoHAsync", "hipStreamSynchronize", "hipStreamDestroy", "hipFree", "hipHostFree"} {

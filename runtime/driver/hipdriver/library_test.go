@@ -166,7 +166,7 @@ func testInfo(b *bench) {
 		info.SharedOptIn < info.SharedMem || info.PCI != strings.ToLower(info.PCI) || len(info.PCI) != len("0000:3b:00.0") {
 		b.Error("this is no GPU")
 	}
-	if caps.SubmitAnywhere || caps.RerecordEvents || caps.KernelParams || caps.Pools || !caps.Timers {
+	if caps.SubmitAnywhere != (b.d.lib.Version() >= fromStream) || caps.RerecordEvents || caps.KernelParams || caps.Pools || !caps.Timers {
 		b.Error("this is not HIP")
 	}
 }
@@ -550,10 +550,19 @@ func testThreads(b *bench) {
 				done <- result{false, d.DestroyStream(other)}
 				return
 			}
-			errs := map[string]error{"new stream": err, "record": d.Record(e, s), "wait": d.StreamWait(s, e), "fill": d.Fill(s, m.Ptr, 0, 1, 1)}
-			_, errs["query"] = d.Query(e)
-			_, errs["alloc"] = d.Alloc(driver.DeviceMem, 64)
-			for what, err := range errs {
+			creates := map[string]error{"new stream": err}
+			_, creates["alloc"] = d.Alloc(driver.DeviceMem, 64)
+			submits := map[string]error{"record": d.Record(e, s), "wait": d.StreamWait(s, e), "fill": d.Fill(s, m.Ptr, 0, 1, 1)}
+			_, submits["query"] = d.Query(e)
+			for what, err := range submits {
+				if d.caps.SubmitAnywhere && err != nil {
+					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					return
+				} else if !d.caps.SubmitAnywhere {
+					creates[what] = err
+				}
+			}
+			for what, err := range creates {
 				if !errors.Is(err, hip.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
 					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
 					return

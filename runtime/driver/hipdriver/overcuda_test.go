@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,12 @@ func fakeCUDA(t testing.TB) (path string, ctl *dl.Library) {
 
 // TestOverFakeCUDA does without a GPU what TestLibrary and TestLibraryConformance do with one.
 func TestOverFakeCUDA(t *testing.T) {
-	for name, defines := range map[string][]string{"6.4": nil, "rows of bytes": {"MEMSET_D2D32=4"}, "rows of elements": {"MEMSET_D2D32=1"}} {
+	for name, defines := range map[string][]string{
+		"strict":           nil,
+		"from the stream":  {"STREAM_DEVICE"},
+		"rows of bytes":    {"MEMSET_D2D32=4"},
+		"rows of elements": {"MEMSET_D2D32=1", "STREAM_DEVICE"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			cuda, ctl := fakeCUDA(t)
 			lib := overCUDA(t, cuda, defines...)
@@ -69,7 +75,7 @@ func TestOverFakeCUDA(t *testing.T) {
 			}
 			testLibrary(t, lib, stall)
 			before := live()
-			if name == "6.4" {
+			if !strings.HasPrefix(name, "rows") {
 				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall) })
 			}
 			// The library keeps the events with which it watches waits, and is done with all others.
@@ -80,7 +86,8 @@ func TestOverFakeCUDA(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, err := drv.Open(1); err != nil || (d.(*device).unit != 0) != (defines != nil) {
+			if d, err := drv.Open(1); err != nil || (d.(*device).unit != 0) != strings.HasPrefix(name, "rows") ||
+				d.Caps().SubmitAnywhere != slices.Contains(defines, "STREAM_DEVICE") {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})

@@ -2,6 +2,7 @@ package hipdriver
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -67,6 +68,10 @@ func (d *device) Record(e driver.Event, s driver.Stream) error {
 }
 
 func (d *device) Query(e driver.Event) (bool, error) {
+	if d.reminds { // and is to be told by the same thread to forget
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	err := d.lib.EventQuery(hip.Event(e))
 	if err == nil {
 		return true, nil

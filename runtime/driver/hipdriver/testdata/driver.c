@@ -91,6 +91,9 @@ static int enter(const char *call, int named, const char *format, ...)
 		traced += named ? sprintf(trace + traced, ") on %d\n", device) : sprintf(trace + traced, ")\n");
 	}
 	int result = get(call);
+	char bound[64];
+	snprintf(bound, sizeof bound, "bound %s", call);
+	if (!result && device != 0 && get(bound)) result = INVALID_DEVICE;
 	pthread_mutex_unlock(&mu);
 	return remember(result);
 }
@@ -222,7 +225,12 @@ int hipMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t w, size_t h
 }
 #endif
 
-int hipMemcpyDtoDAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), mem(p), n); return OK; }
+int hipMemcpyDtoDAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s)
+{
+	SUBMIT("%zu, %#lx", n, (long)s);
+	if (!get("idle")) memcpy(mem(d), mem(p), n);
+	return OK;
+}
 int hipMemcpyHtoDAsync(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), p, n); return OK; }
 int hipMemcpyDtoHAsync(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(d, mem(p), n); return OK; }
 
@@ -267,7 +275,7 @@ int hipModuleLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, un
 	return OK;
 }
 
-// Graphs are handles only, but that adding a kernel runs it.
+// Graphs are handles only, but that adding a kernel runs it, and that a launch does the last fill that was added, if its memory is some.
 static const char *deps(const uintptr_t *after, size_t n)
 {
 	static __thread char text[64];
@@ -293,10 +301,12 @@ int hipGraphAddKernelNode(NODE_ARGS, const kernelParams *k)
 	*n = NODE + 1;
 	return OK;
 }
+static fillParams added;
 #if VERSION >= 60100000
 int hipDrvGraphAddMemsetNode(NODE_ARGS, const fillParams *p, uintptr_t ctx)
 {
 	CREATE("%#lx, %zu, %#x, %u, %zu, %zu, %#lx:%s", (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx, deps(after, count));
+	added = *p;
 	*n = NODE + 2;
 	return OK;
 }
@@ -327,4 +337,9 @@ int hipGraphExecMemcpyNodeSetParams1D(uintptr_t x, uintptr_t n, uint64_t d, uint
 	CREATE("%#lx, %#lx, %#lx, %#lx, %zu, %d", (long)x, (long)n, (long)d, (long)p, bytes, kind);
 	return OK;
 }
-int hipGraphLaunch(uintptr_t x, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)x, (long)s); return OK; }
+int hipGraphLaunch(uintptr_t x, uintptr_t s)
+{
+	SUBMIT("%#lx, %#lx", (long)x, (long)s);
+	if (added.dst >> 20) fill(added.dst, added.pitch, added.value, added.size, added.width, added.height);
+	return OK;
+}
