@@ -17,7 +17,8 @@ import (
 type stand struct {
 	*env
 	d     *gpu.Device // the device
-	other *gpu.Device // another one of the driver
+	other *gpu.Device // another one of the driver, or the same opened again
+	count int         // how many the two are: 1 or 2
 	group *gpu.Group  // of the two
 	b, c  *gpu.Buffer // of the device, and of the other one
 	x     *gpu.Executable
@@ -159,7 +160,7 @@ var operations = []struct {
 		}
 	}},
 	{"Device.Close", func(x *stand) {
-		for i := range 2 {
+		for i := range x.count {
 			d, err := gpu.Open(x.h.Driver, i, gpu.Options{})
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
@@ -426,7 +427,7 @@ var operations = []struct {
 	{"Pool.SetReuse", func(x *stand) { x.must(x.p.SetReuse(gpu.Reuse{Events: true, Opportunistic: true, Internal: true})) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
-		if x.may(x.p.Access(x.other, true)) {
+		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool it cannot lose
 			x.must(x.p.Access(x.other, false))
 		}
 	}},
@@ -556,7 +557,7 @@ var operations = []struct {
 	}},
 
 	{"OpenGroup", func(x *stand) {
-		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1}, 1, 0)
+		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1}, []int{1, 0}[2-x.count:]...)
 		x.must(err)
 		x.must(g.Close())
 	}},
@@ -586,7 +587,9 @@ var operations = []struct {
 	}},
 	{"Group.NewChannels", func(x *stand) {
 		x.onChannel(func() {
-			all, err := x.group.NewChannels(x.ctx, gpu.ChannelOptions{})
+			g, err := gpu.NewGroup(x.group.Devices()[:x.count]...) // a communicator wants ranks of different devices
+			x.must(err)
+			all, err := g.NewChannels(x.ctx, gpu.ChannelOptions{})
 			x.must(err)
 			for _, c := range all {
 				c.Abort(nil)
@@ -689,29 +692,44 @@ var current = []test{
 			}
 		}
 	}},
-	{name: "B115 B118 no operation changes the caller's current device", devices: 2, run: func(e *env) {
-		if e.h.Current == nil {
-			e.Skip("there is no current device")
-		}
-		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
-			for device, how := range []string{"the same device current", "another device current", "no device current"} {
-				locked(func() {
-					x := &stand{env: e, d: e.devs[0], other: e.devs[1], mode: mode, how: how}
-					if device < 2 {
-						x.h.SetCurrent(device)
-					}
-					x.open()
-					for _, op := range operations {
-						if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || op.name == "Queue.Execute" {
-							x.keeps(op.name, func() { op.run(x) })
-							x.drain()
-						}
-					}
-					x.close()
-				})
+	{name: "B115 B118 no operation changes the caller's current device", run: func(e *env) { tryAll(e, 1) }},
+	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
+}
+
+// tryAll tries every operation with each of one or two devices current, and with none. If it is one, the stand's other device is the
+// same, opened a second time.
+func tryAll(e *env, devices int) {
+	if e.h.Current == nil {
+		e.Skip("there is no current device")
+	}
+	other := e.devs[devices-1]
+	if devices == 1 {
+		var err error
+		other, err = gpu.Open(e.h.Driver, 0, gpu.Options{Queues: 2})
+		e.must(err)
+		defer other.Close()
+	}
+	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+		for device, how := range []string{"the same device current", "another device current", "no device current"} {
+			if device == 1 && devices == 1 {
+				continue
 			}
+			locked(func() {
+				x := &stand{env: e, d: e.devs[0], other: other, count: devices, mode: mode, how: how}
+				if device < 2 {
+					x.h.SetCurrent(device)
+				}
+				x.open()
+				for _, op := range operations {
+					if mode == gpu.StreamMode || strings.Contains(op.name, "CommandBuffer") || op.name == "Queue.Execute" {
+						x.keeps(op.name, func() { op.run(x) })
+						x.drain()
+					}
+				}
+				x.close()
+			})
 		}
-	}},
+	}
 }
 
 // open makes what the operations use.
