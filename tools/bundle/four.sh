@@ -42,6 +42,24 @@ item allreduce "$here" sh -c '
 	exit $status
 ' sh "$count" "$here/bin/allreduce" "$tmp/ranks"
 
+# The same with torchrun's variables, and under torchrun itself where PyTorch is: the processes find each other over TCP.
+item variables "$here" sh -c '
+	export WORLD_SIZE=$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29600
+	program=$2 rank=0 pids= status=0
+	while [ $rank -lt $WORLD_SIZE ]; do
+		RANK=$rank LOCAL_RANK=$rank "$program" -driver cuda &
+		pids="$pids $!" rank=$((rank + 1))
+	done
+	for pid in $pids; do wait $pid || status=1; done
+	exit $status
+' sh "$count" "$here/bin/allreduce"
+if python3 -c 'import torch.distributed.run' 2>/dev/null; then
+	item torchrun "$here" python3 -m torch.distributed.run --nproc-per-node "$count" --master-addr 127.0.0.1 --master-port 29700 \
+		--no-python "$here/bin/allreduce" -driver cuda
+else
+	item torchrun "$here" echo "four.sh: not run: there is no torchrun"
+fi
+
 # Tests that start processes themselves, and that kill one. Those that the bundle has go by these names.
 for kind in Processes Kill; do
 	if "$test" -test.list "$kind" | grep -q '^Test'; then
