@@ -65,7 +65,8 @@ func reduceSizes(devices int, opt options) []uint64 {
 	return sizes
 }
 
-// reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds: for a tenth of a second at the most, or so.
+// reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
+// host's part at either end, some 30 µs, to be lost in it, and takes a fifth of a second at the most, or so.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
@@ -73,11 +74,11 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
 	case size < 32<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 100}, 7
+		return counts{Warm: 10, Timed: 50, Ahead: 300}, 7
 	case size < 256<<20:
-		return counts{Warm: 5, Timed: 20, Ahead: 30}, 5
+		return counts{Warm: 5, Timed: 20, Ahead: 80}, 5
 	case size < 1<<30:
-		return counts{Warm: 3, Timed: 8, Ahead: 10}, 5
+		return counts{Warm: 3, Timed: 8, Ahead: 25}, 5
 	}
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 3
 }
