@@ -275,7 +275,7 @@ int hipModuleLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, un
 	return OK;
 }
 
-// Graphs are handles only, but that adding a kernel runs it, and that a launch does the last fill that was added, if its memory is some.
+// Graphs are handles only, but that adding a kernel runs it.
 static const char *deps(const uintptr_t *after, size_t n)
 {
 	static __thread char text[64];
@@ -301,12 +301,10 @@ int hipGraphAddKernelNode(NODE_ARGS, const kernelParams *k)
 	*n = NODE + 1;
 	return OK;
 }
-static fillParams added;
 #if VERSION >= 60100000
 int hipDrvGraphAddMemsetNode(NODE_ARGS, const fillParams *p, uintptr_t ctx)
 {
 	CREATE("%#lx, %zu, %#x, %u, %zu, %zu, %#lx:%s", (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx, deps(after, count));
-	added = *p;
 	*n = NODE + 2;
 	return OK;
 }
@@ -337,9 +335,4 @@ int hipGraphExecMemcpyNodeSetParams1D(uintptr_t x, uintptr_t n, uint64_t d, uint
 	CREATE("%#lx, %#lx, %#lx, %#lx, %zu, %d", (long)x, (long)n, (long)d, (long)p, bytes, kind);
 	return OK;
 }
-int hipGraphLaunch(uintptr_t x, uintptr_t s)
-{
-	SUBMIT("%#lx, %#lx", (long)x, (long)s);
-	if (added.dst >> 20) fill(added.dst, added.pitch, added.value, added.size, added.width, added.height);
-	return OK;
-}
+int hipGraphLaunch(uintptr_t x, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)x, (long)s); return OK; }

@@ -1,0 +1,241 @@
+// Package trial tries whether a thread can submit to a device that is not current there. What the GPUs' documentation says about
+// that has gaps, so drivers ask when they open a device.
+package trial
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Run reports whether all submitting methods of a device do their work on the thread that elsewhere calls a function on: one that
+// has the device not current. The calling thread is bound to the device. image has a kernel of the name "empty" without
+// parameters, or is nil: then no kernel is tried. wait waits for a stream.
+//
+// An error means that the device is of no use. What else than a stream, an event and a little memory cannot be made goes untried.
+func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
+	t := trial{d: d}
+	defer func() {
+		if end := t.destroy(); end != nil {
+			anywhere, err = false, errors.Join(err, end)
+		}
+	}()
+	if err := t.create(image); err != nil {
+		return false, err
+	}
+	err = elsewhere(t.submit)
+	if late := wait(t.stream); late != nil {
+		return false, late
+	}
+	if err == nil {
+		err = elsewhere(t.ask)
+	}
+	if errors.Is(err, driver.ErrLost) {
+		return false, err
+	}
+	// A context or device that is not current is the error to expect, but any other shows as well that threads had better be bound.
+	return err == nil, nil
+}
+
+// OnAnother calls a function on another thread than the caller's, to which the caller is locked, and waits for it.
+func OnAnother(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		result <- f()
+	}()
+	return <-result
+}
+
+// A trial is what it takes to submit one of everything.
+type trial struct {
+	d      driver.Device
+	stream driver.Stream
+	event  driver.Event
+	dev    driver.Mem
+	host   driver.Mem
+	module driver.Module
+	kernel driver.Function // or 0
+	pools  driver.Pools
+	pool   driver.Pool // or 0
+	pooled driver.Mem  // of the pool, while it is allocated
+	graphs driver.Graphs
+	graph  driver.Graph
+	exec   driver.Exec // or 0
+	timers driver.Timers
+	timer  driver.Event
+}
+
+const size = 64
+
+// create makes the trial's objects. After an error those made so far are to be destroyed.
+func (t *trial) create(image []byte) (err error) {
+	d, caps := t.d, t.d.Caps()
+	if t.stream, err = d.NewStream(); err != nil {
+		return err
+	}
+	if t.event, err = d.NewEvent(); err != nil {
+		return err
+	}
+	if t.dev, err = d.Alloc(driver.DeviceMem, size); err != nil {
+		return err
+	}
+	if t.host, err = d.Alloc(driver.HostMem, size); err != nil {
+		return err
+	}
+	if image != nil {
+		// A driver may come without the compiler, or have it switched off.
+		if t.module, err = d.Load(image); err == nil {
+			t.kernel, _, err = d.Function(t.module, "empty")
+		}
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		}
+	}
+	if caps.Pools {
+		// The pool grows here, so that elsewhere it cannot fail for want of memory. What it has got goes back when the
+		// stream is waited for.
+		t.pools = d.(driver.Pools)
+		if t.pool, err = t.pools.DefaultPool(); err == nil {
+			err = errors.Join(t.alloc(), t.free())
+		}
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		} else if err != nil {
+			t.pool = 0
+		}
+	}
+	if caps.Graphs {
+		t.graphs = d.(driver.Graphs)
+		if t.graph, err = t.graphs.NewGraph(); err == nil {
+			if _, err = t.graphs.AddNode(t.graph, nil, &driver.NodeOp{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4}); err == nil {
+				t.exec, err = t.graphs.Instantiate(t.graph)
+			}
+		}
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		}
+	}
+	if caps.Timers {
+		t.timers = d.(driver.Timers)
+		t.timer, err = t.timers.NewTimer()
+		return err
+	}
+	return nil
+}
+
+// alloc allocates from the pool, if there is one.
+func (t *trial) alloc() (err error) {
+	if t.pool != 0 {
+		t.pooled, err = t.pools.AllocAsync(t.stream, t.pool, size)
+	}
+	return err
+}
+
+// free frees what alloc allocated.
+func (t *trial) free() error {
+	if t.pooled.Ptr == 0 {
+		return nil
+	}
+	if err := t.pools.FreeAsync(t.stream, t.pooled); err != nil {
+		return err
+	}
+	t.pooled = driver.Mem{}
+	return nil
+}
+
+// pattern is what submit fills memory with.
+const pattern = 0x01020304
+
+// submit tries every submitting method but Elapsed.
+func (t *trial) submit() error {
+	const half = size / 2
+	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
+	for _, try := range []func() error{
+		func() error { return d.Fill(t.stream, lower, pattern, 1, half) },
+		func() error { return d.Fill(t.stream, lower, pattern, 2, half/2) },
+		func() error { return d.Fill(t.stream, lower, pattern, 4, half/4) },
+		func() error { return d.FillStrided(t.stream, lower, pattern+1, 8, half/8) },
+		func() error { return d.Copy(t.stream, upper, lower, half) },
+		func() error { return d.Download(t.stream, t.host.Host, upper, half) },
+		func() error { return d.Upload(t.stream, lower, unsafe.Add(t.host.Host, half), half) },
+		func() error { return d.Record(t.event, t.stream) },
+		func() error { return d.StreamWait(t.stream, t.event) },
+		func() error { _, err := d.Query(t.event); return err },
+		func() error {
+			if t.kernel == 0 {
+				return nil
+			}
+			one := [3]uint32{1, 1, 1}
+			return d.Launch(t.stream, &driver.Launch{Function: t.kernel, Grid: one, Block: one})
+		},
+		t.alloc,
+		t.free,
+		func() error {
+			if t.exec == 0 {
+				return nil
+			}
+			return t.graphs.LaunchGraph(t.stream, t.exec)
+		},
+		func() error {
+			if t.timer == 0 {
+				return nil
+			}
+			return d.Record(t.timer, t.stream)
+		},
+	} {
+		if err := try(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask looks, once the work is done, whether what was downloaded is right, and asks the rest.
+func (t *trial) ask() error {
+	want := bytes.Repeat([]byte{5, 3, 2, 1, 4, 3, 2, 1}, size/2/8)
+	if got := unsafe.Slice((*byte)(t.host.Host), size/2); !bytes.Equal(got, want) {
+		return fmt.Errorf("the first work has left %x", got)
+	}
+	if t.timer == 0 {
+		return nil
+	}
+	_, err := t.timers.Elapsed(t.timer, t.timer)
+	return err
+}
+
+// destroy destroys what there is.
+func (t *trial) destroy() error {
+	var errs []error
+	if t.timer != 0 {
+		errs = append(errs, t.d.DestroyEvent(t.timer))
+	}
+	if t.exec != 0 {
+		errs = append(errs, t.graphs.DestroyExec(t.exec))
+	}
+	if t.graph != 0 {
+		errs = append(errs, t.graphs.DestroyGraph(t.graph))
+	}
+	errs = append(errs, t.free())
+	if t.module != 0 {
+		errs = append(errs, t.d.Unload(t.module))
+	}
+	if t.host.Host != nil {
+		errs = append(errs, t.d.Free(t.host))
+	}
+	if t.dev.Ptr != 0 {
+		errs = append(errs, t.d.Free(t.dev))
+	}
+	if t.event != 0 {
+		errs = append(errs, t.d.DestroyEvent(t.event))
+	}
+	if t.stream != 0 {
+		errs = append(errs, t.d.DestroyStream(t.stream))
+	}
+	return errors.Join(errs...)
+}
