@@ -60,7 +60,7 @@ type Config struct {
 
 	// OnExecute, if not nil, is called after each operation that a stream executed, before its events complete, on the
 	// goroutine that executed it, and likewise after each node of a graph that does something. It must be safe to be
-	// called concurrently, may submit, and must not call Step or Run, nor destroy streams.
+	// called concurrently, may submit, and must not call Step or Run, nor destroy streams or events.
 	OnExecute func(Executed)
 }
 
