@@ -28,7 +28,8 @@ func TestCollectives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gputest.RunCollectives(t, func(t *testing.T) gputest.Harness {
-				return gputest.Harness{Driver: newSim(t, c), Comms: true, Brief: true}
+				d := newSim(t, c)
+				return gputest.Harness{Driver: d, Comms: true, Calls: callsOf(d), Brief: true}
 			})
 		})
 	}

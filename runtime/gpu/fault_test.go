@@ -303,7 +303,7 @@ func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) {
 
 // TestFaults fails the n-th native call, for every n: nobody hangs, nothing is left behind, every signal is reached or
 // fails, and no memory is given back while the device uses it. With a step of k a call fails in one of k ways only, which
-// differ from one run of the test to the next.
+// differ from one run of the test to the next, as they do under the race detector, which takes long.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	anywhere := hip
@@ -321,6 +321,9 @@ func TestFaults(t *testing.T) {
 		{"hip over 8 devices", &hip, 8, 4},
 		{"hip from any thread", &anywhere, 2, 4},
 	} {
+		if raceEnabled && on.step == 1 {
+			on.step = 2
+		}
 		for i, kind := range []struct {
 			name  string
 			fault simdriver.Fault

@@ -89,6 +89,9 @@ func measureSome(t *testing.T, opt options, ways ...way) (rows map[string]result
 // TestPyTorch has both sides, in all their processes, over libraries that do nothing. The program's own take the NCCL that
 // PyTorch brings.
 func TestPyTorch(t *testing.T) {
+	if race || testing.Short() {
+		t.Skip("it starts many processes, one after the other")
+	}
 	buildCUDA(t)
 	file := usePyTorch(t)
 	opt := options{device: "0", python: "python3"}
