@@ -243,6 +243,13 @@ static int contextOf(int device, CUcontext *ctx)
 	return r;
 }
 
+static int useContext(int device)
+{
+	CUcontext ctx;
+	int r = contextOf(device, &ctx);
+	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
+}
+
 // use makes CUDA work on the thread's current device, which must be this one; -1 is any.
 static int use(int device)
 {
@@ -250,9 +257,7 @@ static int use(int device)
 	if (r) return r;
 	if (!chosen) return INVALID_CONTEXT;
 	if (device >= 0 && device != current) return INVALID_DEVICE;
-	CUcontext ctx;
-	r = contextOf(current, &ctx);
-	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
+	return useContext(current);
 }
 
 // useOf makes CUDA work on the device of a stream, an event or what is launched in a stream.
@@ -260,10 +265,7 @@ static int useOf(int device)
 {
 #ifdef STREAM_DEVICE
 	int r = start();
-	if (r) return r;
-	CUcontext ctx;
-	r = contextOf(device, &ctx);
-	return r ? r : fromCUDA(cuCtxSetCurrent(ctx));
+	return r ? r : useContext(device);
 #else
 	return use(device);
 #endif

@@ -53,29 +53,36 @@ func newDevice(d *Driver, index int) *device {
 }
 
 // open asks what the device, one of so many, can do, with the device current for as long as that takes.
-func (d *device) open(devices int) (err error) {
+func (d *device) open(devices int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	return d.during(d.id, "the device", func() (err error) {
+		if err := d.askCaps(); err != nil {
+			return err
+		}
+		if err := d.tryStrided(); err != nil {
+			return err
+		}
+		d.caps.SubmitAnywhere, err = d.probe(devices)
+		return err
+	})
+}
+
+// during calls f while a device, so called in errors, is current on the calling thread, which is locked.
+func (d *device) during(device int32, what string, f func() error) (err error) {
 	before, err := d.lib.GetDevice()
 	if err != nil {
 		return d.fail("open", err, "the thread's current device")
 	}
-	if err := d.lib.SetDevice(d.id); err != nil {
-		return d.fail("open", err, "make the device current")
+	if err := d.lib.SetDevice(device); err != nil {
+		return d.fail("open", err, "make %s current", what)
 	}
 	defer func() {
 		if restore := d.lib.SetDevice(before); restore != nil {
 			err = errors.Join(err, d.fail("open", restore, "restore the thread's current device"))
 		}
 	}()
-	if err := d.askCaps(); err != nil {
-		return err
-	}
-	if err := d.tryStrided(); err != nil {
-		return err
-	}
-	d.caps.SubmitAnywhere, err = d.probe(devices)
-	return err
+	return f()
 }
 
 // askCaps finds out what the device can do.

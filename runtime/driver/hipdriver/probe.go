@@ -1,8 +1,6 @@
 package hipdriver
 
 import (
-	"errors"
-
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/trial"
@@ -32,7 +30,7 @@ func (d *device) probe(devices int) (anywhere bool, err error) {
 }
 
 // withoutDevice runs f on the calling thread, which is locked, while another device is current, if there is one.
-func (d *device) withoutDevice(devices int, f func() error) (err error) {
+func (d *device) withoutDevice(devices int, f func() error) error {
 	before, err := d.lib.GetDevice()
 	if err != nil {
 		return d.fail("open", err, "the thread's current device")
@@ -40,13 +38,5 @@ func (d *device) withoutDevice(devices int, f func() error) (err error) {
 	if before != d.id || devices == 1 {
 		return f()
 	}
-	if err := d.lib.SetDevice((d.id + 1) % int32(devices)); err != nil {
-		return d.fail("open", err, "make another device current")
-	}
-	defer func() {
-		if restore := d.lib.SetDevice(before); restore != nil {
-			err = errors.Join(err, d.fail("open", restore, "restore the thread's current device"))
-		}
-	}()
-	return f()
+	return d.during((d.id+1)%int32(devices), "another device", f)
 }
