@@ -44,7 +44,16 @@ func (d *Device) signalAsker() {
 func (d *Device) ask() {
 	defer close(d.asker.ended)
 	var wait patience
-	for !d.asker.stopped.Load() {
+	for {
+		if wait.rounds == 0 {
+			select {
+			case <-d.asker.wake: // whoever it was for is seen now
+			default:
+			}
+		}
+		if d.asker.stopped.Load() {
+			return
+		}
 		if !d.wanted() {
 			wait = patience{}
 			<-d.asker.wake
@@ -57,7 +66,9 @@ func (d *Device) ask() {
 		case !asked:
 			runtime.Gosched()
 		default:
-			wait.pause(d.opt.Poll, 0, d.asker.wake)
+			if wait.pause(d.opt.Poll, 0, longNap, d.asker.wake) {
+				wait = patience{} // somebody new has parked
+			}
 		}
 	}
 }
@@ -109,19 +120,26 @@ type patience struct {
 	rounds int
 	since  time.Time
 	left   time.Time // when others were let run
+	still  bool      // time does not pass while a thread sleeps, as in a bubble of testing/synctest
 }
 
 const (
-	maxRounds = 1 << 14                // without a pause, at most: where time stands still, as in a bubble of testing/synctest, it would go on
-	slice     = 100 * time.Microsecond // how long a device's thread keeps its processor
+	maxRounds = 1 << 14                // without a pause, at most: where time stands still it would go on
+	slice     = 100 * time.Microsecond // how long a device's thread keeps its processor, or sleeps
+
+	// Pauses grow with the time that has passed, so that little is lost however long the work takes.
+	shortest = 20 * time.Microsecond
+	longest  = time.Millisecond
+	longNap  = 250 * time.Microsecond // napping, who waits cannot be woken
 )
 
 // pause waits, at first not at all; after each slice it lets others run. From a locked thread that takes much longer than to
-// ask.
-func (p *patience) pause(poll, slice time.Duration, wake <-chan struct{}) {
+// ask. Then it naps, where the system has that, for not longer than the limit, and after a while it takes a timer, which on Linux
+// is late by up to a millisecond. It reports whether it was woken.
+func (p *patience) pause(poll, slice, limit time.Duration, wake <-chan struct{}) (woken bool) {
 	if p.rounds++; p.rounds < maxRounds && poll > 0 {
 		if p.rounds%8 != 1 {
-			return
+			return false
 		}
 		now := time.Now()
 		if p.since.IsZero() {
@@ -132,17 +150,31 @@ func (p *patience) pause(poll, slice time.Duration, wake <-chan struct{}) {
 				p.left = now
 				runtime.Gosched()
 			}
-			return
+			return false
 		}
 		p.rounds = maxRounds
 	}
+	now := time.Now()
 	if p.since.IsZero() {
-		p.since = time.Now()
+		p.since = now
 	}
-	t := time.NewTimer(min(max(time.Since(p.since)/64, 20*time.Microsecond), time.Millisecond))
+	past := now.Sub(p.since)
+	if fine := past / 1024; canNap && !p.still && fine < longNap {
+		nap(min(max(fine, shortest), limit))
+		p.still = time.Since(now) == 0
+		select {
+		case <-wake:
+			return true
+		default:
+			return false
+		}
+	}
+	t := time.NewTimer(min(max(past/64, shortest), longest))
 	select {
 	case <-wake:
 		t.Stop()
+		return true
 	case <-t.C:
+		return false
 	}
 }

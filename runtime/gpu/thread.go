@@ -35,7 +35,7 @@ func (d *Device) run(started chan<- error) {
 				wait = patience{}
 				runtime.Gosched() // whoever was woken sits in this thread's queue
 			} else {
-				wait.pause(d.opt.Poll, slice, d.wake)
+				wait.pause(d.opt.Poll, slice, slice, d.wake)
 			}
 		}
 	}

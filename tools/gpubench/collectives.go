@@ -66,7 +66,8 @@ func reduceSizes(devices int, opt options) []uint64 {
 }
 
 // reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
-// host's part at either end, some 30 µs, to be lost in it, and takes a fifth of a second at the most, or so.
+// host's part at either end, some 30 µs, to be lost in it, and takes a fifth of a second at the most, or so. Bandwidths differ by a
+// hundredth from turn to turn, with the memory that each turn gets, so there are many.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
@@ -74,13 +75,13 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
 	case size < 32<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 300}, 7
+		return counts{Warm: 10, Timed: 50, Ahead: 300}, 21
 	case size < 256<<20:
-		return counts{Warm: 5, Timed: 20, Ahead: 80}, 5
+		return counts{Warm: 5, Timed: 20, Ahead: 80}, 15
 	case size < 1<<30:
-		return counts{Warm: 3, Timed: 8, Ahead: 25}, 5
+		return counts{Warm: 3, Timed: 8, Ahead: 25}, 11
 	}
-	return counts{Warm: 3, Timed: 8, Ahead: 30}, 3
+	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
 
 // reduceBench times all-reduces of one size.

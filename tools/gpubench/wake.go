@@ -10,15 +10,18 @@ import (
 )
 
 // wakeBench times how long a parked waiter takes to wake. For the first row the goroutine that signals then waits itself,
-// for the second it goes on computing. For the third the device signals, and for the fourth it does so after a fill that
-// the host releases, which counts from there.
+// for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
+// after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
+// releases, which counts from there.
 func wakeBench() bench {
-	const n = 100
+	const n, long = 100, 10
+	const fills = 8
 	return bench{
 		rows: []row{
 			{name: "wake/host signals and waits, p50", unit: ns},
 			{name: "wake/host signals and computes, p50", unit: ns},
 			{name: "wake/device is done, p50", unit: ns, goal: goal{max: 15_000, device: true}},
+			{name: "wake/device is done after long, p50", unit: ns},
 			{name: "wake/host releases a fill, p50", unit: ns},
 		},
 		rounds: 7,
@@ -66,12 +69,18 @@ func wakeBench() bench {
 						return err
 					}
 					for i := range times {
-						if times[i], err = d.wakeUp(); err != nil {
+						if times[i], err = d.wakeUp(fills); err != nil {
 							return err
 						}
 					}
 					f[2] = p50(times)
-					f[3], err = measure(
+					for i := range times[:long] {
+						if times[i], err = d.wakeUp(50 * fills); err != nil {
+							return err
+						}
+					}
+					f[3] = p50(times[:long])
+					f[4], err = measure(
 						func() error { return r.fill(r.q, gate[0], r.v, r.sem, r.v) },
 						func() error { return gate[0].Signal(r.v) })
 					return err
@@ -104,9 +113,8 @@ func newDone(e *env, r *rig) (*done, error) {
 	return &done{e: e, r: r, long: long.All(), word: word}, err
 }
 
-// wakeUp has a goroutine park for some hundreds of microseconds' work and returns how long after its end it runs.
-func (d *done) wakeUp() (time.Duration, error) {
-	const fills = 8
+// wakeUp has a goroutine park for so many fills, each some tens of microseconds' work, and returns how long after their end it runs.
+func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 	r := d.r
 	r.v++
 	d.n++
@@ -114,7 +122,7 @@ func (d *done) wakeUp() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range uint64(fills) {
+	for i := range fills {
 		if err := r.q.Fill(r.order(first, i, first, i+1), d.long, pattern); err != nil {
 			return 0, err
 		}

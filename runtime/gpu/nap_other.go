@@ -1,0 +1,9 @@
+//go:build !linux
+
+package gpu
+
+import "time"
+
+const canNap = false
+
+func nap(time.Duration) {}
