@@ -11,7 +11,7 @@ func chainBenches() []bench {
 				{name: "chain/2,000 fills: submitting", unit: ns, goal: goal{max: 1.7, of: ofRaw, device: true}},
 				{name: "chain/2,000 fills: CPU", unit: ns, goal: goal{max: 3000, device: true}},
 			},
-			rounds: 31,
+			rounds: 61,
 			open:   func(e *env) (sides, error) { return chain(e, 2000, 1) },
 		},
 		{
@@ -20,7 +20,7 @@ func chainBenches() []bench {
 				{name: "hop/2,000 fills, two streams: submitting", unit: ns},
 				{name: "hop/2,000 fills, two streams: CPU", unit: ns},
 			},
-			rounds: 31,
+			rounds: 61,
 			open:   func(e *env) (sides, error) { return chain(e, 2000, 2) },
 		},
 	}
@@ -37,7 +37,7 @@ func chain(e *env, n, streams int) (sides, error) {
 				return ahead(f, n, func() error { return rawChain(e.raw, n, streams) }, func() error { return e.await((n - 1) % rawEvents) })
 			})
 		},
-		pure:  func(f []float64) error { return r.chain(e, f, n, streams) },
+		pure:  func(f []float64) error { return e.beside(func() error { return r.chain(e, f, n, streams) }) },
 		close: r.close,
 	}, nil
 }

@@ -129,8 +129,19 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
+// beside runs puregpu's side on the raw side's thread, with no device current there, as on a program's goroutines: for work of the
+// host alone, since one processor of a virtual machine may be twice as fast as another.
+func (e *env) beside(fn func() error) error {
+	return e.thread.do(func() error {
+		if err := e.raw.unbind(); err != nil {
+			return err
+		}
+		return errors.Join(fn(), e.raw.bind())
+	})
+}
+
 // A thread is an OS thread with one goroutine. Package gpu is timed on goroutines that are locked to none, as a program's
-// are, and the raw side on such a thread, as its calls want it.
+// are, but for beside, and the raw side on such a thread, as its calls want it.
 type thread struct {
 	todo chan func() error
 	done chan error

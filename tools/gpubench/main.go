@@ -8,8 +8,8 @@
 //
 // The rows of the group calls time the bindings alone: the raw side is a loop in C, from testdata/cloop.c, which -c names.
 // All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
-// do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. Where there
-// is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
+// do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. In the groups
+// chain, hop and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
 // Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
 //
 // The rows of the group devices take two devices: the one that -device names, and the next. Their raw side loads code on one

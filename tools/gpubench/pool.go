@@ -15,7 +15,7 @@ func poolBenches() []bench {
 	return []bench{
 		{
 			rows:   []row{{name: "pool/alloca and dealloca of 1 MiB", unit: ns, goal: goal{max: 1.25, of: ofRaw, device: true}}},
-			rounds: 31,
+			rounds: 61,
 			open: func(e *env) (sides, error) {
 				if err := keep(e); err != nil {
 					return sides{}, err
@@ -31,12 +31,12 @@ func poolBenches() []bench {
 				{name: "pool/alloca, fill, dealloca: submitting", unit: ns},
 				{name: "pool/alloca, fill, dealloca: CPU", unit: ns},
 			},
-			rounds: 31,
+			rounds: 61,
 			open:   poolChains,
 		},
 		{
 			rows:   []row{{name: "pool/portable: alloca and dealloca of 1 MiB", unit: ns}},
-			rounds: 31,
+			rounds: 61,
 			open:   func(e *env) (sides, error) { return poolPairs(e, true) },
 		},
 	}
@@ -68,22 +68,25 @@ func poolPairs(e *env, portable bool) (sides, error) {
 		}
 	}
 	return sides{
-		pure: func(f []float64) error {
-			start := time.Now()
-			for range allocs {
-				b, err := r.q.Alloca(gpu.Order{}, pool, allocSize)
-				if err != nil {
-					return err
-				}
-				if err := r.q.Dealloca(gpu.Order{}, b); err != nil {
-					return err
-				}
-			}
-			f[0] = each(time.Since(start), allocs)
-			return r.roundTrip(e)
-		},
+		pure:  func(f []float64) error { return e.beside(func() error { return r.pairs(e, f, pool) }) },
 		close: r.close,
 	}, nil
+}
+
+// pairs allocates and deallocates.
+func (r *rig) pairs(e *env, f []float64, pool *gpu.Pool) error {
+	start := time.Now()
+	for range allocs {
+		b, err := r.q.Alloca(gpu.Order{}, pool, allocSize)
+		if err != nil {
+			return err
+		}
+		if err := r.q.Dealloca(gpu.Order{}, b); err != nil {
+			return err
+		}
+	}
+	f[0] = each(time.Since(start), allocs)
+	return r.roundTrip(e)
 }
 
 func rawPairs(e *env, f []float64) error {
@@ -113,7 +116,6 @@ func poolChains(e *env) (sides, error) {
 	if err != nil {
 		return sides{}, err
 	}
-	next := func() gpu.Order { r.v++; return r.order(r.sem, r.v-1, r.sem, r.v) }
 	return sides{
 		raw: func(f []float64) error {
 			return e.thread.do(func() error {
@@ -137,23 +139,27 @@ func poolChains(e *env) (sides, error) {
 				}, func() error { return e.await((allocs - 1) % rawEvents) })
 			})
 		},
-		pure: func(f []float64) error {
-			return ahead(f, allocs, func() error {
-				for range allocs {
-					b, err := r.q.Alloca(next(), nil, allocSize)
-					if err != nil {
-						return err
-					}
-					if err := r.q.Fill(next(), b.Range(0, fillSize), pattern); err != nil {
-						return err
-					}
-					if err := r.q.Dealloca(next(), b); err != nil {
-						return err
-					}
-				}
-				return nil
-			}, func() error { return r.sem.Wait(e.ctx, r.v) })
-		},
+		pure:  func(f []float64) error { return e.beside(func() error { return r.poolChain(e, f) }) },
 		close: r.close,
 	}, nil
+}
+
+// poolChain allocates, fills and deallocates, each after the one before.
+func (r *rig) poolChain(e *env, f []float64) error {
+	next := func() gpu.Order { r.v++; return r.order(r.sem, r.v-1, r.sem, r.v) }
+	return ahead(f, allocs, func() error {
+		for range allocs {
+			b, err := r.q.Alloca(next(), nil, allocSize)
+			if err != nil {
+				return err
+			}
+			if err := r.q.Fill(next(), b.Range(0, fillSize), pattern); err != nil {
+				return err
+			}
+			if err := r.q.Dealloca(next(), b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error { return r.sem.Wait(e.ctx, r.v) })
 }

@@ -7,9 +7,10 @@ type api interface {
 	query(event int) (done bool, err error)
 	wait(stream, event int) error
 	close() error
+	bind() error // make the device current on the thread
+	unbind() error
 
 	// With two devices, other being another one of the same kind.
-	bind() error                                                   // make the device current on the thread
 	follow(stream int, other api, event int) error                 // wait for an event of another device
 	copyTo(stream int, other api, dst, src uint64, n uint64) error // bytes from this device to another one
 

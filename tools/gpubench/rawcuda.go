@@ -78,6 +78,8 @@ func (a *rawCUDA) wait(stream, event int) error {
 
 func (a *rawCUDA) bind() error { return a.l.CtxSetCurrent(a.ctx) }
 
+func (a *rawCUDA) unbind() error { return a.l.CtxSetCurrent(0) }
+
 func (a *rawCUDA) follow(stream int, other api, event int) error {
 	return a.l.StreamWaitEvent(a.stream[stream], other.(*rawCUDA).event[event], 0)
 }

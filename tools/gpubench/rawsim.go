@@ -71,6 +71,8 @@ func (a *rawSim) wait(stream, event int) error {
 
 func (a *rawSim) bind() error { return a.d.Bind() }
 
+func (a *rawSim) unbind() error { return a.d.Unbind() }
+
 func (a *rawSim) follow(stream int, other api, event int) error {
 	return a.d.StreamWait(a.stream[stream], other.(*rawSim).event[event])
 }
