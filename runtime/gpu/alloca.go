@@ -100,10 +100,25 @@ func (q *Queue) allocaNow(b *Buffer) error {
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
 func (b *Buffer) allocate(tl *timeline, seq uint64) error {
-	if !b.pool.keeps { // else it is not closed before the device
-		b.pool.life.RLock()
-		defer b.pool.life.RUnlock()
+	if !b.pool.keeps {
+		return b.allocateFrom(tl, seq)
 	}
+	return b.allocateNow(tl, seq) // the pool is not closed before the device
+}
+
+// allocateFrom allocates from a pool that may be closed.
+func (b *Buffer) allocateFrom(tl *timeline, seq uint64) error {
+	b.pool.life.RLock()
+	defer b.pool.life.RUnlock()
+	b.pool.live.Add(1)
+	err := b.allocateNow(tl, seq)
+	if err != nil {
+		b.pool.live.Add(-1)
+	}
+	return err
+}
+
+func (b *Buffer) allocateNow(tl *timeline, seq uint64) error {
 	var m driver.Mem
 	err := b.pool.ended()
 	if err == nil {
@@ -114,9 +129,6 @@ func (b *Buffer) allocate(tl *timeline, seq uint64) error {
 		return err
 	}
 	b.made = seq
-	if !b.pool.keeps {
-		b.pool.live.Add(1)
-	}
 	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
 	b.state.Store(isLive)
 	return nil
@@ -240,7 +252,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
 		return argument("dealloca", "no buffer")
-	case b.dev.of != q.dev.of:
+	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
 		return q.submit(q.get(opBarrier), o)

@@ -25,7 +25,7 @@ const (
 type Buffer struct {
 	dev    *Device
 	mem    driver.Mem
-	refs   atomic.Int32 // one of the caller's, and one a submission
+	refs   atomic.Int32 // one a submission, besides the caller's; -1 when all are gone
 	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
 	closed atomic.Bool
 	from   origin
@@ -84,7 +84,6 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 func newBuffer(d *Device, size uint64) *Buffer {
 	b := &Buffer{dev: d}
 	b.mem.Size = size
-	b.refs.Store(1)
 	return b
 }
 
@@ -187,10 +186,14 @@ func (b *Buffer) Close() error {
 
 // hold keeps the buffer for a submission.
 func (b *Buffer) hold() error {
-	if b.closed.Load() || !holdLive(&b.refs) {
-		return fmt.Errorf("buffer: %w", ErrClosed)
+	if !b.closed.Load() {
+		for n := b.refs.Load(); n >= 0; n = b.refs.Load() {
+			if b.refs.CompareAndSwap(n, n+1) {
+				return nil
+			}
+		}
 	}
-	return nil
+	return fmt.Errorf("buffer: %w", ErrClosed)
 }
 
 // holdLive adds a reference unless the last one has gone.
@@ -206,8 +209,11 @@ func holdLive(refs *atomic.Int32) bool {
 	}
 }
 
-func (b *Buffer) release() {
-	if b.refs.Add(-1) > 0 {
+func (b *Buffer) release() { b.releaseAll(1) }
+
+// releaseAll lets go of so many references.
+func (b *Buffer) releaseAll(n int32) {
+	if b.refs.Add(-n) >= 0 {
 		return
 	}
 	switch {
@@ -225,6 +231,26 @@ func (b *Buffer) release() {
 			b.free() // nobody is left to hear of an error
 		}
 	})
+}
+
+// A bufferRun is references to buffers that are let go of together where they are to the same one.
+type bufferRun struct {
+	b *Buffer
+	n int32
+}
+
+func (r *bufferRun) add(b *Buffer) {
+	if b != r.b {
+		r.release()
+		r.b, r.n = b, 0
+	}
+	r.n++
+}
+
+func (r *bufferRun) release() {
+	if r.b != nil {
+		r.b.releaseAll(r.n)
+	}
 }
 
 // free gives the memory back. It runs on the device's thread.
@@ -318,7 +344,6 @@ type bufferStats struct {
 
 func (s *bufferStats) add(b *Buffer) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	b.after = s.list
 	if s.list != nil {
 		s.list.before = b
@@ -327,17 +352,18 @@ func (s *bufferStats) add(b *Buffer) {
 	s.n++
 	s.bytes += b.mem.Size
 	s.peak = max(s.peak, s.bytes)
+	s.mu.Unlock()
 }
 
 // remove reports false if the list has been closed meanwhile.
 func (s *bufferStats) remove(b *Buffer) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.before == nil && s.list != b {
-		return false
+	listed := b.before != nil || s.list == b
+	if listed {
+		s.unlink(b)
 	}
-	s.unlink(b)
-	return true
+	s.mu.Unlock()
+	return listed
 }
 
 // unlink takes a buffer off the list. The caller holds mu.

@@ -64,12 +64,14 @@ func (d *Device) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
-	d.letGo(s)
+	var held bufferRun
+	d.letGo(s, &held)
+	held.release()
 	s.q.putAll(s, s)
 }
 
-// letGo lets go of all that a submission held, but of the event only if somebody else has it too.
-func (d *Device) letGo(s *submission) {
+// letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
+func (d *Device) letGo(s *submission, held *bufferRun) {
 	if s.event != nil && !s.event.alone() {
 		s.event.drop()
 		s.event = nil
@@ -82,10 +84,10 @@ func (d *Device) letGo(s *submission) {
 		if s.op == opDealloca {
 			s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
 		}
-		s.keep[0].release()
+		held.add(s.keep[0])
 	}
 	if s.keep[1] != nil {
-		s.keep[1].release()
+		held.add(s.keep[1])
 	}
 	if s.cold {
 		s.letGoCold()

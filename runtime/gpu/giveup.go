@@ -104,7 +104,7 @@ func (tl *timeline) replace() {
 	tl.cover = nil
 	tl.coverMu.Unlock()
 	list := tl.drain(err)
-	tl.marked.Store(tl.issued.Load()) // nothing is left that an event could be put behind
+	tl.noteMark(tl.issued.Load()) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
 	for s := list; s != nil; {
 		next := s.next

@@ -2,7 +2,8 @@ package gpu
 
 // What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
 // next event of the stream is behind it as well, for a stream does its work in order. One is recorded
-//   - behind each markEvery submissions, so that what is done comes back in small pieces;
+//   - behind each markEvery submissions, so that what is done comes back in small pieces; or some more, if among them are some of
+//     those that take the device no time;
 //   - before the stream is given what may take long, or made to wait for another one, so that nobody who waits for what is
 //     brief waits for that too;
 //   - when somebody asks: another timeline that is to wait, or the host.
@@ -17,6 +18,26 @@ package gpu
 
 // markEvery is after how many submissions an event is recorded at the latest.
 const markEvery = 8
+
+// mostLight is for how many submissions that take the device no time there is no event at the most.
+const mostLight = 2 * markEvery
+
+// unmarked reports whether a brief submission needs no event behind it yet. The caller holds mu.
+func (tl *timeline) unmarked(s *submission, seq uint64) bool {
+	switch s.op {
+	case opAlloca, opDealloca, opBarrier:
+		if tl.light < mostLight && (s.op != opAlloca || !s.keep[0].pool.opt.Zero) {
+			tl.light++
+		}
+	}
+	return seq-tl.marked.Load()-tl.light < markEvery
+}
+
+// noteMark notes that an event is behind a submission. The caller holds mu.
+func (tl *timeline) noteMark(seq uint64) {
+	tl.marked.Store(seq)
+	tl.light = 0
+}
 
 // briefBytes is how much work may move and still be brief. Memory takes less time for that than the host to issue anything, and
 // so does the way to pinned memory.
@@ -79,7 +100,7 @@ func (tl *timeline) mark() error {
 		s.recorded = true
 	}
 	tl.ring.mu.Unlock()
-	tl.marked.Store(last)
+	tl.noteMark(last)
 	return nil
 }
 

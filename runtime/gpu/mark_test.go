@@ -94,8 +94,8 @@ func TestRecords(t *testing.T) {
 			must(t, dev.Queue(0).Fill(next(), m.Range(0, 4096), []byte{1}))
 			must(t, m.Dealloca(next()))
 		}
-		if got := records(d); got != 3*n/markEvery {
-			t.Errorf("%d, want %d", got, 3*n/markEvery)
+		if got := records(d); got != n/markEvery { // only the fills take time
+			t.Errorf("%d, want %d", got, n/markEvery)
 		}
 		must(t, s.Wait(minute(t), v))
 	})

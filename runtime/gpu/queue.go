@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,6 @@ func (q *Queue) newBuffer(size uint64) *Buffer {
 		q.slab.Store(s)
 	}
 	b.dev, b.mem.Size = q.dev, size
-	b.refs.Store(1)
 	return b
 }
 
@@ -91,9 +91,9 @@ func (q *Queue) putAll(first, last *submission) {
 
 // submit captures the lists and issues the submission, or parks it.
 func (q *Queue) submit(s *submission, o Order) error {
-	op := opNames[s.op]
 	for _, p := range o.Wait {
 		if p.Semaphore == nil || p.Value > MaxValue {
+			op := opNames[s.op]
 			q.dev.recycle(s)
 			return argument(op, "a wait has no semaphore, or a value above %d", uint64(MaxValue))
 		}
@@ -101,6 +101,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 	}
 	for _, p := range o.Signal {
 		if p.Semaphore == nil || p.Value > MaxValue {
+			op := opNames[s.op]
 			q.dev.recycle(s)
 			return argument(op, "a signal has no semaphore, or a value above %d", uint64(MaxValue))
 		}
@@ -297,7 +298,7 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if err != nil {
 		return err
 	}
-	if dst.Size%f.size != 0 || uint64(ptr.ptr)%f.size != 0 {
+	if (dst.Size|uint64(ptr.ptr))&(f.size-1) != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
 	s := q.get(f.op)
@@ -311,7 +312,7 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 // A filling is a pattern as drivers take it.
 type filling struct {
 	op                opcode
-	size              uint64 // bytes
+	size              uint64 // bytes, a power of two
 	width             int    // of the driver's elements
 	pattern, pattern2 uint32
 }
@@ -341,7 +342,7 @@ func (f *filling) count(bytes uint64) uint64 {
 	if f.op == opFill8 {
 		return bytes / 8
 	}
-	return bytes / uint64(f.width)
+	return bytes >> bits.TrailingZeros8(uint8(f.width)) // a power of two
 }
 
 // Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
@@ -440,12 +441,13 @@ func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
 }
 
 func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
-	op, ended := opNames[s.op], q.dev.failed() != nil // then the submission fails, whatever has become of its buffers
+	ended := q.dev.failed() != nil // then the submission fails, whatever has become of its buffers
 	for i, buf := range [...]*Buffer{a, b} {
 		if buf == nil || ended {
 			continue
 		}
 		if err := buf.hold(); err != nil {
+			op := opNames[s.op]
 			q.dev.recycle(s)
 			return fmt.Errorf("gpu: %s: %w", op, err)
 		}

@@ -82,12 +82,14 @@ func (tl *timeline) complete(batch []*submission) {
 		i++
 	}
 	q := batch[0].q
+	var held bufferRun
 	for i, s := range batch {
-		tl.dev.letGo(s)
+		tl.dev.letGo(s, &held)
 		if i > 0 {
 			batch[i-1].next = s
 		}
 	}
+	held.release()
 	q.putAll(batch[0], batch[len(batch)-1])
 	tl.done.Store(last)
 	if released.first != nil {

@@ -188,7 +188,9 @@ func (s *submission) letGo(i int) {
 // letGoAll takes all deps away.
 func (s *submission) letGoAll() {
 	for i := range s.deps {
-		s.letGo(i)
+		if s.deps[i].tl != nil {
+			s.letGo(i)
+		}
 	}
 	s.deps, s.gathered = s.deps[:0], false
 }

@@ -19,6 +19,7 @@ type timeline struct {
 
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	tidyAt uint64     // the number at which the submitter looks what is done
+	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
@@ -85,7 +86,7 @@ func (tl *timeline) urge(seq uint64) {
 
 // tidyEvery is after how many submissions the submitter looks which are done, so that records and events come back though
 // nobody waits. If many are in flight it looks more rarely.
-const tidyEvery = 64
+const tidyEvery = 128
 
 // issue gives a submission whose waits are all issued to the device, and publishes what it signals. It runs in the caller
 // or on a thread to which the device is bound.
@@ -147,7 +148,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		recorded := s.recorded
 		tl.issued.Store(seq) // only now may it be retired, and recycled
 		if recorded {
-			tl.marked.Store(seq)
+			tl.noteMark(seq)
 		}
 		if wanted {
 			tl.want(seq)
@@ -255,7 +256,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	seq := tl.issued.Load() + 1
 	started, err := tl.start(s, seq)
 	switch {
-	case err == nil && brief && seq-tl.marked.Load() < markEvery:
+	case err == nil && brief && tl.unmarked(s, seq):
 	case err == nil:
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 		s.recorded = err == nil
@@ -325,8 +326,11 @@ func (s *submission) borrow(to mark) (err error) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 	}
-	use(s.keep[0])
-	use(s.keep[1])
+	for _, b := range s.keep {
+		if b != nil && b.dev != to.tl.dev {
+			use(b)
+		}
+	}
 	if !s.cold {
 		return err
 	}
