@@ -66,23 +66,32 @@ func reduceSizes(devices int, opt options) []uint64 {
 }
 
 // reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
-// host's part at either end, some 30 µs, to be lost in it, and takes a fifth of a second at the most, or so. Bandwidths differ by a
-// hundredth from turn to turn, with the memory that each turn gets, so there are many.
+// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second at the most, or so. Bandwidths differ by a
+// hundredth from turn to turn, so there are many.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
 		return counts{Warm: 2, Timed: 10, Ahead: 20}, 2
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
-	case size < 32<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 300}, 21
+	case size < 16<<20:
+		return counts{Warm: 10, Timed: 50, Ahead: 1000}, 21
+	case size < 64<<20:
+		return counts{Warm: 10, Timed: 50, Ahead: 600}, 21
 	case size < 256<<20:
-		return counts{Warm: 5, Timed: 20, Ahead: 80}, 15
+		return counts{Warm: 5, Timed: 20, Ahead: 160}, 15
 	case size < 1<<30:
-		return counts{Warm: 3, Timed: 8, Ahead: 25}, 11
+		return counts{Warm: 3, Timed: 8, Ahead: 50}, 11
 	}
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
+
+// Where memory is decides on a hundredth of the bandwidth, of what fits into the devices' caches above all. So each turn's is behind
+// that of another size.
+const (
+	pads    = 31
+	padding = 2 << 20 // as large as pages
+)
 
 // reduceBench times all-reduces of one size.
 func reduceBench(e *env, w way, size uint64) bench {
@@ -115,8 +124,10 @@ func reduceBench(e *env, w way, size uint64) bench {
 				return sides{}, err
 			}
 			turn := func(t *team) func(f []float64) error {
+				turns := uint64(0)
 				return func(f []float64) error {
-					all, err := t.askAll(e.ctx, order{Do: "time", Bytes: size, counts: c})
+					turns++
+					all, err := t.askAll(e.ctx, order{Do: "time", Bytes: size, Pad: turns * 7 % pads * padding, counts: c})
 					if err != nil {
 						return err
 					}

@@ -40,8 +40,9 @@ type order struct {
 	ID    []byte `json:"id,omitempty"`
 	Ranks int    `json:"ranks,omitempty"` // in all
 
-	// time: reduce so many bytes on all ranks.
+	// time: reduce so many bytes on all ranks, in memory behind Pad bytes.
 	Bytes uint64 `json:"bytes,omitempty"`
+	Pad   uint64 `json:"pad,omitempty"`
 	counts
 
 	// small: reduce Bytes so many times, one by one and as one group, each Timed times.

@@ -186,6 +186,11 @@ func closeAll(list []*gpu.Buffer) (err error) {
 
 // time times all-reduces of float32, in place. Its memory is free afterwards, for the others' sake.
 func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
+	pad, err := w.zeros(ctx, o.Pad)
+	defer func() { err = errors.Join(err, closeAll(pad)) }()
+	if err != nil {
+		return a, err
+	}
 	mem, err := w.zeros(ctx, o.Bytes)
 	defer func() { err = errors.Join(err, closeAll(mem)) }()
 	if err != nil {
