@@ -63,9 +63,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	s := q.get(opAlloca)
 	b.refs.Add(1)
 	s.keep[0] = b
-	d.buffers.add(b)
 	if err := q.submit(s, o); err != nil {
-		d.buffers.remove(b)
 		return nil, err
 	}
 	return b, nil
@@ -85,9 +83,6 @@ func (q *Queue) allocaNow(b *Buffer) error {
 		q.tl.loose = true
 		if err == nil {
 			err = b.allocate(q.tl, q.tl.issued.Load())
-		}
-		if err == nil {
-			q.dev.buffers.add(b) // under the lock: the device is not closed before
 		}
 	}
 	q.tl.mu.Unlock()
@@ -130,7 +125,7 @@ func (b *Buffer) allocateNow(tl *timeline, seq uint64) error {
 	}
 	b.made = seq
 	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
-	b.state.Store(isLive)
+	b.goLive()
 	return nil
 }
 
@@ -221,8 +216,16 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 			return native, err
 		}
 	}
-	b.state.Store(isLive)
+	if !native {
+		b.goLive()
+	}
 	return true, nil
+}
+
+// goLive says that the memory is there. The caller holds the timeline's mu: the device is not closed before.
+func (b *Buffer) goLive() {
+	b.dev.buffers.add(b)
+	b.state.Store(isLive)
 }
 
 // hostOf returns the host's address of memory of a portable pool, if there is one.
@@ -328,7 +331,7 @@ func (b *Buffer) freeAsync(tl *timeline) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing uses. It runs on the device's thread.
+// giveBack frees memory that no queue has deallocated and nothing uses. It runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer) error {
 	if b.mem.Size == 0 || !b.state.CompareAndSwap(isLive, isGone) {
 		return nil

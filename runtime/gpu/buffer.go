@@ -226,7 +226,7 @@ func (b *Buffer) releaseAll(n int32) {
 		}
 		return
 	}
-	b.dev.post(func() {
+	b.dev.clean(func() {
 		if b.dev.buffers.remove(b) {
 			b.free() // nobody is left to hear of an error
 		}
@@ -253,7 +253,7 @@ func (r *bufferRun) release() {
 	}
 }
 
-// free gives the memory back. It runs on the device's thread.
+// free gives the memory back. It runs on the cleaner's thread, or the device's in the end.
 func (b *Buffer) free() (err error) {
 	switch b.from {
 	case allocated:
@@ -335,11 +335,23 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 
 // bufferStats lists a device's buffers.
 type bufferStats struct {
-	mu    sync.Mutex
-	list  *Buffer
-	n     int
-	bytes uint64
-	peak  uint64
+	mu     sync.Mutex
+	list   *Buffer
+	n      int
+	device ByteStats
+	host   ByteStats
+	peak   uint64 // of both
+}
+
+// bytes returns where a buffer's are counted, and how many there are: none of what somebody else has, or another buffer.
+func (s *bufferStats) bytes(b *Buffer) (at *ByteStats, n uint64) {
+	if b.from == allocated || b.from == pooled && b.pool.over == nil {
+		n = b.mem.Size
+	}
+	if b.mem.Kind == HostMem {
+		return &s.host, n
+	}
+	return &s.device, n
 }
 
 func (s *bufferStats) add(b *Buffer) {
@@ -350,8 +362,11 @@ func (s *bufferStats) add(b *Buffer) {
 	}
 	s.list = b
 	s.n++
-	s.bytes += b.mem.Size
-	s.peak = max(s.peak, s.bytes)
+	at, n := s.bytes(b)
+	at.Live += n
+	at.Allocated += n
+	at.Peak = max(at.Peak, at.Live)
+	s.peak = max(s.peak, s.device.Live+s.host.Live)
 	s.mu.Unlock()
 }
 
@@ -378,13 +393,14 @@ func (s *bufferStats) unlink(b *Buffer) {
 	}
 	b.before, b.after = nil, nil
 	s.n--
-	s.bytes -= b.mem.Size
+	at, n := s.bytes(b)
+	at.Live -= n
 }
 
-func (s *bufferStats) snapshot() (n int, bytes, peak uint64) {
+func (s *bufferStats) snapshot(to *Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.n, s.bytes, s.peak
+	to.Buffers, to.Bytes, to.PeakBytes, to.Device, to.Host = s.n, s.device.Live+s.host.Live, s.peak, s.device, s.host
 }
 
 // close frees what is left, or only what is from pools. It runs on the device's thread.

@@ -192,14 +192,14 @@ func (d *Device) destroy() error {
 		add(d.drv.DestroyStream(q.tl.h))
 	}
 	d.mu.Lock()
-	recordings := d.recordings
-	d.recordings = nil
+	recordings, code := d.recordings, d.code
+	d.recordings, d.code = nil, nil
 	d.mu.Unlock()
 	for c := range recordings {
 		c.closed.Store(true)
 		add(c.destroy())
 	}
-	for x := range d.code {
+	for x := range code {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
 	}

@@ -44,6 +44,10 @@ type CommandBuffer struct {
 
 	mu      sync.Mutex
 	ended   bool
+	flaw    error // what End failed with
+	timed   bool  // there are timestamps; see inTurn
+	turn    *Semaphore
+	turns   uint64
 	cmds    commandList
 	bounds  []argRef  // room for the commands', as is:
 	afters  []Command //
@@ -323,14 +327,20 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 }
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs; what is wrong with them is in
-// the error. Graphs with fills and copies of what is bound, or allocated, only when they are executed are made then, the
-// first time.
+// the error, and of whoever executes the command buffer all the same. Graphs with fills and copies of what is bound, or allocated,
+// only when they are executed are made then, the first time.
 func (c *CommandBuffer) End() error {
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.leave()
 	c.ended = true
+	c.flaw = c.prepare()
+	return c.flaw
+}
+
+// prepare makes an ended recording ready to run.
+func (c *CommandBuffer) prepare() error {
 	c.present = make([]driver.Ptr, len(c.refers))
 	c.layOut()
 	for i := range c.refers {
@@ -371,6 +381,7 @@ func (c *CommandBuffer) layOut() {
 	c.ptrs = make([]unsafe.Pointer, 0, n)
 	for i := range c.cmds.n {
 		cmd := c.cmds.at(i)
+		c.timed = c.timed || cmd.op == opTime
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
 		from, word := len(c.ptrs), cmd.arg

@@ -106,6 +106,12 @@ func TestGraphFaults(t *testing.T) {
 			if g := d.Counters().Devices[0]; g.Graphs+g.Execs != 0 {
 				t.Errorf("%s: %d graphs, %d execs", op, g.Graphs, g.Execs)
 			}
+			if err := dev.Queue(0).Execute(gpu.Order{}, c); !errors.Is(err, broken) {
+				t.Errorf("%s: Execute = %v", op, err)
+			}
+			if err := commandBuffer(t, dev, gpu.AutoMode).Execute(c); !errors.Is(err, broken) {
+				t.Errorf("%s: Execute in another one = %v", op, err)
+			}
 			must(t, c.Close())
 			must(t, dev.Close())
 		}
@@ -233,6 +239,50 @@ func TestGraphFaults(t *testing.T) {
 		must(t, s[1].Wait(minute(t), 1))
 		must(t, dev.Close())
 	})
+}
+
+// TestTimestampsInTurn executes a recording with a timestamp while it is being executed: events are not recorded again before the
+// host has seen them done, where the driver wants that, whatever becomes of those before.
+func TestTimestampsInTurn(t *testing.T) {
+	hip := simdriver.HIPCaps()
+	d := newSim(t, simdriver.Config{Caps: &hip})
+	dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+	b, s, host := allocate(t, dev, 64), semaphores(t, 4), semaphores(t, 1)[0]
+	c := commandBuffer(t, dev, gpu.StreamMode)
+	recorded(t)(c.Timestamp())
+	recorded(t)(c.Fill(b.All(), []byte{1}))
+	must(t, c.End())
+	d.StallDevice(0)
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+	records := func() uint64 { return calls(d, 0, simdriver.OpRecord) }
+	for records() < 2 { // the timestamp's, and one behind it all
+		runtime.Gosched()
+	}
+	before := records()
+	for i := 1; i < 3; i++ {
+		must(t, dev.Queue(i%2).Execute(gpu.Order{Wait: pts(host, uint64(i)), Signal: pts(s[i], 1)}, c))
+		must(t, host.Signal(uint64(i)))
+	}
+	if n := records(); n != before {
+		t.Errorf("%d events were recorded while one was outstanding", n-before)
+	}
+	d.ResumeDevice(0)
+	for _, x := range s[:3] {
+		must(t, x.Wait(minute(t), 1))
+	}
+	if err := dev.Queue(0).Execute(gpu.Order{}, c, b.All()); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("with a binding too many: %v", err)
+	}
+	failed := semaphores(t, 1)[0]
+	failed.Fail(io.EOF)
+	must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c))
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[3], 1)}, c))
+	if err := s[3].Wait(minute(t), 1); err != nil && !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	s = semaphores(t, 1)
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+	must(t, s[0].Wait(minute(t), 1))
 }
 
 func TestExecuteLost(t *testing.T) {

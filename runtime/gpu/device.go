@@ -25,6 +25,8 @@ type Device struct {
 	buffers    bufferStats
 	pools      pools
 	pooling    driver.Pools // nil if the driver has none
+	sweeping   atomic.Bool  // closed pools will be looked at again
+	cleaner    cleaner
 	current    atomic.Pointer[Pool]
 
 	lentMu sync.Mutex
@@ -58,7 +60,7 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
-	code     map[*Executable]struct{} // loaded; the thread's
+	code     map[*Executable]struct{} // loaded
 
 	graphs     driver.Graphs               // nil if the driver has none, as is:
 	timers     driver.Timers               //
@@ -152,17 +154,27 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int    // submissions that wait for something nobody has issued
-	InFlight   int    // submissions issued and not known to be done
-	Buffers    int    // live
-	Bytes      uint64 // in live buffers
-	PeakBytes  uint64
+	Parked     int // submissions that wait for something nobody has issued
+	InFlight   int // submissions issued and not known to be done
+	Buffers    int // live
+	Bytes      uint64 // Live of the two that follow
+	PeakBytes  uint64 // of Bytes
+	Device     ByteStats
+	Host       ByteStats
+}
+
+// ByteStats count the bytes that buffers have allocated, of the host's memory, or of the device's, which managed memory counts
+// as. What was imported is not counted, nor is what a pool over a buffer hands out of it.
+type ByteStats struct {
+	Live      uint64
+	Peak      uint64 // of Live
+	Allocated uint64 // ever; what is not Live of it has been freed
 }
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
 	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics()}
-	s.Buffers, s.Bytes, s.PeakBytes = d.buffers.snapshot()
+	d.buffers.snapshot(&s)
 	d.mu.Lock()
 	s.Parked, s.InFlight = d.nparked, d.npassing
 	d.mu.Unlock()

@@ -27,7 +27,9 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 	x.refs.Store(1)
 	err := d.do(func() (err error) {
 		if x.mod, err = d.drv.Load(image); err == nil {
+			d.mu.Lock()
 			d.code[x] = struct{}{}
+			d.mu.Unlock()
 		}
 		return err
 	})
@@ -58,8 +60,10 @@ func (x *Executable) release() {
 		return
 	}
 	d := x.dev
-	d.post(func() {
+	d.clean(func() {
+		d.mu.Lock()
 		delete(d.code, x)
+		d.mu.Unlock()
 		d.drv.Unload(x.mod)
 	})
 }

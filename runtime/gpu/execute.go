@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -18,7 +19,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 		return argument("execute", "no command buffer, or one of another device")
 	}
 	c.mu.Lock()
-	ended, parts := c.ended, c.parts
+	ended, flaw, parts := c.ended, c.flaw, c.parts
 	c.mu.Unlock()
 	switch {
 	case q.dev.failed() != nil: // then the submission fails, whatever has become of what it uses
@@ -27,10 +28,19 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
 		return argument("execute", "the command buffer has not ended")
+	case flaw != nil:
+		return fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
 	if err := checkBindings(opExecute, c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
+	if c.timed && !q.dev.caps.RerecordEvents {
+		return q.inTurn(c, o, parts, bindings)
+	}
+	return q.executeParts(o, c, parts, bindings)
+}
+
+func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
 	if len(parts) == 1 {
 		return q.executePart(o, c, 0, bindings)
 	}
@@ -58,6 +68,31 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 		}
 	}
 	return nil
+}
+
+// inTurn has an execution of a recording with timestamps begin when the one before is over, as the host sees it, where the driver
+// does not let the event of a timestamp be recorded again earlier.
+func (q *Queue) inTurn(c *CommandBuffer, o Order, parts []part, bindings []Range) error {
+	c.mu.Lock()
+	if c.turn == nil || c.turn.failed() != nil {
+		c.turn, c.turns = new(Semaphore), 0
+	}
+	turn, n := c.turn, c.turns
+	c.turns++
+	c.mu.Unlock()
+	gate := new(Semaphore)
+	b := q.get(opBarrier)
+	b.hostly = true
+	err := q.submit(b, Order{Wait: []Point{{turn, n}}, Signal: []Point{{gate, 1}}})
+	if err == nil {
+		o.Wait = append(slices.Clip(o.Wait), Point{gate, 1})
+		o.Signal = append(slices.Clip(o.Signal), Point{turn, n + 1})
+		err = q.executeParts(o, c, parts, bindings)
+	}
+	if err != nil {
+		turn.Fail(err)
+	}
+	return err
 }
 
 // signalled returns the semaphores of an order's signals.

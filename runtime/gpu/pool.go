@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
@@ -71,7 +72,9 @@ type pools struct {
 	current *Pool
 }
 
-// DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time.
+// DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time. Where it is the
+// driver's own, other users of the driver in the process share it: it keeps what it has from then on, for them too, until the
+// device is closed, which gives back what is not in use.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -149,8 +152,10 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	switch {
+	case o.Kind == ManagedMem || o.Kind == CommMem:
+		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
 	case o.Kind != DeviceMem && o.Kind != HostMem:
-		return nil, argument("new pool", "no pool is of memory of kind %d", int(o.Kind))
+		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
 	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
 		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
 	case o.Over != nil && (o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind):
@@ -422,10 +427,13 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools has the device's thread destroy the native pools that are closed and have nothing left. One on whose memory
-// streams may still work waits for the next time, or for the device to be closed.
-func (d *Device) sweepPools() {
-	d.post(func() {
+// sweepPools destroys the native pools that are closed and have nothing left. One on whose memory
+// streams may still work gives back what it can, and waits for the next time, or for the device to be closed.
+func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
+
+// sweepPoolsAfter is sweepPools, and says how long after that it is time to try again.
+func (d *Device) sweepPoolsAfter(pause time.Duration) {
+	d.clean(func() {
 		d.pools.mu.Lock()
 		var over []*Pool
 		for _, p := range d.pools.all {
@@ -434,10 +442,20 @@ func (d *Device) sweepPools() {
 			}
 		}
 		d.pools.mu.Unlock()
+		busy := false
 		for _, p := range over {
 			if !errors.Is(d.pooling.DestroyPool(p.native), driver.ErrBusy) {
 				d.pools.remove(p)
+				continue
 			}
+			busy = true
+			d.pooling.TrimPool(p.native, 0)
+		}
+		if busy && d.sweeping.CompareAndSwap(false, true) {
+			time.AfterFunc(pause, func() {
+				d.sweeping.Store(false)
+				d.sweepPoolsAfter(min(2*pause, time.Second))
+			})
 		}
 	})
 }
@@ -455,7 +473,11 @@ func (p *pools) close() (errs []error) {
 			if pool.over != nil {
 				pool.over.release()
 			}
-		case !pool.keeps:
+		case pool.keeps: // it outlives the device, and others may use it
+			if err := pool.dev.pooling.TrimPool(pool.native, 0); err != nil {
+				errs = append(errs, err)
+			}
+		default:
 			if err := pool.dev.pooling.DestroyPool(pool.native); err != nil {
 				errs = append(errs, err)
 			}

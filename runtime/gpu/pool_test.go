@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -307,6 +308,67 @@ func TestPoolLost(t *testing.T) {
 }
 
 // TestPoolClosers opens and closes devices while pools are made, used and closed.
+// TestPoolCloseBusy closes a pool while the driver calls it busy: it is destroyed all the same, without anything else having to
+// happen.
+func TestPoolCloseBusy(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	p, err := dev.NewPool(gpu.PoolOptions{})
+	must(t, err)
+	s := semaphores(t, 1)[0]
+	b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 4096)
+	must(t, b.Dealloca(order(s, 1, s, 2)))
+	must(t, s.Wait(minute(t), 2))
+	before := d.Counters().Devices[0].Pools
+	for n := range uint64(3) {
+		d.Inject(simdriver.Fault{Op: simdriver.OpDestroyPool, N: n + 1, Err: driver.ErrBusy})
+	}
+	must(t, p.Close())
+	for deadline := time.Now().Add(time.Minute); d.Counters().Devices[0].Pools != before-1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d pools, %d before it was closed", d.Counters().Devices[0].Pools, before)
+		}
+	}
+}
+
+// TestPoolCounts counts what a device's buffers have allocated: not what was never allocated, nor what belongs to somebody else.
+func TestPoolCounts(t *testing.T) {
+	d := newSim(t, simdriver.Config{Memory: 1 << 20})
+	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+	huge, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, nil, 1<<30)
+	must(t, err)
+	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Fatal(err)
+	}
+	if st := dev.Stats(); st.Buffers != 0 || st.Device != (gpu.ByteStats{}) {
+		t.Errorf("after an allocation that failed: %+v", st)
+	}
+	must(t, huge.Close())
+	whole := allocate(t, dev, 1<<16)
+	over, err := dev.NewPool(gpu.PoolOptions{Over: whole})
+	must(t, err)
+	part := alloca(t, dev.Queue(0), gpu.Order{}, over, 1<<15)
+	host, err := dev.Alloc(gpu.HostMem, 100)
+	must(t, err)
+	twice, err := dev.Import(whole.Ptr(), 1<<16, nil)
+	must(t, err)
+	st := dev.Stats()
+	if st.Buffers != 4 || st.Device != (gpu.ByteStats{Live: 1 << 16, Peak: 1 << 16, Allocated: 1 << 16}) || st.Host != (gpu.ByteStats{Live: 100, Peak: 100, Allocated: 100}) {
+		t.Errorf("%+v", st)
+	}
+	must(t, part.Dealloca(gpu.Order{}))
+	must(t, twice.Close())
+	must(t, host.Close())
+	for deadline := time.Now().Add(time.Minute); dev.Stats().Host.Live > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", dev.Stats())
+		}
+	}
+	if st := dev.Stats(); st.Bytes != 1<<16 || st.PeakBytes != 1<<16+100 || st.Device.Live != 1<<16 || st.Host != (gpu.ByteStats{Peak: 100, Allocated: 100}) {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestPoolClosers(t *testing.T) {
 	t.Run("B84 pools come and go while the device goes", func(t *testing.T) {
 		for i := range 40 {

@@ -157,7 +157,7 @@ func (p *Pool) maintain(done mark) {
 	if keep == KeepAll && !p.closed.Load() {
 		return
 	}
-	p.dev.post(func() {
+	p.dev.clean(func() {
 		for done.tl.done.Load() < done.seq {
 			runtime.Gosched()
 		}

@@ -20,14 +20,14 @@ func (c *CommandBuffer) Barrier() (Command, error) {
 
 // Fill records what [Queue.Fill] does.
 func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
-	f, err := parseFill(pattern)
-	if err != nil {
-		return -1, err
-	}
 	if err := c.begin(opFill); err != nil {
 		return -1, err
 	}
 	defer c.leave()
+	f, err := parseFill(pattern)
+	if err != nil {
+		return -1, c.fail(opFill, err)
+	}
 	if dst.Size%f.size != 0 {
 		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
 	}
@@ -188,7 +188,8 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 }
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
-// named. [CommandBuffer.Elapsed] tells it.
+// named. [CommandBuffer.Elapsed] tells it. Executions of a recording with timestamps come one after the other, as the host sees
+// it, where the driver does not let an event be recorded again while it is outstanding.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(opTime); err != nil {
 		return -1, err
@@ -239,20 +240,15 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // Execute records all commands of another command buffer, which has ended, with ranges for its bindings. These may be of
 // bindings of this one. The barriers in it count here too.
 func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
-	if child == nil || child == c || child.dev != c.dev {
-		return argument("execute", "no command buffer, the same one, or one of another device")
-	}
-	child.mu.Lock() // it has ended, and nothing that has locks another one
-	if !child.ended || child.closed.Load() {
-		child.mu.Unlock()
-		return argument("execute", "the command buffer has not ended, or is closed")
-	}
-	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots
-	child.mu.Unlock()
+	wrong := c.mayNest(child) // before the lock, for it takes the child's
 	if err := c.begin(opExecute); err != nil {
 		return err
 	}
 	defer c.leave()
+	if wrong != nil {
+		return c.fail(opExecute, wrong)
+	}
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
 		return c.fail(opExecute, err)
 	}
@@ -306,6 +302,19 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 		c.cmds.add(&cmd)
 	}
 	return nil
+}
+
+// mayNest returns why another command buffer's commands cannot be recorded.
+func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
+	if child == nil || child == c || child.dev != c.dev {
+		return argument("execute", "no command buffer, the same one, or one of another device")
+	}
+	child.mu.Lock()
+	defer child.mu.Unlock()
+	if !child.ended || child.closed.Load() {
+		return argument("execute", "the command buffer has not ended, or is closed")
+	}
+	return child.flaw
 }
 
 // checkBindings checks what is to be bound. Ranges may be of bindings of c, if that is not nil.

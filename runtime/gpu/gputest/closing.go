@@ -81,7 +81,7 @@ var closing = []test{
 		if k.Name() != "words" || b.Size() != 64 || b.Device() != d || b.Kind() != gpu.DeviceMem || d.Info().Name == "" {
 			e.Error("what was known is not known any more")
 		}
-		if st := d.Stats(); st.Buffers+st.InFlight+st.Parked > 0 || st.Bytes > 0 {
+		if st := d.Stats(); st.Buffers+st.InFlight+st.Parked > 0 || st.Device.Live > 0 {
 			e.Errorf("%+v", st)
 		}
 		for range 2 {

@@ -1,0 +1,66 @@
+package gpu_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A lastDriver is one whose devices free memory and unload code only when a gate is open, as others may only when all work is done.
+type lastDriver struct {
+	driver.Driver
+	gate chan struct{}
+	came chan struct{}
+}
+
+type lastDevice struct {
+	driver.Device
+	of *lastDriver
+}
+
+func (d *lastDriver) Open(i int) (driver.Device, error) {
+	dev, err := d.Driver.Open(i)
+	return &lastDevice{dev, d}, err
+}
+
+func (d *lastDevice) pass() {
+	d.of.came <- struct{}{}
+	<-d.of.gate
+}
+
+func (d *lastDevice) Free(m driver.Mem) error {
+	d.pass()
+	return d.Device.Free(m)
+}
+
+func (d *lastDevice) Unload(m driver.Module) error {
+	d.pass()
+	return d.Device.Unload(m)
+}
+
+// TestCleaner has the driver hold who frees memory and unloads code: what was parked is issued all the same, though only the
+// device's thread may issue anything.
+func TestCleaner(t *testing.T) {
+	hip := simdriver.HIPCaps()
+	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}
+	dev := openDevice(t, d, 0, gpu.Options{})
+	x, err := dev.Load(simdriver.Image("nothing"))
+	must(t, err)
+	unused, used, s := allocate(t, dev, 64), allocate(t, dev, 64), semaphores(t, 2)
+	must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), used.All(), []byte{7}))
+	must(t, unused.Close())
+	<-d.came
+	must(t, x.Close())
+	must(t, s[0].Signal(1))
+	must(t, s[1].Wait(minute(t), 1))
+	must(t, dev.Queue(0).Fill(order(s[1], 1, s[1], 2), used.All(), []byte{8}))
+	must(t, s[1].Wait(minute(t), 2))
+	if n := dev.Stats().Buffers; n != 1 {
+		t.Errorf("%d buffers", n)
+	}
+	close(d.gate)
+	<-d.came // what came second is done, too
+	must(t, dev.Close())
+}
