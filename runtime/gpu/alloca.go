@@ -146,6 +146,10 @@ func (s *submission) prepare() error {
 	if p.blocks == nil {
 		return nil
 	}
+	if err := p.ended(); err != nil {
+		b.state.Store(isFailed)
+		return err
+	}
 	for {
 		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {

@@ -154,9 +154,9 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int // submissions that wait for something nobody has issued
-	InFlight   int // submissions issued and not known to be done
-	Buffers    int // live
+	Parked     int    // submissions that wait for something nobody has issued
+	InFlight   int    // submissions issued and not known to be done
+	Buffers    int    // live
 	Bytes      uint64 // Live of the two that follow
 	PeakBytes  uint64 // of Bytes
 	Device     ByteStats

@@ -420,8 +420,11 @@ func (p *Pool) Close() error {
 	}
 	p.dev.current.CompareAndSwap(p, nil)
 	if p.blocks != nil {
-		_, err := p.blocks.Close(p.order())
-		return errors.Join(err, p.tidy())
+		p.dev.clean(func() {
+			p.blocks.Close(p.order())
+			p.tidy() // what cannot be given back stays until the device is closed
+		})
+		return nil
 	}
 	p.dev.sweepPools()
 	return nil

@@ -47,6 +47,13 @@ func TestSim(t *testing.T) {
 			if launches.Load() != layers*executions || nodes.Load() != test.nodes {
 				t.Errorf("%d launches, %d of them of graphs' nodes; want %d and %d", launches.Load(), nodes.Load(), layers*executions, test.nodes)
 			}
+			graphs := uint64(0) // one an execution
+			if test.nodes > 0 {
+				graphs = executions
+			}
+			if n := d.Counters().Devices[0].Calls[simdriver.OpLaunchGraph]; n != graphs {
+				t.Errorf("%d graphs were launched, want %d", n, graphs)
+			}
 			if left := d.Leaks(); len(left) > 0 {
 				t.Errorf("not given back: %v", left)
 			}

@@ -682,10 +682,23 @@ var commandBuffers = []test{
 				return err
 			}
 			x := func(_ gpu.Command, err error) error { return err }
+			over := func(change func(d *gpu.Dispatch)) error {
+				d := wordsOf(k, 16, a.All(), huge)
+				change(&d)
+				return bad(d)
+			}
+			info := e.devs[0].Info()
 			for name, r := range map[string]struct {
 				err, kind error
 				op        string
 			}{
+				"dispatch, threads": {over(func(d *gpu.Dispatch) { d.Block = [3]uint32{64, 64, 64} }), gpu.ErrArgument, "dispatch"},
+				"dispatch, grid":    {over(func(d *gpu.Dispatch) { d.Grid[1] = uint32(info.MaxGrid[1]) + 1 }), gpu.ErrArgument, "dispatch"},
+				"dispatch, shared memory": {over(func(d *gpu.Dispatch) { d.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1 }),
+					gpu.ErrArgument, "dispatch"},
+				"execute, nothing":       {c.Execute(nil), gpu.ErrArgument, "execute"},
+				"execute, itself":        {c.Execute(c.CommandBuffer), gpu.ErrArgument, "execute"},
+				"execute, not ended":     {c.Execute(other.CommandBuffer, a.All()), gpu.ErrArgument, "execute"},
 				"fill, no pattern":       {x(c.Fill(a.All(), nil)), gpu.ErrArgument, "fill"},
 				"fill, 3 bytes":          {x(c.Fill(a.All(), []byte{1, 2, 3})), gpu.ErrArgument, "fill"},
 				"fill, size":             {x(c.Fill(a.Range(0, 6), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},

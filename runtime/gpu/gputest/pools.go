@@ -403,6 +403,25 @@ var pools = []test{
 			e.must(b.Dealloca(gpu.Order{}))
 		})
 	}},
+	{name: "B98 an alloca that waits for a dealloca stays within a pool's limit", run: func(e *env) {
+		for _, portable := range []bool{false, true} {
+			const size = 32 << 20 // drivers take memory in large pieces
+			p := e.pool(gpu.PoolOptions{MaxSize: size, Portable: portable})
+			host, s, x := e.sem(), e.sem(), e.sem()
+			a := e.alloca(0, signal(s, 1), p, size)
+			e.must(e.q(0).Dealloca(between(host, 1, s, 2), a))
+			b := e.alloca(1, between(s, 2, x, 1), p, size)
+			e.must(e.q(1).Fill(between(x, 1, x, 2), b.Range(0, 64), []byte{5}))
+			e.at(x, 0)
+			e.must(host.Signal(1))
+			e.wait(x, 2)
+			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round up
+				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
+			}
+			e.must(b.Dealloca(signal(x, 3)))
+			e.wait(x, 3)
+		}
+	}},
 	{name: "B98 a pool that is used up has memory again when some is deallocated", run: func(e *env) {
 		p := e.pool(gpu.PoolOptions{Over: e.buffer(4096 + 256)})
 		s := e.sem()
