@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -87,8 +86,8 @@ var errNotRun = errors.New("not run")
 // limit is how long a bench may take before its waits end.
 const limit = 10 * time.Minute
 
-func (b *bench) matches(pattern *regexp.Regexp) bool {
-	return slices.ContainsFunc(b.rows, func(r row) bool { return pattern.MatchString(r.name) })
+func (b *bench) matches(match func(name string) bool) bool {
+	return slices.ContainsFunc(b.rows, func(r row) bool { return match(r.name) })
 }
 
 // measure has the sides take turns. What goes wrong is in the results.

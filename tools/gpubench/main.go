@@ -1,8 +1,9 @@
 // Command gpubench times puregpu against hand-written loops, in one process and in turns, and says whether the goals are met.
 //
-//	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-long]
-//	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long]
+//	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-long] [group ...]
+//	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long] [group ...]
 //
+// Groups of rows go by what their names begin with, such as collectives; without one all are run.
 // One line is printed a row: what was timed, by the raw side, by puregpu's, the ratio, the goal, and whether it was met.
 // Figures are medians over the rounds. A time is one of an operation, if the row does not say otherwise.
 //
@@ -44,6 +45,8 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -71,12 +74,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	} else if err != nil {
 		return 2
 	}
-	match, err := regexp.Compile(*pattern)
+	wanted, err := regexp.Compile(*pattern)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("-run: %w", err)
-	case flags.NArg() > 0:
-		err = fmt.Errorf("takes no arguments, got %q", flags.Args())
 	case *rounds < 0:
 		err = fmt.Errorf("-rounds %d: there must be one at least", *rounds)
 	}
@@ -90,6 +91,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	defer e.close()
+	match := func(name string) bool {
+		group, _, _ := strings.Cut(name, "/")
+		return (flags.NArg() == 0 || slices.Contains(flags.Args(), group)) && wanted.MatchString(name)
+	}
 	var out printer = &table{w: stdout}
 	if *asJSON {
 		out = &document{w: stdout}
@@ -111,7 +116,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		e.remarks = nil
 		for _, r := range results {
-			if match.MatchString(r.Row) {
+			if match(r.Row) {
 				out.print(r)
 				good = good && !r.bad()
 				ran = ran || r.NotRun == ""
@@ -124,7 +129,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case !ran:
-		fmt.Fprintf(stderr, "gpubench: no row was run: -run %q\n", *pattern)
+		fmt.Fprintf(stderr, "gpubench: no row was run: groups %q, -run %q\n", flags.Args(), *pattern)
 		return 2
 	case !good:
 		return 1

@@ -182,7 +182,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{"-h", 0, "Usage of gpubench"},
 		{"-nonsense", 2, "flag provided but not defined"},
-		{"-sim more", 2, "takes no arguments"},
+		{"-sim more", 2, `no row was run: groups ["more"]`},
 		{"-sim -rounds -1", 2, "there must be one at least"},
 		{"-sim -run (", 2, "-run: "},
 		{"-sim -run no.such", 2, "no row was run"},
