@@ -31,14 +31,16 @@ type Comms interface {
 	CommError(Comm) error
 	// AbortComm makes everything end that is under way on a communicator: methods called on other threads return with errors, and
 	// work in streams finishes, with anything in the memory. Afterwards there is only DestroyComm, when the methods have returned. It
-	// returns soon, whatever other ranks do. Aborting again does nothing. Creating.
+	// returns soon, whatever other ranks do. Aborting again does nothing. While SplitComm or ShrinkComm is making one of another, to
+	// abort either, or to destroy what is being made, aborts both. Creating.
 	AbortComm(Comm) error
 	// DestroyComm gives a communicator back, with its registrations and windows. If it has not been aborted the streams must have
 	// done what it was used for, and it may wait for the other ranks to destroy theirs, until AbortComm. Creating.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group: each may go on only together with its counterparts on other ranks.
-	// If there is an error nobody knows what the stream has got. Where ranks meet for the first time it may wait for the others,
+	// If there is an error nobody knows what the stream has got, unless that is ErrUnsupported: then it has got nothing, and the
+	// communicator is as it was. Where ranks meet for the first time it may wait for the others,
 	// until AbortComm. All Collects of a Comm are called on the same thread. Creating.
 	Collect(s Stream, c Comm, ops []CommOp) error
 

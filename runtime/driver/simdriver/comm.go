@@ -340,7 +340,36 @@ func (v *device) AbortComm(h driver.Comm) error {
 		return bad
 	}
 	r.leave(ErrAborted)
+	for _, child := range r.making() {
+		child.leave(fmt.Errorf("%w: it was being made of %v", ErrAborted, r))
+	}
+	r.abortOrigin()
 	return err
+}
+
+// making returns what is being made of r.
+func (r *rank) making() (children []*rank) {
+	if r.of == nil {
+		return nil
+	}
+	for _, g := range r.of.makings {
+		if r.number < len(g.callers) && g.callers[r.number] != nil && g.callers[r.number].rank == r && g.callers[r.number].child != nil {
+			children = append(children, g.callers[r.number].child)
+		}
+	}
+	return children
+}
+
+// abortOrigin aborts what r is being made of: a library can end that only so.
+func (r *rank) abortOrigin() {
+	if r.of != nil || r.from == nil || r.from.bad != nil {
+		return
+	}
+	for _, c := range r.from.callers {
+		if c != nil && c.child == r {
+			c.rank.leave(fmt.Errorf("%w: %v, which was being made of it, was given up", ErrAborted, r))
+		}
+	}
 }
 
 // leave makes r take no part any more, unless that is so already. What it has under way ends.
@@ -377,6 +406,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 		return failf(codeDestroyComm, "%v: %d groups of operations are under way: %w; let them end, or abort it before", r, r.groups, ErrBusy)
 	}
 	r.depart()
+	r.abortOrigin()
 	if r.out == nil && err == nil && r.made {
 		if cs.linger && r.trouble() == nil {
 			parted := r.of.parted

@@ -362,18 +362,28 @@ func TestAbort(t *testing.T) {
 			check(t, comms(x.vs[2]).DestroyComm(late))
 
 			// While a split is under way.
-			kid := must(v.SplitComm(x.cs[0], 1, 0))(t)
-			kid1 := must(w.SplitComm(x.cs[1], 1, 0))(t)
-			check(t, v.AbortComm(kid))
-			refused(t, second(v.CommReady(kid)), simdriver.ErrAborted)
-			if must(w.CommReady(kid1))(t) || must(comms(x.vs[2]).SplitComm(x.cs[2], driver.NoColor, 0))(t) != 0 {
-				t.Error("a child too many")
+			for _, parent := range []bool{false, true} {
+				y := newCluster(t, 3, c)
+				v, w := comms(y.vs[0]), comms(y.vs[1])
+				kid := must(v.SplitComm(y.cs[0], 1, 0))(t)
+				kid1 := must(w.SplitComm(y.cs[1], 1, 0))(t)
+				if must(w.CommReady(kid1))(t) {
+					t.Error("a child too early")
+				}
+				if parent {
+					check(t, v.AbortComm(y.cs[0]))
+				} else {
+					check(t, v.AbortComm(kid))
+				}
+				refused(t, second(v.CommReady(kid)), simdriver.ErrAborted)
+				refused(t, v.CommError(y.cs[0]), simdriver.ErrAborted) // one does not end without the other
+				refused(t, second(w.CommReady(kid1)), simdriver.ErrRankGone, "rank 0, on device 0")
+				refused(t, second(comms(y.vs[2]).SplitComm(y.cs[2], driver.NoColor, 0)), simdriver.ErrRankGone)
+				check(t, v.DestroyComm(kid))
+				check(t, w.AbortComm(kid1))
+				check(t, w.DestroyComm(kid1))
+				y.destroy(t)
 			}
-			refused(t, second(w.CommReady(kid1)), simdriver.ErrRankGone, "rank 0, on device 0")
-			check(t, v.CommError(x.cs[0])) // which the parent does not mind
-			check(t, v.DestroyComm(kid))
-			check(t, w.AbortComm(kid1))
-			check(t, w.DestroyComm(kid1))
 
 			// Work that waits for others, and work that has not begun.
 			var blocked <-chan error

@@ -43,11 +43,11 @@ func (g *making) trouble() error {
 		return g.of.bad // the others cannot call any more
 	}
 	for i, c := range g.callers {
-		if r := g.of.ranks[i]; c == nil && g.takesPart(i) {
+		if r := g.of.ranks[i]; g.takesPart(i) && (c == nil || !g.aborts) {
 			if err := r.absent(); err != nil {
 				return err
 			}
-			if r.orderly {
+			if c == nil && r.orderly {
 				return fmt.Errorf("%w: rank %d was destroyed before it called %v", ErrRankGone, i, g.code)
 			}
 		}

@@ -239,9 +239,10 @@ func TestMakingErrors(t *testing.T) {
 		x := newCluster(t, 2, simdriver.Config{LingerComms: true})
 		kid := must(comms(x.vs[0]).SplitComm(x.cs[0], 0, 0))(t)
 		check(t, comms(x.vs[0]).DestroyComm(kid))
-		other := must(comms(x.vs[1]).SplitComm(x.cs[1], 0, 0))(t)
-		refused(t, second(comms(x.vs[1]).CommReady(other)), simdriver.ErrRankGone, "it was destroyed")
-		check(t, comms(x.vs[1]).DestroyComm(other))
-		x.destroy(t)
+		refused(t, comms(x.vs[0]).CommError(x.cs[0]), simdriver.ErrAborted, "was given up")
+		refused(t, second(comms(x.vs[1]).SplitComm(x.cs[1], 0, 0)), simdriver.ErrRankGone, "rank 0, on device 0")
+		for i := range x.vs { // the second waits for nobody, for the first was aborted
+			check(t, comms(x.vs[i]).DestroyComm(x.cs[i]))
+		}
 	})
 }

@@ -1,12 +1,14 @@
 package ncclcomm
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
@@ -53,13 +55,15 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	drop := r.dropFactors(x)
 	switch {
 	case err != nil:
-		return err
 	case end != nil:
-		return fmt.Errorf("end a group of %d: %w", len(ops), explain(r.lib, end))
+		err = fmt.Errorf("end a group of %d: %w", len(ops), explain(r.lib, end))
 	case drop != nil:
-		return fmt.Errorf("give back the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
+		err = fmt.Errorf("give back the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
 	}
-	return nil
+	if errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) { // which would say that the library has seen nothing
+		err = fmt.Errorf("in the midst of a group: %v", err)
+	}
+	return err
 }
 
 // wait waits for a communicator that does not block, which ops is where the environment says so.

@@ -130,6 +130,10 @@ func TestFactors(t *testing.T) {
 
 // TestGroupEnds has every call of a group fail. The thread must not stay in it.
 func TestGroupEnds(t *testing.T) {
+	t.Run("B113 a group is ended on its thread, whatever fails in it", groupEnds)
+}
+
+func groupEnds(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
 	ops := []driver.CommOp{
@@ -169,6 +173,10 @@ func TestGroupEnds(t *testing.T) {
 // TestTypes compares the sizes of all types with those of the types that they are to the library: elements of another size
 // would have it read and write past the buffers' ends.
 func TestTypes(t *testing.T) {
+	t.Run("B114 every type is one of the same size", everyType)
+}
+
+func everyType(t *testing.T) {
 	size := map[nccl.DataType]int{
 		nccl.Int8: 1, nccl.Uint8: 1, nccl.Int32: 4, nccl.Uint32: 4, nccl.Int64: 8, nccl.Uint64: 8,
 		nccl.Float16: 2, nccl.Float32: 4, nccl.Float64: 8, nccl.Bfloat16: 2, nccl.Float8e4m3: 1, nccl.Float8e5m2: 1,
