@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ type Rendezvous interface {
 type ChannelOptions struct {
 	ID    ChannelID // the same on all ranks; or zero, for Rendezvous to share one
 	Rank  int       // of this device; -1 for Rendezvous to tell, as is:
-	Count int       // how many ranks there are; 0 also means -1, but in a group the number of its devices
+	Count int       // how many ranks there are; 0 also means -1, but in a group with a Rank the number of its devices
 
 	// More are further ids, made on other ranks and the same on all: with a few, thousands of ranks find each other faster. An older
 	// library cannot use them, and says so.
@@ -192,6 +193,9 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 			return fmt.Errorf("gpu: channel: %w", err)
 		}
 		if o.Rank == -1 {
+	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
+		return argument("channel", "further id %d is zero", i)
+	}
 			o.Rank = rank
 		}
 		if o.Count == -1 {

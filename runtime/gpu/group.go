@@ -183,32 +183,39 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	return all, nil
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. The options' Rank is that of the first; Count, if it is 0, is
-// the number of devices, and then an id is made if none is given. Where a Rendezvous tells the place of the process, all processes
-// have as many devices as this one. It waits for all ranks until the context ends; if one cannot be made none is.
+// NewChannels makes a channel with a rank for each device, in their order. The options' Rank is that of the first; Count, if it is 0 and
+// the Rank is given, is the number of devices, and then an id is made if none is given. What a Rendezvous tells of the process's
+// place, for a Rank or a Count of -1, is of processes that all have as many devices as this one. It waits for all ranks until the
+// context ends; if one cannot be made none is.
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
-	alone := o.Count == 0 && o.Rank == 0 && o.Rendezvous == nil
 	switch {
-	case alone && o.ID == ChannelID{}:
-		id, err := g.devs[0].NewChannelID()
-		if err != nil {
-			return nil, err
-		}
-		o.ID, o.Count = id, n
-	case alone:
+	case o.Count == 0 && o.Rank != -1:
 		o.Count = n
-	case o.Rank == -1 && o.Rendezvous != nil:
+		if o.ID == (ChannelID{}) && o.Rank == 0 {
+			id, err := g.devs[0].NewChannelID()
+			if err != nil {
+				return nil, err
+			}
+			o.ID = id
+		}
+	case o.Rendezvous != nil && (o.Rank == -1 || o.Count == -1):
 		rank, count, err := o.Rendezvous.Place()
 		if err != nil {
 			return nil, fmt.Errorf("gpu: channels: %w", err)
 		}
-		o.Rank, o.Count = rank*n, count*n
-	}
-	if o.ID == (ChannelID{}) { // once for all
-		if err := o.meet(ctx, g.devs[0]); err != nil {
-			return nil, err
+		if o.Rank == -1 {
+			o.Rank = rank * n
 		}
+		if o.Count == 0 || o.Count == -1 {
+			o.Count = count * n
+		}
+	}
+	if o.Count > 0 && o.Rank > o.Count-n {
+		return nil, argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
+	}
+	if err := o.meet(ctx, g.devs[0]); err != nil { // once for all
+		return nil, err
 	}
 	all := make([]*Channel, n)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -462,6 +462,7 @@ var collectives = []test{
 			"a rank too low":  {ID: id, Rank: -2, Count: 1},
 			"a count too low": {ID: id, Count: -2},
 			"a timeout":       {ID: id, Count: 1, Timeout: -1},
+			"no further id":   {ID: id, Count: 1, More: []gpu.ChannelID{id, {}}},
 			"no such place":   {ID: id, Rank: -1, Count: -1, Rendezvous: place{rank: 3, count: 2}},
 			"a short id":      {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 5) }}},
 			"a zero id":       {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 128) }}},
@@ -487,6 +488,43 @@ var collectives = []test{
 			e.Errorf("after Close: %v", err)
 		}
 		e.failed(s, 1, gpu.ErrClosed)
+	}},
+	{name: "B111 the count of a group's channel", devices: 2, comms: true, run: func(e *env) {
+		for what, o := range map[string]gpu.ChannelOptions{
+			"none":                             {},
+			"none, and a rendezvous":           {Rendezvous: place{count: 1}},
+			"-1":                               {Count: -1, Rendezvous: place{count: 1}},
+			"none, and a rank of -1":           {Rank: -1, Rendezvous: place{count: 1}},
+			"-1, and a rank of -1":             {Rank: -1, Count: -1, Rendezvous: place{count: 1}},
+			"that of the devices":              {Count: 2, Rendezvous: place{count: 7}},
+			"that of the devices, and no rank": {Rank: -1, Count: 2, Rendezvous: place{count: 7}},
+		} {
+			e.team(2, o, func(t *team) {
+				for i, c := range t.chans {
+					if c.Rank() != i || c.Count() != 2 {
+						t.Errorf("a count of %s: rank %d of %d", what, c.Rank(), c.Count())
+					}
+				}
+			})
+		}
+		g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 0, 1)
+		e.must(err)
+		id, err := g.Devices()[0].NewChannelID()
+		e.must(err)
+		for what, o := range map[string]gpu.ChannelOptions{
+			"too many ranks":               {ID: id, Rank: 1},
+			"too many ranks for the count": {ID: id, Count: 1},
+			"a given count too low":        {ID: id, Rank: -1, Count: 3, Rendezvous: place{rank: 1, count: 2}},
+			"nobody to ask for a rank":     {ID: id, Rank: -1, Count: 2},
+			"nobody to ask for a count":    {ID: id, Count: -1},
+			"a count that there is not":    {ID: id, Count: -2, Rendezvous: place{count: 1}},
+			"no further id":                {More: []gpu.ChannelID{{}}},
+		} {
+			if c, err := g.NewChannels(e.ctx, o); !errors.Is(err, gpu.ErrArgument) || c != nil {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		e.must(g.Close())
 	}},
 	{name: "several ids", devices: 2, comms: true, run: func(e *env) {
 		id, err := e.devs[0].NewChannelID()
