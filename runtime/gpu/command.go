@@ -448,7 +448,7 @@ func (c *CommandBuffer) split() {
 			c.parts = append(c.parts, part{from: i, to: next, host: cmd.fn})
 		case opCollect:
 			end(i)
-			for next < c.cmds.n && c.cmds.at(next).op == opCollect && c.cmds.at(next).ch == cmd.ch {
+			for next < c.cmds.n && c.cmds.at(next).joins(cmd.ch) {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.ch})
@@ -463,6 +463,11 @@ func (c *CommandBuffer) split() {
 	if len(c.parts) == 0 {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
+}
+
+// joins reports whether a command goes on with a group of a channel, as one does that is to move nothing.
+func (cmd *command) joins(ch *Channel) bool {
+	return cmd.op == opCollect && cmd.ch == ch || cmd.op == opNothing && cmd.ch != nil
 }
 
 // worthGraph is from how many commands on one launch of a graph costs less than they do.

@@ -182,7 +182,7 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 	}
 	cmd := command{op: opCollect, dst: -1, src: -1, ch: ch, group: g.ops}
 	if len(g.ops) == 0 {
-		cmd = command{op: opNothing, dst: -1, src: -1}
+		cmd.op = opNothing
 	}
 	return c.record(cmd, nil)
 }

@@ -879,7 +879,8 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		record(c.Fill(at(0), element(gpu.Int32, 5)))
 		record(c.Barrier())
 		record(c.Collective(t.chans[i], sum(0), sum(1))) // two, and
-		record(c.Collective(t.chans[i], sum(2)))         // one make a group of three
+		record(c.Collective(t.chans[i]))                 // and none
+		record(c.Collective(t.chans[i], sum(2)))         // and one make a group of three
 		record(c.Barrier())
 		record(c.Collective(t.chans[i], sum(3)))
 		record(c.Copy(at(4), at(3)))
