@@ -75,11 +75,16 @@ type Channel struct {
 	opt     ChannelOptions
 	q       *Queue
 	failure atomic.Pointer[failure]
-	givenUp atomic.Bool     // because of that
+	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
+	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
+	aborted chan struct{}   // closed when that is over, with
+	unended error           // why it did not work
 	closing atomic.Bool     // takes nothing new
+	shut    chan struct{}   // closed then
 	kept    atomic.Bool     // its thread is in a call of the library that does not return
-	aborted chan struct{}   // closed when the communicator has been aborted
-	ops     []driver.CommOp // the thread's
+	left    chan struct{}   // closed when nobody waits for that any more
+	ops     []driver.CommOp // the thread's, as is:
+	stays   bool            // it keeps the device, since the library has returned after all
 
 	wake    chan struct{}
 	gone    chan struct{} // the thread has ended
@@ -92,9 +97,10 @@ type Channel struct {
 	back    *submission // has come again
 	resting atomic.Bool // the thread has been given away
 	issuing bool
-	now     context.Context // of what is being issued, or nil, and since when
+	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
 	nowAt   time.Time
-	ended   bool // takes nothing from the device any more
+	owed    []*Semaphore // what it signals, while it is being issued
+	ended   bool         // takes nothing from the device any more
 	timer   *time.Timer
 	ticking bool
 	made    bool // comm may be asked for errors
@@ -187,15 +193,15 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if o.Timeout < 0 {
 		return argument("channel", "a timeout of %v", o.Timeout)
 	}
+	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
+		return argument("channel", "further id %d is zero", i)
+	}
 	if o.Rank == -1 || o.Count == -1 {
 		rank, count, err := o.Rendezvous.Place()
 		if err != nil {
 			return fmt.Errorf("gpu: channel: %w", err)
 		}
 		if o.Rank == -1 {
-	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
-		return argument("channel", "further id %d is zero", i)
-	}
 			o.Rank = rank
 		}
 		if o.Count == -1 {
@@ -234,7 +240,8 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, wake: make(chan struct{}, 1), gone: make(chan struct{}), aborted: make(chan struct{})}
+	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, wake: make(chan struct{}, 1), gone: make(chan struct{}), aborted: make(chan struct{}),
+		shut: make(chan struct{}), left: make(chan struct{})}
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)
@@ -251,6 +258,9 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return c, nil
 	}
 	d.check(err)
+	if err != nil && parent != nil && c.comm != 0 { // which a driver may have to abort to take this one back
+		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
+	}
 	c.fail(errors.Join(err, ErrClosed))
 	if end := c.close(time.Now().Add(abortTime)); end != nil {
 		err = errors.Join(err, end)
@@ -359,7 +369,8 @@ func (c *Channel) failed() error {
 // Split divides the channel into new ones: of the ranks that give the same color, ordered by key and then by rank. All ranks must
 // call it; one that gives a color of [NoColor] gets no channel, and nil. It waits until what was submitted before is done and for the
 // other ranks, until the context ends, and while it does nothing may be submitted by other goroutines. The new channel has
-// the timeout of this one, and stays when that is closed.
+// the timeout of this one, and stays when that is closed. If the context ends when this rank has begun and others have not come, or
+// the new channel cannot be made, this one fails too: the making of a part can only be ended by aborting the whole.
 func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, argument("split", "color %d, key %d", color, key)
@@ -373,7 +384,9 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 const NoColor = driver.NoColor
 
 // Shrink makes a channel of all ranks but some, which must not call it. With abort what is under way on this one is aborted first,
-// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends.
+// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends, after
+// which this channel has failed, as it has after [Channel.Split]. One that has failed already cannot be shrunk, nor can one whose
+// thread is in a call of the library that does not return before the context ends, or the timeout of what it is about.
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {
@@ -388,7 +401,12 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 		c.setFailure(fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude))
 		c.giveUp(false) // the driver aborts it
 	}
-	return c.derive(ctx, !abort, shrink)
+	made, err := c.derive(ctx, !abort, shrink)
+	if abort && err != nil { // then perhaps the driver does not
+		c.giveUp(true)
+		c.awaitAbort()
+	}
+	return made, err
 }
 
 // derive makes a channel of this one, if so when nothing is under way.
@@ -402,13 +420,56 @@ func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms
 	}
 	opt := c.opt
 	opt.Rank, opt.Count = c.rank, c.count
-	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (h driver.Comm, err error) {
-		err = c.do(func() (err error) { // for one goroutine at a time may use a communicator
-			h, err = begin(comms)
-			return err
-		})
-		return h, err
+	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
+		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
 	})
+}
+
+// begin has the thread begin to make a communicator of this one, for one goroutine at a time may use it. The thread may be held up
+// before, or by that, until other ranks come: if the context ends, or the channel, that is given up.
+func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
+	type result struct {
+		h   driver.Comm
+		err error
+	}
+	done := make(chan result, 1)
+	var taken atomic.Bool // by the thread, or back
+	posted := c.post(func() {
+		if !taken.CompareAndSwap(false, true) {
+			return
+		}
+		if c.ending.Load() {
+			done <- result{0, c.Err()}
+			return
+		}
+		h, err := fn()
+		done <- result{h, err}
+	})
+	if !posted {
+		return 0, fmt.Errorf("gpu: channel: %w", ErrClosed)
+	}
+	var why error
+	select {
+	case r := <-done:
+		return r.h, r.err
+	case <-c.aborted:
+		why = c.Err()
+	case <-c.shut:
+		why = ErrClosed
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	if taken.CompareAndSwap(false, true) {
+		return 0, fmt.Errorf("its thread was busy for too long: %w", why)
+	}
+	c.fail(fmt.Errorf("no channel could be made of it in time: %w", why))
+	c.awaitAbort()
+	select {
+	case r := <-done:
+		return r.h, r.err
+	case <-time.After(abortTime):
+		return 0, fmt.Errorf("the library did not return %v after the communicator was aborted: %w", abortTime, why)
+	}
 }
 
 // idle waits until all that was submitted is done.

@@ -28,6 +28,7 @@ func (c *Channel) close(deadline time.Time) error {
 	}
 	c.over = true
 	c.closing.Store(true)
+	close(c.shut)
 	c.deriveMu.Lock() // who makes a channel of this one finds it closing
 	defer c.deriveMu.Unlock()
 	closed := fmt.Errorf("gpu: channel: %w", ErrClosed)
@@ -66,7 +67,9 @@ func (c *Channel) close(deadline time.Time) error {
 			err = fmt.Errorf("gpu: channel: the library did not return %v after the communicator was aborted: %w", abortTime, ErrClosed)
 		}
 	}
-	until(time.Now().Add(abortTime), func() bool { return !c.busy() }) // all that waited comes by as failed
+	if !c.kept.Load() {
+		until(time.Now().Add(abortTime), func() bool { return !c.busy() }) // all that waited comes by as failed
+	}
 	c.mu.Lock()
 	c.ended = true
 	if c.timer != nil {
@@ -74,16 +77,48 @@ func (c *Channel) close(deadline time.Time) error {
 	}
 	c.mu.Unlock()
 	c.signal()
-	if !c.kept.Load() {
+	if c.kept.Load() {
+		c.abandon()
+	} else {
 		<-c.gone // its last call of the driver, before the device is closed
+	}
+	if c.ending.Load() && c.unended != nil && c.dev.lost.Load() == nil {
+		err = errors.Join(err, fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unended))
 	}
 	c.closeErr = err
 	return err
 }
 
+// abandon fails what a thread leaves behind that does not come back: what it is about, and what is behind that. What still waits
+// for something comes by in [Channel.ready], for all waits have been cancelled.
+func (c *Channel) abandon() {
+	err := c.failed()
+	c.mu.Lock()
+	owed, s := c.owed, c.first
+	c.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
+	if c.back != nil {
+		c.back.behind, s = s, c.back
+		c.back.arrived, c.back = true, nil
+	}
+	var over []*submission
+	for s != nil {
+		next := s.behind
+		if s.behind = nil; s.arrived {
+			over = append(over, s)
+		}
+		s = next
+	}
+	c.mu.Unlock()
+	close(c.left)
+	FailAll(&SubmitError{opNames[opCollect], c.dev.info.Name, err}, owed...)
+	for _, s := range over {
+		c.dev.failSubmission(s, err)
+	}
+}
+
 // awaitAbort waits until the communicator has been aborted, if it is going to be.
 func (c *Channel) awaitAbort() {
-	if c.givenUp.Load() {
+	if c.ending.Load() {
 		<-c.aborted
 	}
 }
@@ -97,7 +132,9 @@ func (c *Channel) destroy() error {
 		}
 	}
 	if c.comm != 0 {
-		if err := c.comms.DestroyComm(c.comm); c.Err() == nil { // one that was aborted says so
+		err := c.comms.DestroyComm(c.comm)
+		c.returned()
+		if c.Err() == nil { // one that was aborted says so
 			add(err)
 		}
 		c.mu.Lock()

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -14,6 +15,11 @@ import (
 func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(c.gone)
+	defer func() {
+		if c.stays {
+			c.dev.leave()
+		}
+	}()
 	err := c.dev.drv.Bind()
 	if err == nil {
 		c.q.tl.h, err = c.dev.drv.NewStream()
@@ -73,6 +79,7 @@ func (c *Channel) step() (worked, ended bool) {
 	case c.out:
 		if s = c.back; s != nil {
 			c.out, c.back = false, nil
+			c.now, c.nowAt = nil, time.Time{}
 		}
 	default:
 		if s = c.first; s != nil && s.arrived {
@@ -86,6 +93,7 @@ func (c *Channel) step() (worked, ended bool) {
 	c.mu.Unlock()
 	for _, fn := range todo {
 		fn()
+		c.returned()
 	}
 	if s != nil {
 		c.issue(s)
@@ -94,6 +102,18 @@ func (c *Channel) step() (worked, ended bool) {
 		c.mu.Unlock()
 	}
 	return len(todo) > 0 || s != nil, ended
+}
+
+// returned is called when the library has returned. If nobody has waited for that, and the device is closed, it ends the thread:
+// there is nothing left that it could use.
+func (c *Channel) returned() {
+	if c.stays || !c.kept.Load() {
+		return
+	}
+	if c.dev.stay() != nil {
+		runtime.Goexit() // with what it has locked, which nobody looks at any more
+	}
+	c.stays = true
 }
 
 // pop takes the first submission off the list. The caller holds mu.
@@ -108,11 +128,12 @@ func (c *Channel) pop() {
 	}
 }
 
-// issue issues a group, or fails it and the channel with it.
+// issue issues a group, or fails it and the channel with it; but what the library refuses to begin with, and what waits for that,
+// fails alone.
 func (c *Channel) issue(s *submission) {
 	err := c.failed()
 	if f := s.err.Load(); f != nil {
-		if err == nil {
+		if err == nil && !isRefusal(f.err) {
 			c.fail(fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.err))
 		}
 		err = f.err
@@ -121,23 +142,43 @@ func (c *Channel) issue(s *submission) {
 		c.dev.failSubmission(s, err)
 		return
 	}
-	s.issuedAt = time.Now()
+	if !s.hostly { // else this is the second time
+		s.issuedAt = time.Now()
+	}
 	c.mu.Lock()
 	c.now, c.nowAt = s.ctx, s.issuedAt
+	for _, p := range s.signals {
+		c.owed = append(c.owed, p.Semaphore)
+	}
 	c.tick()
 	c.mu.Unlock()
 	how, err := c.q.tl.issue(s, true)
 	c.mu.Lock()
-	c.now, c.nowAt = nil, time.Time{}
-	c.out = how == foreign
+	clear(c.owed)
+	c.owed = c.owed[:0]
+	if c.out = how == foreign; !c.out {
+		c.now, c.nowAt = nil, time.Time{}
+	}
 	c.mu.Unlock()
-	if how != foreign && how != issuedWork {
+	if how != foreign && how != issuedWork && !c.givenUp.Load() && !isRefusal(err) {
 		c.fail(err)
 	}
 	if err := c.Err(); err != nil { // it may have failed before this was in the ring, or among what is parked
 		c.drain(err)
 		c.cancel(err)
 	}
+}
+
+// A refusal is the error of a group of which the library has got nothing, because it lacks something: the communicator is as it
+// was. On ranks with the same library it is the same.
+type refusal struct{ error }
+
+func (e refusal) Unwrap() error { return e.error }
+
+// isRefusal reports whether something failed because of a refusal.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
 }
 
 // take puts a submission behind those that have been submitted before.
@@ -172,9 +213,14 @@ func (c *Channel) take(s *submission) error {
 // ready notes that a submission has nothing left to wait for.
 func (c *Channel) ready(s *submission) {
 	c.mu.Lock()
-	if s.hostly {
+	switch {
+	case c.ended && c.kept.Load(): // nobody issues it any more
+		c.mu.Unlock()
+		c.dev.failSubmission(s, c.failed())
+		return
+	case s.hostly:
 		c.back = s
-	} else {
+	default:
 		s.arrived = true
 	}
 	c.mu.Unlock()
@@ -202,7 +248,12 @@ func (c *Channel) do(fn func() error) error {
 	if !c.post(func() { done <- fn() }) {
 		return fmt.Errorf("gpu: channel: %w", ErrClosed)
 	}
-	return <-done
+	select {
+	case err := <-done:
+		return err
+	case <-c.left:
+		return fmt.Errorf("gpu: channel: %w", ErrClosed)
+	}
 }
 
 // busy reports whether anything that was submitted is not known to be done.
@@ -224,22 +275,26 @@ func (c *Channel) setFailure(err error) error {
 	return c.Err()
 }
 
-// giveUp ends what has been submitted to a channel that has failed, once.
+// giveUp ends what has been submitted to a channel that has failed, once, and aborts the communicator, if that is asked for, once.
 func (c *Channel) giveUp(abort bool) {
-	if !c.givenUp.CompareAndSwap(false, true) {
-		return
-	}
+	first := c.givenUp.CompareAndSwap(false, true)
 	err := c.Err()
-	c.drain(err) // before what is aborted looks as if it was done
-	go func() {
-		defer close(c.aborted)
-		if abort && c.dev.stay() == nil { // else the device has given up on the channel
-			c.dev.onBound(c.abortComm)
-			c.dev.leave()
-		}
-	}()
-	c.cancel(err)
-	c.signal()
+	if first {
+		c.drain(err) // before what is aborted looks as if it was done
+	}
+	if abort && c.ending.CompareAndSwap(false, true) {
+		go func() {
+			defer close(c.aborted)
+			if c.dev.stay() == nil { // else the device has given up on the channel
+				c.unended = c.dev.onBound(c.abortComm)
+				c.dev.leave()
+			}
+		}()
+	}
+	if first {
+		c.cancel(err)
+		c.signal()
+	}
 }
 
 // abortComm aborts the communicator, if there is one. It runs on any bound thread.
@@ -294,7 +349,9 @@ func (c *Channel) look() {
 	c.mu.Lock()
 	c.ticking = false
 	var err error
-	if c.Err() == nil {
+	more := c.issuing
+	switch {
+	case c.Err() == nil:
 		if c.made && !c.ended {
 			if err = c.comms.CommError(c.comm); err != nil {
 				err = fmt.Errorf("found while it was under way: %w", err)
@@ -303,9 +360,14 @@ func (c *Channel) look() {
 		if err == nil {
 			err = c.overdue()
 		}
-		if err == nil && (c.issuing || c.waiting > 0 || c.q.tl.busy()) {
-			c.tick()
-		}
+		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
+	case !c.ending.Load(): // it is to be shrunk, for which its thread must come back
+		err = c.late(c.now, c.nowAt)
+	default:
+		more = false
+	}
+	if err == nil && more {
+		c.tick()
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -313,27 +375,29 @@ func (c *Channel) look() {
 	}
 }
 
+// late returns what is wrong with a group that is not done.
+func (c *Channel) late(ctx context.Context, issued time.Time) error {
+	if ctx != nil {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("a group was not done in time: %w", err)
+		}
+	}
+	if t := c.opt.Timeout; t > 0 && !issued.IsZero() && time.Since(issued) > t {
+		return fmt.Errorf("a group was not done %v after it was issued: %w", t, context.DeadlineExceeded)
+	}
+	return nil
+}
+
 // overdue returns what takes too long. The caller holds mu.
 func (c *Channel) overdue() error {
-	late := func(ctx context.Context, issued time.Time) error {
-		if ctx != nil {
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("a group was not done in time: %w", err)
-			}
-		}
-		if t := c.opt.Timeout; t > 0 && !issued.IsZero() && time.Since(issued) > t {
-			return fmt.Errorf("a group was not done %v after it was issued: %w", t, context.DeadlineExceeded)
-		}
-		return nil
-	}
 	if c.waiting > 0 {
 		for s := c.first; s != nil; s = s.behind {
-			if err := late(s.ctx, time.Time{}); err != nil {
+			if err := c.late(s.ctx, time.Time{}); err != nil {
 				return err
 			}
 		}
 	}
-	if err := late(c.now, c.nowAt); err != nil {
+	if err := c.late(c.now, c.nowAt); err != nil {
 		return err
 	}
 	tl := c.q.tl
@@ -341,7 +405,7 @@ func (c *Channel) overdue() error {
 	defer tl.ring.mu.Unlock()
 	for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
 		s := tl.ring.at(seq)
-		if err := late(s.ctx, s.issuedAt); err != nil {
+		if err := c.late(s.ctx, s.issuedAt); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -257,6 +258,9 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 // as it is after [ChannelOptions.Timeout], for what other ranks do in the meantime nobody knows; and also if a wait fails, for
 // then this rank misses what the others do. An error says that nothing was submitted; of a channel that has failed, or a device
 // that is lost or closed, the signals fail too.
+//
+// What the library is too old for, or has no function for, fails alone, with [driver.ErrUnsupported], and with what waits for it:
+// ranks with the same library all find that. Where only some do the others wait for them, until a timeout.
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -395,7 +399,12 @@ func (s *submission) collect(tl *timeline) (started bool, err error) {
 	if len(c.ops) == 0 {
 		return started, nil
 	}
-	if err := c.comms.Collect(tl.h, c.comm, c.ops); err != nil { // which leaves nobody knows what in the stream
+	err = c.comms.Collect(tl.h, c.comm, c.ops)
+	c.returned()
+	switch {
+	case errors.Is(err, driver.ErrUnsupported):
+		return started, refusal{err}
+	case err != nil: // which leaves nobody knows what in the stream
 		return true, c.setFailure(err)
 	}
 	return true, nil

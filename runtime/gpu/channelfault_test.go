@@ -1,0 +1,450 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// in returns a context for a time.
+func in(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// sum is an all-reduce of a buffer in place.
+func sum(b *gpu.Buffer) gpu.Collective {
+	return gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())
+}
+
+// channelFailed checks that a semaphore fails with a channel's failure of a kind.
+func channelFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
+	t.Helper()
+	err := s.Wait(minute(t), 1)
+	if of, ok := errors.AsType[*gpu.ChannelError](err); !ok || !errors.Is(err, kind) {
+		t.Errorf("%s: %v, %v; want a channel's failure by %v", what, err, of, kind)
+	}
+}
+
+// TestShrinkOfStuckThread shrinks a channel whose thread waits for other ranks in the library, which is told to abort by nobody but
+// the runtime.
+func TestShrinkOfStuckThread(t *testing.T) {
+	for what, x := range map[string]struct {
+		timeout, wait time.Duration
+		end           func(c *gpu.Channel)
+	}{
+		"until a group's timeout": {timeout: 100 * time.Millisecond, wait: time.Minute},
+		"until the context ends":  {wait: 100 * time.Millisecond},
+		"until it is aborted":     {wait: time.Minute, end: func(c *gpu.Channel) { c.Abort(nil) }},
+		"until it is closed":      {wait: time.Minute, end: func(c *gpu.Channel) { c.Close() }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 3, LazyComms: true})
+			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: x.timeout})
+			c, b, s := chans[0], allocate(t, g.Devices()[0], 64), semaphores(t, 2)
+			must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
+			must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
+			for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
+				runtime.Gosched()
+			}
+			if x.end != nil {
+				time.AfterFunc(20*time.Millisecond, func() { x.end(c) })
+			}
+			if made, err := c.Shrink(in(t, x.wait), true, 1); err == nil || made != nil {
+				t.Errorf("it was shrunk: %v", err)
+			}
+			for i, s := range s {
+				channelFailed(t, fmt.Sprintf("group %d", i), s, gpu.ErrAborted)
+			}
+			must(t, c.Close())
+		})
+	}
+}
+
+// TestShrinkRefused has the driver refuse to shrink, or not get to it: the channel has failed by then, and is aborted.
+func TestShrinkRefused(t *testing.T) {
+	for what, f := range map[string]simdriver.Fault{
+		"unsupported": {Op: simdriver.OpShrinkComm, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported},
+		"no stream":   {Op: simdriver.OpNewStream, Device: simdriver.AnyDevice},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 3})
+			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{})
+			s := semaphores(t, 1)[0]
+			must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+			fault := d.Inject(f)
+			kind := f.Err
+			if kind == nil {
+				kind = simdriver.ErrInjected
+			}
+			if _, err := chans[0].Shrink(minute(t), true, 1); !errors.Is(err, kind) {
+				t.Errorf("shrink: %v", err)
+			}
+			fault.Remove()
+			channelFailed(t, "the group", s, gpu.ErrAborted)
+			if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n == 0 {
+				t.Error("the communicator was not aborted")
+			}
+			must(t, chans[0].Close())
+		})
+	}
+}
+
+// TestShrinkWithWorkUnderWay goes on without a rank that is gone.
+func TestShrinkWithWorkUnderWay(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 3})
+	g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: time.Minute})
+	bufs := make([]*gpu.Buffer, 3)
+	for i := range bufs {
+		bufs[i] = allocate(t, g.Devices()[i], 64)
+	}
+	survivors := []*gpu.Channel{chans[0], chans[2]}
+	under := reduceAll(t, survivors, []*gpu.Buffer{bufs[0], bufs[2]})
+	rest := make([]*gpu.Channel, 2)
+	var wg sync.WaitGroup
+	for i, c := range survivors {
+		wg.Go(func() {
+			var err error
+			if rest[i], err = c.Shrink(minute(t), true, 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range under {
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+	}
+	if t.Failed() {
+		return
+	}
+	for _, s := range reduceAll(t, rest, []*gpu.Buffer{bufs[0], bufs[2]}) {
+		must(t, s.Wait(minute(t), 1))
+	}
+}
+
+// TestForeignDeadline has a group wait for what another driver's device has been given and does not do.
+func TestForeignDeadline(t *testing.T) {
+	for what, limit := range map[string][2]time.Duration{"a context": {50 * time.Millisecond, 0}, "a timeout": {time.Hour, 50 * time.Millisecond}} {
+		t.Run(what, func(t *testing.T) {
+			other := newSim(t, simdriver.Config{})
+			g, chans := openChannels(t, newSim(t, simdriver.Config{}), 1, gpu.ChannelOptions{Timeout: limit[1]})
+			dev := openDevice(t, other, 0, gpu.Options{})
+			must(t, other.StallDevice(0))
+			at, s := semaphores(t, 1)[0], semaphores(t, 2)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(at, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			b := allocate(t, g.Devices()[0], 64)
+			must(t, chans[0].Submit(in(t, limit[0]), order(at, 1, s[0], 1), sum(b)))
+			must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
+			channelFailed(t, "the group", s[0], context.DeadlineExceeded)
+			channelFailed(t, "the one behind it", s[1], context.DeadlineExceeded)
+			must(t, other.ResumeDevice(0))
+		})
+	}
+}
+
+// A stubbornDriver has communicators that can be tampered with.
+type stubbornDriver struct {
+	*simdriver.Driver
+	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
+	abort   func(v *stubbornDevice, c driver.Comm) error
+}
+
+type stubbornDevice struct {
+	driver.Device
+	driver.Comms
+	d *stubbornDriver
+}
+
+func (d *stubbornDriver) Open(i int) (driver.Device, error) {
+	v, err := d.Driver.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	return &stubbornDevice{v, v.(driver.Comms), d}, nil
+}
+
+func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
+	return driver.Caps{Comms: true, SubmitAnywhere: true, RerecordEvents: v.Device.Caps().RerecordEvents}
+}
+
+func (v *stubbornDevice) Collect(s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+	if v.d.collect != nil {
+		return v.d.collect(v, s, c, ops)
+	}
+	return v.Comms.Collect(s, c, ops)
+}
+
+func (v *stubbornDevice) AbortComm(c driver.Comm) error {
+	if v.d.abort != nil {
+		return v.d.abort(v, c)
+	}
+	return v.Comms.AbortComm(c)
+}
+
+// TestThreadNeverReturns closes a channel whose thread the library keeps, for the communicator cannot be aborted: all that was
+// submitted fails by then, and when the library returns after all nothing comes of it.
+func TestThreadNeverReturns(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after the device is closed %v", late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { neverReturns(t, late) })
+		})
+	}
+}
+
+func neverReturns(t *testing.T, late bool) {
+	stuck, inside := make(chan struct{}), make(chan struct{}, 1)
+	unwilling := errors.New("the library does not want to")
+	d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
+	d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+		inside <- struct{}{}
+		<-stuck
+		return errors.New("much too late")
+	}
+	d.abort = func(*stubbornDevice, driver.Comm) error { return unwilling }
+	g, err := gpu.OpenGroup(d, gpu.Options{})
+	must(t, err)
+	chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+	must(t, err)
+	c, b, s := chans[0], allocate(t, g.Devices()[0], 64), semaphores(t, 4)
+	for _, s := range s[:2] {
+		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+	}
+	must(t, c.Submit(context.Background(), order(s[3], 1, s[2], 1), sum(b)))
+	<-inside
+	mem, err := g.Devices()[0].Alloc(gpu.CommMem, 64)
+	must(t, err)
+	registered := make(chan error)
+	go func() {
+		_, err := c.Register(mem)
+		registered <- err
+	}()
+	c.Abort(nil)
+	if err := c.Close(); !errors.Is(err, unwilling) || !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("close: %v", err)
+	}
+	for i, s := range s[:3] {
+		if err := s.Wait(in(t, time.Second), 1); !errors.Is(err, gpu.ErrAborted) {
+			t.Errorf("group %d: %v", i, err)
+		}
+	}
+	if err := <-registered; err == nil {
+		t.Error("memory was registered")
+	}
+	if !late {
+		close(stuck)
+		synctest.Wait()
+	}
+	if err := g.Close(); late && !errors.Is(err, unwilling) {
+		t.Errorf("the group's close: %v", err)
+	}
+	if late {
+		close(stuck)
+	}
+}
+
+// TestRefusedOperation has the library lack something: one submission fails, with what waits for it, and the channel goes on.
+func TestRefusedOperation(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: 10 * time.Second})
+	bufs := make([]*gpu.Buffer, 2)
+	for i := range bufs {
+		bufs[i] = allocate(t, g.Devices()[i], 64)
+	}
+	refuse := func() (gone func()) {
+		f := d.Inject(simdriver.Fault{Op: simdriver.OpCollect, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported})
+		return f.Remove
+	}
+	unsupported := func(what string, s *gpu.Semaphore) {
+		t.Helper()
+		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	sound := func(what string) {
+		t.Helper()
+		for i, s := range reduceAll(t, chans, bufs) {
+			if err := s.Wait(minute(t), 1); err != nil || chans[i].Err() != nil {
+				t.Errorf("after %s: rank %d: %v, %v", what, i, err, chans[i].Err())
+			}
+		}
+	}
+	gone := refuse()
+	for i, s := range reduceAll(t, chans, bufs) {
+		after, behind := semaphores(t, 1)[0], semaphores(t, 1)[0]
+		must(t, g.Devices()[i].Queue(0).Fill(order(s, 1, after, 1), bufs[i].All(), []byte{1}))
+		must(t, chans[i].Submit(context.Background(), order(after, 1, behind, 1), sum(bufs[i])))
+		unsupported("the group", s)
+		unsupported("a fill behind it", after)
+		unsupported("a group behind that", behind)
+	}
+	for i, c := range chans { // also where the stream has got something before
+		s := semaphores(t, 1)[0]
+		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s, 1)},
+			gpu.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, gpu.Uint8, -1, -1), gpu.AllGather(bufs[i].All(), bufs[i].Range(32, 32), gpu.Uint8)))
+		unsupported("zeros and a group", s)
+	}
+	gone()
+	sound("a group")
+
+	gone = refuse()
+	for i, c := range chans {
+		cb := commandBuffer(t, g.Devices()[i], gpu.AutoMode)
+		recorded(t)(cb.Collective(c, sum(bufs[i])))
+		recorded(t)(cb.Copy(bufs[i].Range(0, 4), bufs[i].Range(8, 4)))
+		recorded(t)(cb.Collective(c, sum(bufs[i])))
+		must(t, cb.End())
+		s := semaphores(t, 1)[0]
+		must(t, g.Devices()[i].Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, cb))
+		unsupported("an execution", s)
+		must(t, cb.Close())
+	}
+	gone()
+	sound("an execution")
+}
+
+// TestFailedWaitOfAnotherKind has a group wait for what a queue could not do: other ranks know nothing of that, and the channel fails.
+func TestFailedWaitOfAnotherKind(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	b, s := allocate(t, g.Devices()[0], 64), semaphores(t, 2)
+	s[0].Fail(driver.ErrUnsupported)
+	must(t, chans[0].Submit(context.Background(), order(s[0], 1, s[1], 1), sum(b)))
+	if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrUnsupported) {
+		t.Error(err)
+	}
+	if err := chans[0].Err(); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the channel: %v", err)
+	}
+}
+
+// TestEmptyCollective records operations that move nothing between a send and its receive: all are one group, without which each
+// rank would wait for the other.
+func TestEmptyCollective(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: 5 * time.Second})
+	for what, empty := range map[string][]gpu.Collective{"no operations": nil, "no peers and no bytes": {gpu.SendReceive(gpu.Range{}, gpu.Range{}, gpu.Uint8, -1, -1)}} {
+		for _, nested := range []bool{false, true} {
+			done := semaphores(t, 2)
+			for i, c := range chans {
+				dev := g.Devices()[i]
+				b := allocate(t, dev, 64)
+				if len(empty) > 0 {
+					empty[0] = gpu.SendReceive(b.Range(0, 0), b.Range(0, 0), gpu.Uint8, -1, -1)
+				}
+				cb, child := commandBuffer(t, dev, gpu.AutoMode), commandBuffer(t, dev, gpu.AutoMode)
+				recorded(t)(child.Collective(c, empty...))
+				must(t, child.End())
+				recorded(t)(cb.Collective(c, empty...))
+				recorded(t)(cb.Collective(c, gpu.Send(b.Range(0, 32), gpu.Uint8, 1-i)))
+				if nested {
+					must(t, cb.Execute(child))
+				} else {
+					recorded(t)(cb.Collective(c, empty...))
+				}
+				recorded(t)(cb.Collective(c, gpu.Receive(b.Range(32, 32), gpu.Uint8, 1-i)))
+				recorded(t)(cb.Collective(c, empty...))
+				must(t, cb.End())
+				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(done[i], 1)}, cb))
+				must(t, cb.Close())
+				alone := semaphores(t, 1)[0]
+				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(alone, 1)}, child))
+				must(t, alone.Wait(minute(t), 1))
+				must(t, child.Close())
+			}
+			for i, s := range done {
+				if err := s.Wait(minute(t), 1); err != nil {
+					t.Fatalf("%s, nested %v, rank %d: %v", what, nested, i, err)
+				}
+			}
+		}
+	}
+}
+
+// TestSplitInVain has a rank not come to a split: the making of a part is ended by aborting the whole, which says so.
+func TestSplitInVain(t *testing.T) {
+	for what, split := range map[string]func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error){
+		"split":  func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error) { return c.Split(ctx, 0, 0) },
+		"shrink": func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(ctx, false, 2) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 3})
+			_, chans := openChannels(t, d, 3, gpu.ChannelOptions{})
+			if part, err := split(in(t, 20*time.Millisecond), chans[0]); part != nil || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, %v", part, err)
+			}
+			if err := chans[0].Err(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the channel: %v", err)
+			}
+			if _, err := split(in(t, time.Minute), chans[1]); !errors.Is(err, simdriver.ErrRankGone) {
+				t.Errorf("another rank's: %v", err)
+			}
+			for _, c := range chans {
+				must(t, c.Close())
+			}
+		})
+	}
+}
+
+// TestGroupFails is B113 as far as the runtime goes: that the library's group is ended on the thread that began it, also if
+// something in it fails, depends on all groups coming from one thread.
+func TestGroupFails(t *testing.T) {
+	t.Run("B113 groups come from one thread, and one that fails fails with those behind it", func(t *testing.T) {
+		broken, why := 3, errors.New("broken in the midst of a group")
+		var mu sync.Mutex
+		threads, calls := map[int]bool{}, 0
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+			mu.Lock()
+			defer mu.Unlock()
+			threads[thread()] = true
+			if calls++; calls == broken {
+				v.Comms.Collect(s, c, ops[:1]) // the stream has got some of it
+				return why
+			}
+			return v.Comms.Collect(s, c, ops)
+		}
+		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		b, gate, done := allocate(t, g.Devices()[0], 64), semaphores(t, 1)[0], semaphores(t, 6)
+		var wg sync.WaitGroup
+		for i, s := range done {
+			wait := pts(gate, uint64(i/2+1)) // two at a time
+			must(t, chans[0].Submit(context.Background(), gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
+		}
+		for i := range 3 {
+			wg.Go(func() { // from threads of all sorts
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				if i > 0 {
+					done[2*i-1].Wait(minute(t), 1)
+				}
+				gate.Signal(uint64(i + 1))
+			})
+		}
+		wg.Wait()
+		for i, s := range done {
+			err := s.Wait(minute(t), 1)
+			if i < broken-1 && err != nil || i >= broken-1 && !errors.Is(err, why) {
+				t.Errorf("group %d: %v", i, err)
+			}
+		}
+		if err := chans[0].Err(); !errors.Is(err, why) {
+			t.Errorf("the channel: %v", err)
+		}
+		must(t, chans[0].Close())
+		mu.Lock()
+		defer mu.Unlock()
+		if len(threads) != 1 || calls != broken {
+			t.Errorf("%d calls from %d threads", calls, len(threads))
+		}
+	})
+}

@@ -1,0 +1,6 @@
+package gpu_test
+
+import "syscall"
+
+// thread returns the calling thread's id.
+func thread() int { return syscall.Gettid() }
