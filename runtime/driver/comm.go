@@ -54,6 +54,15 @@ type Comms interface {
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
+// CommLimits is what a Comms may implement besides: it says beforehand what the library that was found is too old for. Its methods may be
+// called on any thread; of a Comm that is not made, or was destroyed, they say nothing. Their errors are ErrUnsupported.
+type CommLimits interface {
+	// CheckOp returns the error that Collect would refuse an operation with, whatever its Src, Dst and Count.
+	CheckOp(Comm, CommOp) error
+	// CheckShrink returns the error that ShrinkComm would refuse with.
+	CheckShrink(Comm) error
+}
+
 // Handles of communicators and of what is registered with one. Zero is none.
 type (
 	Comm       uintptr

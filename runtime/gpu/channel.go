@@ -70,6 +70,8 @@ type Channel struct {
 	dev     *Device
 	comms   driver.Comms
 	comm    driver.Comm
+	limits  driver.CommLimits // nil if it has nothing to say
+	asked   driver.Comm       // whom that is asked about
 	rank    int
 	count   int
 	opt     ChannelOptions
@@ -318,6 +320,8 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	return c.do(func() (err error) {
 		c.rank, c.count, err = c.comms.CommRank(c.comm)
 		if err == nil {
+			c.limits, _ = c.comms.(driver.CommLimits)
+			c.asked = c.comm
 			c.mu.Lock()
 			c.made = true
 			c.mu.Unlock()
@@ -395,6 +399,11 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	if len(exclude) == 0 {
 		return nil, argument("shrink", "no ranks to exclude")
+	}
+	if c.limits != nil {
+		if err := c.limits.CheckShrink(c.asked); err != nil {
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.info.Name, err)
+		}
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {

@@ -312,6 +312,54 @@ func TestRefusedOperation(t *testing.T) {
 	sound("an execution")
 }
 
+// An oldDevice has an old library for communicators, and says so.
+type oldDevice struct{ *stubbornDevice }
+
+func (v oldDevice) CheckOp(_ driver.Comm, o driver.CommOp) error {
+	if o.Kind.Reduces() && o.Reduction == driver.Avg {
+		return fmt.Errorf("no averages: %w", driver.ErrUnsupported)
+	}
+	return nil
+}
+
+func (v oldDevice) CheckShrink(driver.Comm) error { return driver.ErrUnsupported }
+
+type oldDriver struct{ *stubbornDriver }
+
+func (d oldDriver) Open(i int) (driver.Device, error) {
+	v, err := d.stubbornDriver.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	return oldDevice{v.(*stubbornDevice)}, nil
+}
+
+// TestOldLibrary asks for what a library lacks that can tell beforehand: nothing is submitted, recorded or aborted.
+func TestOldLibrary(t *testing.T) {
+	g, chans := openChannels(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, gpu.ChannelOptions{})
+	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
+	s := semaphores(t, 1)[0]
+	average := gpu.AllReduce(b[0].All(), b[0].All(), gpu.Float32, gpu.Avg())
+	if err := chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(b[0]), average); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("submitted: %v", err)
+	}
+	cb := commandBuffer(t, g.Devices()[0], gpu.AutoMode)
+	if _, err := cb.Collective(chans[0], average); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("recorded: %v", err)
+	}
+	must(t, cb.Close())
+	for _, abort := range []bool{false, true} {
+		if _, err := chans[0].Shrink(minute(t), abort, 1); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("shrunk with abort %v: %v", abort, err)
+		}
+	}
+	for i, s := range reduceAll(t, chans, b) {
+		if err := s.Wait(minute(t), 1); err != nil || chans[i].Err() != nil {
+			t.Errorf("rank %d: %v, %v", i, err, chans[i].Err())
+		}
+	}
+}
+
 // TestFailedWaitOfAnotherKind has a group wait for what a queue could not do: other ranks know nothing of that, and the channel fails.
 func TestFailedWaitOfAnotherKind(t *testing.T) {
 	d := newSim(t, simdriver.Config{})

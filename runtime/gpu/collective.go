@@ -232,6 +232,11 @@ func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 		return argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
 	}
 	g.op.Count = d / size
+	if c.limits != nil {
+		if err := c.limits.CheckOp(c.asked, g.op); err != nil {
+			return fmt.Errorf("gpu: %s: %w", name, err)
+		}
+	}
 	return to.addGroupOp(c, g, x.dst, x.src)
 }
 
@@ -259,8 +264,9 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 // then this rank misses what the others do. An error says that nothing was submitted; of a channel that has failed, or a device
 // that is lost or closed, the signals fail too.
 //
-// What the library is too old for, or has no function for, fails alone, with [driver.ErrUnsupported], and with what waits for it:
-// ranks with the same library all find that. Where only some do the others wait for them, until a timeout.
+// What the library is too old for, or has no function for, is refused with [driver.ErrUnsupported]; if that is found out later it
+// fails alone, and what waits for it. Ranks with the same library all find that. Where only some do the others wait for them, until
+// a timeout.
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -120,6 +120,18 @@ func (r *rank) check(o *driver.CommOp) error {
 	return nil
 }
 
+// CheckOp says what the library lacks for an operation.
+func (c *Comms) CheckOp(h driver.Comm, o driver.CommOp) error {
+	r := c.made(h)
+	if r == nil {
+		return nil
+	}
+	if err := r.check(&o); err != nil && errors.Is(err, driver.ErrUnsupported) {
+		return c.fail("collect", err, "%v with communicator %d", o.Kind, h)
+	}
+	return nil
+}
+
 func hasPeer(k driver.CommOpKind) bool {
 	switch k {
 	case driver.Broadcast, driver.Reduce, driver.Gather, driver.Scatter, driver.Send, driver.Recv:

@@ -261,6 +261,51 @@ func TestRefused(t *testing.T) {
 	f.destroy(h)
 }
 
+// TestLimits asks old releases and a new one beforehand: what they lack they refuse, and the library sees nothing of it.
+func TestLimits(t *testing.T) {
+	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
+		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}
+	}
+	for _, x := range []struct {
+		release      dl.Version
+		has, hasNot  []driver.CommOp
+		shrinks      bool
+		wrongAnyways driver.CommOp // which is not for it to say
+	}{
+		{2305, []driver.CommOp{op(driver.AllReduce, driver.Float32, driver.Sum)}, []driver.CommOp{
+			op(driver.AllReduce, driver.Float32, driver.Avg), op(driver.AllReduce, driver.Float32, driver.PreMulSum),
+			op(driver.Reduce, driver.BFloat16, driver.Sum), op(driver.Send, driver.Float32, 0), op(driver.AllToAll, driver.Float32, 0),
+		}, false, op(driver.Recv+1, 0, 0)},
+		{22304, []driver.CommOp{op(driver.AllReduce, driver.BFloat16, driver.Avg), op(driver.AllToAll, driver.Float8E4M3, 0)}, []driver.CommOp{
+			op(driver.AllReduce, driver.Float8E4M3, driver.Sum), op(driver.AllReduce, driver.Int16, driver.Sum),
+		}, false, op(driver.AllReduce, 99, 0)},
+		{22803, []driver.CommOp{op(driver.AllReduce, driver.Float8E5M2, driver.PreMulSum), op(driver.Send, driver.Int16, 0)}, nil, true,
+			op(driver.AllReduce, driver.Int8, 99)},
+	} {
+		f := newFake(t, x.release)
+		h := f.comm(0, 2)
+		for _, o := range append(x.has, x.wrongAnyways) {
+			if err := f.CheckOp(h, o); err != nil {
+				t.Errorf("%d: %+v: %v", x.release, o, err)
+			}
+		}
+		for _, o := range x.hasNot {
+			err, same := f.CheckOp(h, o), f.Collect(stream, h, []driver.CommOp{o})
+			if e, ok := errors.AsType[*driver.Error](err); !ok || e.Op != "collect" || !errors.Is(err, driver.ErrUnsupported) || !errors.Is(same, driver.ErrUnsupported) {
+				t.Errorf("%d: %+v: %v, and Collect %v", x.release, o, err, same)
+			}
+		}
+		if err := f.CheckShrink(h); x.shrinks && err != nil || !x.shrinks && !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%d shrinks: %v", x.release, err)
+		}
+		f.want()
+		f.destroy(h)
+		if err := errors.Join(f.CheckOp(h, op(driver.AllReduce, driver.Float32, driver.Avg)), f.CheckShrink(h)); err != nil {
+			t.Errorf("%d, of none: %v", x.release, err)
+		}
+	}
+}
+
 func TestCollectAllocatesNothing(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")
@@ -275,6 +320,10 @@ func TestCollectAllocatesNothing(t *testing.T) {
 	var sink error
 	if n := testing.AllocsPerRun(100, func() { sink = comms.Collect(stream, h, ops) }); n != 0 || sink != nil {
 		t.Errorf("Collect allocates %v times, %v", n, sink)
+	}
+	var limits driver.CommLimits = f.Comms
+	if n := testing.AllocsPerRun(100, func() { sink = limits.CheckOp(h, ops[1]) }); n != 0 || sink != nil {
+		t.Errorf("CheckOp allocates %v times, %v", n, sink)
 	}
 	f.destroy(h)
 }

@@ -176,6 +176,15 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 	return c.add(child), nil
 }
 
+// CheckShrink says whether the library can shrink.
+func (c *Comms) CheckShrink(h driver.Comm) error {
+	r := c.made(h)
+	if r == nil || r.lib.HasSymbol("ncclCommShrink") {
+		return nil
+	}
+	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)}) // which says so
+}
+
 // derive begins to make a rank of another one's source. If something else is being made of that it waits, or fails.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)

@@ -91,7 +91,7 @@ type Host struct {
 	Fail   func(op string, err error, what string) error // makes an error of the driver's
 }
 
-// Comms are a device's communicators. It implements driver.Comms.
+// Comms are a device's communicators. It implements driver.Comms and driver.CommLimits.
 type Comms struct {
 	lib      *Library
 	host     Host
@@ -102,7 +102,10 @@ type Comms struct {
 	ranks map[driver.Comm]*rank
 }
 
-var _ driver.Comms = (*Comms)(nil)
+var (
+	_ driver.Comms      = (*Comms)(nil)
+	_ driver.CommLimits = (*Comms)(nil)
+)
 
 // New prepares communicators. It does not open the library.
 func New(lib *Library, host Host) *Comms {
@@ -118,6 +121,20 @@ func (c *Comms) find(h driver.Comm) (*rank, error) {
 		return nil, fmt.Errorf("there is none of this handle, or no longer: %w", nccl.ErrorInvalidArgument)
 	}
 	return r, nil
+}
+
+// made returns a rank that has been made, or nil.
+func (c *Comms) made(h driver.Comm) *rank {
+	r, err := c.find(h)
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stage != made {
+		return nil
+	}
+	return r
 }
 
 // add gives a rank its handle. No handle comes twice.
