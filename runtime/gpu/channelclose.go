@@ -82,8 +82,12 @@ func (c *Channel) close(deadline time.Time) error {
 	} else {
 		<-c.gone // its last call of the driver, before the device is closed
 	}
-	if c.ending.Load() && c.unended != nil && c.dev.lost.Load() == nil {
-		err = errors.Join(err, fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unended))
+	select {
+	case <-c.aborted:
+		if c.unended != nil && c.dev.lost.Load() == nil {
+			err = errors.Join(err, fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unended))
+		}
+	default: // it was not, or when there was nothing left to abort
 	}
 	c.closeErr = err
 	return err
