@@ -388,9 +388,11 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 const NoColor = driver.NoColor
 
 // Shrink makes a channel of all ranks but some, which must not call it. With abort what is under way on this one is aborted first,
-// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends, after
-// which this channel has failed, as it has after [Channel.Split]. One that has failed already cannot be shrunk, nor can one whose
-// thread is in a call of the library that does not return before the context ends, or the timeout of what it is about.
+// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends, and if
+// they have not come by then this channel fails, as with [Channel.Split].
+//
+// A channel that has failed already cannot be shrunk. Nor can one of which the library has a group that waits for a rank to come for
+// the first time: when the context ends, or the group's time, it is aborted instead.
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {

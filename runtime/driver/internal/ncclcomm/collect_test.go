@@ -261,6 +261,19 @@ func TestRefused(t *testing.T) {
 	f.destroy(h)
 }
 
+// TestMissingInGroup finds out in the midst of a group that a function is missing: that is no refusal.
+func TestMissingInGroup(t *testing.T) {
+	f := newFake(t, 2305)
+	h := f.comm(0, 2)
+	f.ranks[h].has.messages = true
+	err := f.Collect(stream, h, []driver.CommOp{{Type: driver.Float32, Count: 1}, {Kind: driver.Send, Type: driver.Float32, Count: 1}})
+	if err == nil || errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "ncclSend is missing") {
+		t.Errorf("%v", err)
+	}
+	f.sound()
+	f.destroy(h)
+}
+
 // TestLimits asks old releases and a new one beforehand: what they lack they refuse, and the library sees nothing of it.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
