@@ -1,9 +1,6 @@
 package gpu
 
-import (
-	"runtime"
-	"sync"
-)
+import "sync"
 
 // A cleaner gives back what is not used any more, on a thread of its own to which the device is bound. A driver may wait for all of
 // the device's work before it frees memory or unloads code. The device's thread must not: that work may be waiting for what only
@@ -36,24 +33,27 @@ func (d *Device) clean(fn func()) {
 // cleanUp does what there is to do. The caller has called stay.
 func (d *Device) cleanUp() {
 	defer d.leave()
-	runtime.LockOSThread()
-	err := d.drv.Bind()
-	for c := &d.cleaner; ; {
-		c.mu.Lock()
-		todo := c.todo
-		c.todo = nil
-		c.busy = len(todo) > 0
-		c.mu.Unlock()
-		if len(todo) == 0 {
-			break
-		}
-		for _, fn := range todo {
-			if err == nil { // else it stays until the device is closed
+	c := &d.cleaner
+	err := d.bound(func() error {
+		for todo := c.take(); todo != nil; todo = c.take() {
+			for _, fn := range todo {
 				fn()
 			}
 		}
+		return nil
+	})
+	if err != nil { // what there is stays until the device is closed
+		c.mu.Lock()
+		c.todo, c.busy = nil, false
+		c.mu.Unlock()
 	}
-	if d.drv.Unbind() == nil {
-		runtime.UnlockOSThread() // else the thread ends with the goroutine
-	}
+}
+
+// take returns what there is to do, or nil, and then somebody else begins.
+func (c *cleaner) take() (todo []func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	todo, c.todo = c.todo, nil
+	c.busy = todo != nil
+	return todo
 }

@@ -92,18 +92,21 @@ func (d *Device) onBound(fn func() error) error {
 	}
 	defer d.leave()
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		err := d.drv.Bind()
-		if err == nil {
-			err = fn()
-		}
-		if d.drv.Unbind() == nil {
-			runtime.UnlockOSThread() // else the thread ends with the goroutine
-		}
-		done <- err
-	}()
+	go func() { done <- d.bound(fn) }()
 	return <-done
+}
+
+// bound runs a function with the device bound to the thread, on a goroutine of its own. The error may be that it could not be bound.
+func (d *Device) bound(fn func() error) error {
+	runtime.LockOSThread()
+	err := d.drv.Bind()
+	if err == nil {
+		err = fn()
+	}
+	if d.drv.Unbind() == nil {
+		runtime.UnlockOSThread() // else the thread ends with the goroutine
+	}
+	return err
 }
 
 // A poolTimeline is a timeline while it has one stream: what it had before is in no order with what comes.
