@@ -32,8 +32,8 @@ type device struct {
 	closed   atomic.Bool
 
 	mu     sync.Mutex
-	images map[driver.Module][]byte      // what modules were loaded from
-	ran    map[driver.Exec]driver.Stream // where execs were launched last
+	images map[driver.Module][]byte  // what modules were loaded from
+	execs  map[driver.Exec]*launches // of those that Instantiate has made
 }
 
 // errorsOnly is the release since which HIP does not remember what is no error.
@@ -43,7 +43,7 @@ func newDevice(d *Driver, index int) *device {
 	v := &device{
 		lib: d.lib, id: int32(index), info: d.infos[index], target: d.targets[index], more: d.more,
 		reminds: d.lib.Version() < errorsOnly && d.lib.HasSymbol("hipGetLastError"),
-		images:  map[driver.Module][]byte{}, ran: map[driver.Exec]driver.Stream{},
+		images:  map[driver.Module][]byte{}, execs: map[driver.Exec]*launches{},
 	}
 	v.noGraphs = noGraphs(d.lib)
 	v.Comms = ncclcomm.New(d.comms, ncclcomm.Host{Bind: v.Bind, Unbind: v.Unbind, Fail: func(op string, err error, what string) error {
@@ -54,9 +54,7 @@ func newDevice(d *Driver, index int) *device {
 
 // open asks what the device, one of so many, can do, with the device current for as long as that takes.
 func (d *device) open(devices int) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return d.during(d.id, "the device", func() (err error) {
+	return d.onDevice("open", func() (err error) {
 		if err := d.askCaps(); err != nil {
 			return err
 		}
@@ -68,18 +66,25 @@ func (d *device) open(devices int) error {
 	})
 }
 
+// onDevice calls f while the device is current on the calling thread.
+func (d *device) onDevice(op string, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return d.during(op, d.id, "the device", f)
+}
+
 // during calls f while a device, so called in errors, is current on the calling thread, which is locked.
-func (d *device) during(device int32, what string, f func() error) (err error) {
+func (d *device) during(op string, device int32, what string, f func() error) (err error) {
 	before, err := d.lib.GetDevice()
 	if err != nil {
-		return d.fail("open", err, "the thread's current device")
+		return d.fail(op, err, "the thread's current device")
 	}
-	if err := d.lib.SetDevice(device); err != nil {
-		return d.fail("open", err, "make %s current", what)
+	if err := d.lib.SetDevice(device); err != nil { // also where it is: a thread that has chosen none may have none
+		return d.fail(op, err, "make %s current", what)
 	}
 	defer func() {
 		if restore := d.lib.SetDevice(before); restore != nil {
-			err = errors.Join(err, d.fail("open", restore, "restore the thread's current device"))
+			err = errors.Join(err, d.fail(op, restore, "restore the thread's current device"))
 		}
 	}()
 	return f()

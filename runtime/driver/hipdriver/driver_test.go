@@ -695,10 +695,13 @@ func TestGraphs(t *testing.T) {
 	for _, op := range nodeOps[1:5] {
 		ok(d.SetNode(x, 0x9009, &op))
 	}
-	f.want("hipGraphExecKernelNodeSetParams(0xf000, 2 3 4, 5 6 7, 8)",
-		"hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 0, 0xa3a4, 2, 10, 1, 0)",
-		"hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 16, 0xa1a2a3a4, 4, 1, 10, 0)",
-		"hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9009, 0x100, 0x200, 10, 4)")
+	ok(d.SetNodes(x, []driver.Node{0x9007, 0x9008}, []driver.NodeOp{nodeOps[4], nodeOps[2]}))
+	f.want("hipGetDevice()", "hipSetDevice(0)", "hipGraphExecKernelNodeSetParams(0xf000, 2 3 4, 5 6 7, 8)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 0, 0xa3a4, 2, 10, 1, 0)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 16, 0xa1a2a3a4, 4, 1, 10, 0)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9009, 0x100, 0x200, 10, 4)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9007, 0x100, 0x200, 10, 4)",
+		"hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9008, 0x100, 0, 0xa3a4, 2, 10, 1, 0)", "hipSetDevice(0)")
 	for _, i := range []int{0, 5, 6} {
 		if err := d.SetNode(x, 0x9009, &nodeOps[i]); !errors.Is(err, hip.ErrorInvalidValue) {
 			t.Errorf("node %d is set: %v", i, err)
@@ -713,13 +716,12 @@ func TestGraphs(t *testing.T) {
 	ok(d.LaunchGraph(stream0, x))
 	ok(d.LaunchGraph(stream0, x))
 	f.want("hipGraphLaunch(0x7000, 0x5000)", "hipGraphLaunch(0x7000, 0x5000)")
-	live := f.live()
 	ok(d.LaunchGraph(stream1, x))
-	f.want("hipEventCreateWithFlags(2)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipEventDestroy(0xe000)",
-		"hipGraphLaunch(0x7000, 0x5001)")
+	f.want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
 	ok(d.LaunchGraph(stream1, x))
 	f.want("hipGraphLaunch(0x7000, 0x5001)")
-	for _, fails := range []string{"hipEventCreateWithFlags", "hipEventRecord", "hipStreamWaitEvent"} {
+	live := f.live()
+	for _, fails := range []string{"hipEventQuery", "hipEventRecord", "hipStreamWaitEvent"} {
 		f.set(fails, int(hip.ErrorOutOfMemory))
 		if err := d.LaunchGraph(stream0, x); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("%s fails: %v", fails, err)
@@ -735,9 +737,26 @@ func TestGraphs(t *testing.T) {
 	f.calls()
 	ok(d.LaunchGraph(stream0, x))
 	f.want("hipGraphLaunch(0x7000, 0x5000)")
+	// As long as a stream cannot be destroyed a launch elsewhere follows.
+	f.set("hipStreamDestroy", int(hip.ErrorUnknown))
+	if err := dev.DestroyStream(stream0); err == nil {
+		t.Error("the stream is destroyed")
+	}
+	f.set("hipStreamDestroy", 0)
+	f.calls()
+	ok(d.LaunchGraph(stream1, x))
+	f.want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
+	// Events go with the exec, if that goes.
+	f.set("hipGraphExecDestroy", int(hip.ErrorUnknown))
+	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
+		t.Errorf("%v, and %d execs are remembered", err, len(dev.execs))
+	}
+	f.set("hipGraphExecDestroy", 0)
+	f.calls()
 	ok(d.DestroyExec(x))
-	if len(dev.ran) != 0 {
-		t.Errorf("%d execs are remembered", len(dev.ran))
+	f.want("hipGraphExecDestroy(0x7000)", "hipEventDestroy(0xe000)", "hipEventDestroy(0xe000)")
+	if len(dev.execs) != 0 {
+		t.Errorf("%d execs are remembered", len(dev.execs))
 	}
 }
 
@@ -755,10 +774,10 @@ func TestErrors(t *testing.T) {
 		"function": {"hipModuleGetFunction", "hipFuncGetAttribute"},
 		"global":   {"hipModuleGetGlobal"}, "launch": {"hipModuleLaunchKernel"}, "bind": {"hipSetDevice"},
 		"new timer": {"hipEventCreateWithFlags"}, "elapsed": {"hipEventElapsedTime"},
-		"new graph": {"hipGraphCreate"}, "destroy graph": {"hipGraphDestroy"}, "instantiate": {"hipGraphInstantiateWithFlags"},
+		"new graph": {"hipGraphCreate"}, "destroy graph": {"hipGraphDestroy"}, "instantiate": {"hipGraphInstantiateWithFlags", "hipEventCreateWithFlags"},
 		"destroy exec": {"hipGraphExecDestroy"}, "launch graph": {"hipGraphLaunch"},
 		"add node": {"hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipDrvGraphAddMemsetNode", "hipGraphAddMemcpyNode1D", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode"},
-		"set node": {"hipGraphExecKernelNodeSetParams", "hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D"},
+		"set node": {"hipGraphExecKernelNodeSetParams", "hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGetDevice", "hipSetDevice"},
 	}
 	calls := all(d)
 	calls["bind"] = d.Bind
@@ -865,7 +884,11 @@ func TestLost(t *testing.T) {
 			if c.ask != "" {
 				f.set(c.ask, int(code))
 			}
-			err := all(d)[c.op]()
+			call := all(d)[c.op]
+			if c.op == "set node" { // which asks for the thread's device as well, and before
+				call = func() error { return d.setNode(exec0, node0, &nodeOps[1]) }
+			}
+			err := call()
 			if !errors.Is(err, hip.ErrorLaunchFailure) || errors.Is(err, driver.ErrLost) != lost || f.last() != 0 {
 				t.Errorf("%s, then %v: %v; the thread remembers %d", c.op, code, err, f.last())
 			}

@@ -3,6 +3,7 @@ package hipdriver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -144,6 +145,15 @@ func (d *device) Instantiate(g driver.Graph) (driver.Exec, error) {
 	if err != nil {
 		return 0, d.failNode("instantiate", err, "graph %#x", uintptr(g))
 	}
+	l := new(launches)
+	for range 2 {
+		if err := d.addEvent(l); err != nil {
+			return 0, d.fail("instantiate", errors.Join(err, d.destroyEvents(l), d.lib.GraphExecDestroy(x)), "events for graph %#x", uintptr(g))
+		}
+	}
+	d.mu.Lock()
+	d.execs[driver.Exec(x)] = l
+	d.mu.Unlock()
 	return driver.Exec(x), nil
 }
 
@@ -152,10 +162,21 @@ func (d *device) DestroyExec(x driver.Exec) error {
 		return d.refuse("destroy exec", d.noGraphs, "graphs")
 	}
 	d.mu.Lock()
-	delete(d.ran, x)
+	l := d.execs[x]
+	delete(d.execs, x) // before another exec can have the handle
 	d.mu.Unlock()
 	if err := d.lib.GraphExecDestroy(hip.GraphExec(x)); err != nil {
+		if l != nil {
+			d.mu.Lock()
+			d.execs[x] = l
+			d.mu.Unlock()
+		}
 		return d.fail("destroy exec", err, "exec %#x", uintptr(x))
+	}
+	if l != nil {
+		if err := d.destroyEvents(l); err != nil {
+			return d.fail("destroy exec", err, "events of exec %#x", uintptr(x))
+		}
 	}
 	return nil
 }
@@ -164,6 +185,26 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	if d.noGraphs != nil {
 		return d.refuse("set node", d.noGraphs, "graphs")
 	}
+	return d.onDevice("set node", func() error { return d.setNode(x, n, op) })
+}
+
+// SetNodes sets several nodes.
+func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
+	if d.noGraphs != nil {
+		return d.refuse("set node", d.noGraphs, "graphs")
+	}
+	return d.onDevice("set node", func() error {
+		for i, n := range nodes {
+			if err := d.setNode(x, n, &ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setNode needs the device to be current: there is no stream that HIP could take it from.
+func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
 	exec, node := hip.GraphExec(x), hip.GraphNode(n)
 	p := paramsOf(op)
 	defer p.drop()
@@ -184,16 +225,6 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return nil
 }
 
-// SetNodes sets several nodes.
-func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
-	for i, n := range nodes {
-		if err := d.SetNode(x, n, &ops[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	if d.noGraphs != nil {
 		return d.refuse("launch graph", d.noGraphs, "graphs")
@@ -202,35 +233,72 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 		return d.noStream("launch graph", s)
 	}
 	d.mu.Lock()
-	last := d.ran[x]
-	d.mu.Unlock()
+	l := d.execs[x]
 	var err error
-	if last != 0 && last != s {
-		err = d.follow(hip.Stream(s), hip.Stream(last))
+	if l != nil && l.stream != s {
+		if l.stream != 0 {
+			err = d.follow(hip.Stream(s), l)
+		}
+		if err == nil {
+			l.stream = s // also if the launch fails: who waits for this stream waits for the other too
+		}
 	}
+	d.mu.Unlock()
 	if err == nil {
 		err = d.lib.GraphLaunch(hip.GraphExec(x), hip.Stream(s))
 	}
 	if err != nil {
 		return d.failLaunch("launch graph", s, err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
 	}
-	if last != s {
-		d.mu.Lock()
-		d.ran[x] = s
-		d.mu.Unlock()
-	}
 	return nil
 }
 
-// follow makes a stream wait for all work in another. Two launches of an exec in two streams need it: HIP does not keep them
-// apart, and the second would write into the work of the first. The event may go at once, since HIP keeps what it stands for.
-func (d *device) follow(s, last hip.Stream) error {
-	e, err := d.lib.EventCreateWithFlags(hip.EventDisableTiming)
+// launches is what is known of an exec's launches.
+type launches struct {
+	stream driver.Stream // of the last one, or 0; guarded by the device's mu
+	// By the events launches wait for those before in other streams. They are recorded in turn, from next on.
+	events []hip.Event
+	next   int
+}
+
+// destroyEvents destroys the events of an exec that is gone.
+func (d *device) destroyEvents(l *launches) error {
+	var errs []error
+	for _, e := range l.events {
+		errs = append(errs, d.lib.EventDestroy(e))
+	}
+	return errors.Join(errs...)
+}
+
+// follow makes a stream wait for all work in the one of the last launch. Two launches of an exec in two streams need it: HIP
+// does not keep them apart, and the second would write into the work of the first. The caller holds mu.
+//
+// HIP does not define what becomes of an event that is recorded anew before the last record, and the waits for it, are over.
+// They are once the event that was recorded next is done, since that one came behind the wait. Where it is not, launches
+// are many streams' changes ahead of the device, and the exec gets one more event: to wait here could be for ever.
+func (d *device) follow(s hip.Stream, l *launches) error {
+	over, err := d.Query(driver.Event(l.events[(l.next+1)%len(l.events)]))
 	if err != nil {
 		return err
 	}
-	if err = d.lib.EventRecord(e, last); err == nil {
-		err = d.lib.StreamWaitEvent(s, e, 0)
+	if !over {
+		if err := d.onDevice("launch graph", func() error { return d.addEvent(l) }); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, d.lib.EventDestroy(e))
+	e := l.events[l.next]
+	if err := d.lib.EventRecord(e, hip.Stream(l.stream)); err != nil {
+		return err
+	}
+	l.next = (l.next + 1) % len(l.events)
+	return d.lib.StreamWaitEvent(s, e, 0)
+}
+
+// addEvent adds an event to an exec, to be recorded next. The device is current.
+func (d *device) addEvent(l *launches) error {
+	e, err := d.lib.EventCreateWithFlags(hip.EventDisableTiming)
+	if err == nil {
+		l.events = slices.Insert(l.events, l.next, e)
+	}
+	return err
 }

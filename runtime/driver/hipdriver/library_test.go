@@ -627,14 +627,29 @@ func testAllocations(b *bench) {
 	}
 	d, s, e := b.d, b.stream(), b.event()
 	m := b.alloc(driver.DeviceMem, 64)
-	for what, call := range map[string]func() error{
+	calls := map[string]func() error{
 		"Record":      func() error { return d.Record(e, s) },
 		"Query":       func() error { _, err := d.Query(e); return err },
 		"StreamWait":  func() error { return d.StreamWait(s, e) },
 		"Fill":        func() error { return d.Fill(s, m.Ptr, 0, 4, 4) },
 		"FillStrided": func() error { return d.FillStrided(s, m.Ptr, 0x1020304, 8, 4) },
 		"Copy":        func() error { return d.Copy(s, m.Ptr+32, m.Ptr, 32) },
-	} {
+	}
+	if d.caps.Graphs {
+		op := driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr, Width: 4, Count: 4}
+		g, err := d.NewGraph()
+		b.ok(err)
+		n, err := d.AddNode(g, nil, &op)
+		b.ok(err)
+		x, err := d.Instantiate(g)
+		b.ok(err)
+		defer func() { b.ok(errors.Join(d.DestroyExec(x), d.DestroyGraph(g))) }()
+		nodes, ops := []driver.Node{n}, []driver.NodeOp{op}
+		calls["SetNode"] = func() error { return d.SetNode(x, n, &op) }
+		calls["SetNodes"] = func() error { return d.SetNodes(x, nodes, ops) }
+		calls["LaunchGraph"] = func() error { return d.LaunchGraph(s, x) }
+	}
+	for what, call := range calls {
 		var sink error
 		if n := testing.AllocsPerRun(50, func() { sink = call() }); n != 0 || sink != nil {
 			b.Errorf("%s allocates %v times, %v", what, n, sink)

@@ -14,12 +14,13 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 var cudaSpec = dl.Spec{
 	Name: "fake CUDA's handles", Package: "fake",
 	Sets:    []dl.Set{{Name: "core"}},
-	Symbols: []dl.Symbol{{Name: "fake_hold", Sig: "ww"}, {Name: "fake_lose", Sig: "w"}, {Name: "fake_live"}},
+	Symbols: []dl.Symbol{{Name: "fake_hold", Sig: "ww"}, {Name: "fake_lose", Sig: "w"}, {Name: "fake_live"}, {Name: "fake_made", Sig: "w"}},
 }
 
 // overCUDA builds the library of testdata/hipovercuda for a CUDA driver.
@@ -89,6 +90,142 @@ func TestOverFakeCUDA(t *testing.T) {
 			if d, err := drv.Open(1); err != nil || (d.(*device).unit != 0) != strings.HasPrefix(name, "rows") ||
 				d.Caps().SubmitAnywhere != slices.Contains(defines, "STREAM_DEVICE") {
 				t.Errorf("%+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// made tells how many events, or else execs, the driver of fakeCUDA has made so far.
+func made(t testing.TB, ctl *dl.Library, execs uintptr) int {
+	t.Helper()
+	n, err := ctl.Slow(3, execs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(int32(n))
+}
+
+// TestGraphFromAnyThread sets and launches an exec of device 1 on a thread that has device 0.
+func TestGraphFromAnyThread(t *testing.T) {
+	cuda, ctl := fakeCUDA(t)
+	lib := overCUDA(t, cuda, "STREAM_DEVICE")
+	drv, err := New(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := drv.Open(1)
+	ok(err)
+	d := open.(*device)
+	if !d.Caps().SubmitAnywhere {
+		t.Error("threads must be bound")
+	}
+	ok(d.Bind())
+	var streams [2]driver.Stream
+	for i := range streams {
+		streams[i], err = d.NewStream()
+		ok(err)
+	}
+	m, err := d.Alloc(driver.DeviceMem, 64)
+	ok(err)
+	g, err := d.NewGraph()
+	ok(err)
+	op := driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr, Width: 4, Count: 4}
+	n, err := d.AddNode(g, nil, &op)
+	ok(err)
+	x, err := d.Instantiate(g)
+	ok(err)
+	ok(lib.SetDevice(0))
+	events := made(t, ctl, 0)
+	launch := func(times int) {
+		t.Helper()
+		for i := range times {
+			op.Pattern++
+			ok(d.SetNode(x, n, &op))
+			ok(d.SetNodes(x, []driver.Node{n}, []driver.NodeOp{op}))
+			ok(d.LaunchGraph(streams[i%2], x))
+			if current, err := lib.GetDevice(); current != 0 || err != nil {
+				t.Fatalf("the thread has device %d, %v", current, err)
+			}
+		}
+	}
+	launch(10)
+	// The library keeps an event of its own for each wait that it watches, and there is none that is not done.
+	if n := made(t, ctl, 0) - events; n != 0 {
+		t.Errorf("launches have made %d events", n)
+	}
+	// No event is recorded anew while it is pending, which the library would refuse.
+	_, err = ctl.Slow(0, 1, 1)
+	ok(err)
+	launch(10)
+	_, err = ctl.Slow(0, 1, 0)
+	ok(err)
+	events = made(t, ctl, 0)
+	launch(100)
+	if n := made(t, ctl, 0) - events; n != 0 {
+		t.Errorf("launches have made %d events once more", n)
+	}
+	ok(d.Bind())
+	ok(errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.Free(m), d.DestroyStream(streams[0]), d.DestroyStream(streams[1]), d.Close()))
+}
+
+// TestRebindKeepsGraph executes a recording with other bindings each time, and in two queues, on devices that are not current.
+func TestRebindKeepsGraph(t *testing.T) {
+	for name, defines := range map[string][]string{"strict": nil, "from the stream": {"STREAM_DEVICE"}} {
+		t.Run(name, func(t *testing.T) {
+			cuda, ctl := fakeCUDA(t)
+			lib := overCUDA(t, cuda, defines...)
+			drv, err := New(lib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			if err := lib.SetDevice(0); err != nil {
+				t.Fatal(err)
+			}
+			for index := range 2 {
+				d, err := gpu.Open(drv, index, gpu.Options{Queues: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close()
+				b, err := d.Alloc(gpu.DeviceMem, 1<<16)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+				if err != nil {
+					t.Fatal(err)
+				}
+				x, err := c.Binding()
+				if err == nil {
+					_, err = c.Fill(x.Range(0, 64), []byte{1})
+				}
+				s, sem := gpu.NewSemaphore(0)
+				if err := errors.Join(err, sem, c.End()); err != nil {
+					t.Fatal(err)
+				}
+				execs := made(t, ctl, 1)
+				const n = 100
+				for i := range uint64(n) {
+					if err := d.Queue(int(i%2)).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, c, b.Range(64*i, 64)); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Wait(t.Context(), i+1); err != nil {
+						t.Fatalf("execution %d on device %d: %v", i, index, err)
+					}
+				}
+				if got := made(t, ctl, 1) - execs; got != 1 {
+					t.Errorf("device %d: %d executions have made %d graphs", index, n, got)
+				}
 			}
 		})
 	}

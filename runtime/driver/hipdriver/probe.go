@@ -38,5 +38,5 @@ func (d *device) withoutDevice(devices int, f func() error) error {
 	if before != d.id || devices == 1 {
 		return f()
 	}
-	return d.during((d.id+1)%int32(devices), "another device", f)
+	return d.during("open", (d.id+1)%int32(devices), "another device", f)
 }

@@ -28,15 +28,15 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	d.mu.Lock()
-	for x, last := range d.ran {
-		if last == s {
-			delete(d.ran, x) // its launch is done
-		}
-	}
-	d.mu.Unlock()
+	d.mu.Lock() // so that no launch in another stream follows one in this stream while it goes
+	defer d.mu.Unlock()
 	if err := d.lib.StreamDestroy(hip.Stream(s)); err != nil {
 		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
+	}
+	for _, l := range d.execs {
+		if l.stream == s {
+			l.stream = 0 // the launch is done
+		}
 	}
 	return nil
 }

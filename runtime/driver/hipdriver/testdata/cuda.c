@@ -25,6 +25,11 @@ void fake_lose(int code) { __atomic_store_n(&lost, code, __ATOMIC_SEQ_CST); }
 int fake_live(void) { return __atomic_load_n(&live, __ATOMIC_SEQ_CST); }
 #define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
 
+// fake_made tells how many events have been made so far, or with 1 how many execs of graphs.
+static int made[2];
+int fake_made(int execs) { return __atomic_load_n(&made[execs], __ATOMIC_SEQ_CST); }
+#define MADE(execs) __atomic_add_fetch(&made[execs], 1, __ATOMIC_SEQ_CST)
+
 static __thread uintptr_t context;
 
 #define CREATE() do { if (!context) return INVALID_CONTEXT; if (lost) return lost; } while (0)
@@ -165,6 +170,7 @@ int cuEventCreate(event **e, unsigned flags)
 	*e = calloc(1, sizeof **e);
 	(*e)->device = context - CONTEXT;
 	(*e)->timing = !(flags & 2);
+	MADE(0);
 	LIVE(1);
 	return OK;
 }
@@ -416,7 +422,7 @@ int cuGraphAddMemcpyNode(node **out, graph *g, node **after, size_t count, const
 int cuGraphAddChildGraphNode(node **out, graph *g, node **after, size_t count, graph *child) { ADD(CHILD); n->child = clone(child); return OK; }
 int cuGraphAddEventRecordNode(node **out, graph *g, node **after, size_t count, event *e) { ADD(RECORD); n->e = e; return OK; }
 int cuGraphMemsetNodeGetParams(node *n, fillParams *p) { if (n->kind != FILLING) return INVALID_VALUE; *p = n->f; return OK; }
-int cuGraphInstantiateWithFlags(graph **x, graph *g, unsigned long long flags) { CREATE(); *x = clone(g); LIVE(1); return OK; }
+int cuGraphInstantiateWithFlags(graph **x, graph *g, unsigned long long flags) { CREATE(); *x = clone(g); MADE(1); LIVE(1); return OK; }
 int cuGraphExecDestroy(graph *x) { CREATE(); destroy(x); LIVE(-1); return OK; }
 
 static node *of(graph *x, const node *n, int kind)
