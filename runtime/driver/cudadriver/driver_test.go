@@ -347,6 +347,8 @@ func TestProbe(t *testing.T) {
 		"cuMemFreeAsync(0x5000)",
 		"cuGraphCreate(0)",
 		"cuGraphAddMemsetNode(0x10000,; 0, 0, 4, 16 1, 0xc0)",
+		"cuGraphAddMemcpyNode(0x10000, 0x30000; 4 to 4, 32 1 1, 0xc0)",
+		"cuGraphAddKernelNode_v2(0x10000, 0x30001; 0xf000, 1 1 1, 1 1 1, 0)",
 		"cuGraphInstantiateWithFlags(0x10000, 0)",
 		"cuEventCreate(0)",
 		"cuCtxGetCurrent()", // of the other thread
@@ -363,6 +365,14 @@ func TestProbe(t *testing.T) {
 		"cuLaunchKernel(0xf000, 1 1 1, 1 1 1, 0, 0x5000)",
 		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
 		"cuMemFreeAsync(0x5000)",
+		"cuCtxPushCurrent_v2(0xc0)",
+		"cuGraphExecMemsetNodeSetParams(0x20000, 0x30000; 0, 0x1020304, 4, 16 1, 0xc0)",
+		"cuCtxPopCurrent_v2()",
+		"cuCtxPushCurrent_v2(0xc0)",
+		"cuGraphExecMemsetNodeSetParams(0x20000, 0x30000; 0, 0x1020304, 4, 16 1, 0xc0)",
+		"cuGraphExecMemcpyNodeSetParams(0x20000, 0x30001; 4 to 4, 32 1 1, 0xc0)",
+		"cuGraphExecKernelNodeSetParams_v2(0x20000, 0x30002; 0xf000, 1 1 1, 1 1 1, 0)",
+		"cuCtxPopCurrent_v2()",
 		"cuGraphLaunch(0x20000, 0x5000)",
 		"cuEventRecord(0xe000, 0x5000)",
 		"cuStreamSynchronize(0x5000)",
@@ -423,7 +433,7 @@ func TestProbe(t *testing.T) {
 	// What cannot be made goes untried, and is not left behind.
 	for name, untried := range map[string]string{
 		"cuDeviceGetDefaultMemPool": "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync": "cuMemFreeAsync",
-		"cuGraphCreate": "cuGraphLaunch", "cuGraphAddMemsetNode": "cuGraphLaunch", "cuGraphInstantiateWithFlags": "cuGraphLaunch",
+		"cuGraphCreate": "cuGraphLaunch", "cuGraphAddMemsetNode": "cuGraphLaunch", "cuGraphAddMemcpyNode": "cuGraphExec", "cuGraphInstantiateWithFlags": "cuGraphLaunch",
 	} {
 		f.set(name, int(cuda.ErrorOutOfMemory))
 		f.calls()

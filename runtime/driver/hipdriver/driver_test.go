@@ -222,6 +222,18 @@ func TestSubmitAnywhere(t *testing.T) {
 		}
 		f.set("bound "+name, 0)
 	}
+	for _, name := range []string{"hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D"} {
+		f.set("bound "+name, 1)
+		if !open().SubmitAnywhere {
+			t.Errorf("%s wants the device to be current, which it is, but submitting is said to need threads", name)
+		}
+		f.set("bound "+name, 0)
+		f.set(name, int(hip.ErrorInvalidContext))
+		if open().SubmitAnywhere {
+			t.Errorf("%s fails, but submitting anywhere is said to work", name)
+		}
+		f.set(name, 0)
+	}
 	f.set("hipEventQuery", int(hip.ErrorNotReady))
 	if !open().SubmitAnywhere {
 		t.Error("an event that is not ready is taken for a failure")

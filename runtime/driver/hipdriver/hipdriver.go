@@ -6,8 +6,9 @@
 // HIP has no contexts worth the name but a current device for each thread, 0 where nothing was set. Methods leave it as
 // they find it. The exceptions are Bind, which is there to set it, and Close, which sets it back to 0 on a thread that was
 // bound. Creating methods of a device need a bound thread: on any other HIP would work on the wrong device and say nothing.
-// Submitting methods take the device from the stream or the event, with ROCm 5.6 and later; Open tries whether they do. SetNode
-// and SetNodes, which have neither, make the device current until they return. What fails on a thread that is not locked may be remembered by HIP as that thread's last error.
+// Submitting methods take the device from the stream or the event, with ROCm 5.6 and later; Open tries whether they do. Those
+// that set nodes of graphs have neither, and make the device current for the moment. What fails on a thread that is not
+// locked may be remembered by HIP as that thread's last error.
 //
 // What fails in HIP is reported as a [*driver.Error]. Its code is found by errors.Is(err, hip.ErrorInvalidImage), say, and
 // what the library or the device cannot do at all is [driver.ErrUnsupported] besides. HIP remembers a thread's last error

@@ -66,7 +66,9 @@ type trial struct {
 	pooled driver.Mem  // of the pool, while it is allocated
 	graphs driver.Graphs
 	graph  driver.Graph
-	exec   driver.Exec // or 0
+	nodes  []driver.Node
+	ops    []driver.NodeOp // what they do
+	exec   driver.Exec     // or 0
 	timers driver.Timers
 	timer  driver.Event
 }
@@ -113,7 +115,7 @@ func (t *trial) create(image []byte) (err error) {
 	if caps.Graphs {
 		t.graphs = d.(driver.Graphs)
 		if t.graph, err = t.graphs.NewGraph(); err == nil {
-			if _, err = t.graphs.AddNode(t.graph, nil, &driver.NodeOp{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4}); err == nil {
+			if err = t.addNodes(); err == nil {
 				t.exec, err = t.graphs.Instantiate(t.graph)
 			}
 		}
@@ -127,6 +129,31 @@ func (t *trial) create(image []byte) (err error) {
 		return err
 	}
 	return nil
+}
+
+// addNodes adds a node of each kind that can be set, one after the other.
+func (t *trial) addNodes() error {
+	t.ops = []driver.NodeOp{
+		{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4},
+		{Kind: driver.CopyNode, Dst: t.dev.Ptr, Src: t.dev.Ptr + size/2, Count: size / 2},
+	}
+	if t.kernel != 0 {
+		t.ops = append(t.ops, driver.NodeOp{Kind: driver.KernelNode, Launch: t.launch()})
+	}
+	for i := range t.ops {
+		n, err := t.graphs.AddNode(t.graph, t.nodes[max(i-1, 0):], &t.ops[i])
+		if err != nil {
+			return err
+		}
+		t.nodes = append(t.nodes, n)
+	}
+	return nil
+}
+
+// launch is a launch of the kernel.
+func (t *trial) launch() driver.Launch {
+	one := [3]uint32{1, 1, 1}
+	return driver.Launch{Function: t.kernel, Grid: one, Block: one}
 }
 
 // alloc allocates from the pool, if there is one.
@@ -171,11 +198,18 @@ func (t *trial) submit() error {
 			if t.kernel == 0 {
 				return nil
 			}
-			one := [3]uint32{1, 1, 1}
-			return d.Launch(t.stream, &driver.Launch{Function: t.kernel, Grid: one, Block: one})
+			l := t.launch()
+			return d.Launch(t.stream, &l)
 		},
 		t.alloc,
 		t.free,
+		func() error {
+			if t.exec == 0 {
+				return nil
+			}
+			t.ops[0].Pattern, t.ops[1].Dst, t.ops[1].Src = pattern, t.ops[1].Src, t.ops[1].Dst
+			return errors.Join(t.graphs.SetNode(t.exec, t.nodes[0], &t.ops[0]), t.graphs.SetNodes(t.exec, t.nodes, t.ops))
+		},
 		func() error {
 			if t.exec == 0 {
 				return nil
