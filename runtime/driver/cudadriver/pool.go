@@ -163,7 +163,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 }
 
 // settle waits for the streams that have nothing left to do, so that the driver notices what they have freed. It reports
-// whether others have.
+// whether others have. No stream is destroyed meanwhile.
 func (d *device) settle(op string) (busy bool, err error) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

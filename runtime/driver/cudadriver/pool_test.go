@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -263,5 +264,70 @@ func TestNoPools(t *testing.T) {
 		if err := all(d)[op](); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("%s: %v", op, err)
 		}
+	}
+}
+
+// TestStreamsAreSettledWhileTheyLive trims a pool, and makes a stream, while another stream is being destroyed.
+func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	s, err := d.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.set("cuStreamDestroy_v2", int(cuda.ErrorUnknown))
+	if err := d.DestroyStream(s); err == nil {
+		t.Fatal("the stream is destroyed")
+	}
+	f.set("cuStreamDestroy_v2", 0)
+	f.calls()
+	if err := d.TrimPool(pool0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(f.calls(), "cuStreamSynchronize(0x5000)") {
+		t.Error("a stream that could not be destroyed is not waited for")
+	}
+
+	f.set("linger", 1)
+	live := f.live()
+	destroyed := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := d.Bind(); err != nil {
+			destroyed <- err
+			return
+		}
+		err := d.DestroyStream(s)
+		destroyed <- errors.Join(err, d.Unbind())
+	}()
+	for f.live() == live {
+		select {
+		case err := <-destroyed:
+			t.Fatalf("the stream does not linger: %v", err)
+		default:
+			runtime.Gosched()
+		}
+	}
+	f.calls()
+	err = d.TrimPool(pool0, 0)
+	calls := f.calls()
+	again, two := d.NewStream()
+	f.set("linger", 0)
+	if err := errors.Join(err, two, <-destroyed); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(calls, "cuStreamSynchronize(0x5000)") {
+		t.Error("a stream that is gone is waited for")
+	}
+	f.calls()
+	if err := d.TrimPool(pool0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if again != s || !slices.Contains(f.calls(), "cuStreamSynchronize(0x5000)") {
+		t.Errorf("stream %#x, with the handle of the one before, is not waited for", uintptr(again))
+	}
+	if err := d.DestroyStream(again); err != nil {
+		t.Fatal(err)
 	}
 }

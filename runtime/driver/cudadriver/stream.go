@@ -30,12 +30,18 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
+	d.streamsMu.Lock()
+	_, known := d.streams[cuda.Stream(s)]
+	delete(d.streams, cuda.Stream(s)) // before settle can ask it in vain, and another stream have the handle
+	d.streamsMu.Unlock()
 	if err := d.lib.StreamDestroy(cuda.Stream(s)); err != nil {
+		if known {
+			d.streamsMu.Lock()
+			d.streams[cuda.Stream(s)] = struct{}{}
+			d.streamsMu.Unlock()
+		}
 		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
 	}
-	d.streamsMu.Lock()
-	delete(d.streams, cuda.Stream(s))
-	d.streamsMu.Unlock()
 	return nil
 }
 

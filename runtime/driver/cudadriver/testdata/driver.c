@@ -25,6 +25,7 @@ enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, CONT
 enum { POOL = 0x9000, GRAPH = 0x10000, EXEC = 0x20000, NODE = 0x30000 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; // a setting
 
 // What a test sets and reads, by name.
 static struct { char name[64]; int value; } settings[SETTINGS];
@@ -42,6 +43,7 @@ int fake_set(const char *name, int value)
 		snprintf(settings[i].name, sizeof settings[i].name, "%s", name);
 		settings[i].value = value;
 	}
+	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&mu);
 	return i == SETTINGS;
 }
@@ -177,7 +179,18 @@ int cuCtxEnablePeerAccess(uintptr_t ctx, unsigned flags)
 }
 
 int cuStreamCreate(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
-int cuStreamDestroy_v2(uintptr_t s) { CREATE("%#lx", (long)s); if (s != STREAM) return INVALID_HANDLE; LIVE(-1); return OK; }
+
+// With the setting "linger" a stream is gone some time before this returns, until the setting is off.
+int cuStreamDestroy_v2(uintptr_t s)
+{
+	CREATE("%#lx", (long)s);
+	if (s != STREAM) return INVALID_HANDLE;
+	LIVE(-1);
+	pthread_mutex_lock(&mu);
+	while (get("linger")) pthread_cond_wait(&changed, &mu);
+	pthread_mutex_unlock(&mu);
+	return OK;
+}
 int cuStreamSynchronize(uintptr_t s) { ENTER("%#lx", (long)s); return OK; }
 int cuEventCreate(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }
 int cuEventDestroy_v2(uintptr_t e) { CREATE("%#lx", (long)e); if (e != EVENT) return INVALID_HANDLE; LIVE(-1); return OK; }
