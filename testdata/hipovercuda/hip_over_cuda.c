@@ -9,8 +9,8 @@
 //     a stream of the program's, and asked about an event, takes its device from there, on any thread, as in HIP itself.
 //   - An event belongs to the device that was current when it was made, and can be recorded in that device's streams only:
 //     hipErrorInvalidHandle.
-//   - An event that a stream still waits for cannot be recorded anew, which HIP's documentation leaves undefined:
-//     hipErrorIllegalState.
+//   - An event that is not done, or that a stream still waits for, cannot be recorded anew, which HIP's documentation leaves
+//     undefined: hipErrorIllegalState.
 //   - A launch has less than 2^32 threads along x: hipErrorInvalidConfiguration. A block with more threads than the kernel
 //     was compiled for is hipErrorLaunchFailure, though nothing crashed.
 //   - The fills of graphs are checked as HIP does it: see checkFill and hipDrvGraphExecMemsetNodeSetParams.
@@ -582,7 +582,7 @@ int hipEventRecord(object *e, object *s)
 	STREAM_OF(s);
 	WANT(e->device == (s ? s->device : current), INVALID_HANDLE);
 	pthread_mutex_lock(&e->mu);
-	int r = waitedFor(e) ? ILLEGAL_STATE : fromCUDA(cuEventRecord(e->cu, cu));
+	int r = waitedFor(e) || cuEventQuery(e->cu) == NOT_READY ? ILLEGAL_STATE : fromCUDA(cuEventRecord(e->cu, cu));
 	if (!r) e->stream = s;
 	pthread_mutex_unlock(&e->mu);
 	return done(r);

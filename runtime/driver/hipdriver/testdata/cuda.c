@@ -15,8 +15,13 @@ enum { DEVICES = 2, CONTEXT = 0xc0 };
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static int held[DEVICES], live, lost;
 
-// fake_hold has events of a device that are recorded from now on look as if they were pending, until it is called with 0.
-void fake_hold(int device, int on) { __atomic_store_n(&held[device], on, __ATOMIC_SEQ_CST); }
+// fake_hold has events of a device that are recorded from now on look as if they were pending, until it is called with 0. What
+// was let go then is not pending again the next time.
+void fake_hold(int device, int on)
+{
+	static int times;
+	__atomic_store_n(&held[device], on ? __atomic_add_fetch(&times, 1, __ATOMIC_SEQ_CST) : 0, __ATOMIC_SEQ_CST);
+}
 
 // fake_lose has everything that asks the device return a code.
 void fake_lose(int code) { __atomic_store_n(&lost, code, __ATOMIC_SEQ_CST); }
@@ -186,7 +191,8 @@ int cuEventRecord(event *e, stream *s) { ON(s); if (e->device != s->device) retu
 int cuEventQuery(event *e)
 {
 	if (lost) return lost;
-	return __atomic_load_n(&e->pending, __ATOMIC_SEQ_CST) && __atomic_load_n(&held[e->device], __ATOMIC_SEQ_CST) ? NOT_READY : OK;
+	int pending = __atomic_load_n(&e->pending, __ATOMIC_SEQ_CST);
+	return pending && pending == __atomic_load_n(&held[e->device], __ATOMIC_SEQ_CST) ? NOT_READY : OK;
 }
 int cuEventSynchronize(event *e) { return OK; }
 int cuStreamWaitEvent(stream *s, event *e, unsigned flags) { ON(s); return OK; }
