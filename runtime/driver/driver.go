@@ -54,7 +54,7 @@ type Info struct {
 // Caps says what a device's API can do.
 type Caps struct {
 	SubmitAnywhere bool // submitting needs no bound thread
-	RerecordEvents bool // an event may be recorded anew while waits for its last record are pending
+	RerecordEvents bool // an event may be recorded anew before its last record, and the waits for it, are over
 	Managed        bool // memory that both sides use
 	HostRegister   bool // host memory of the program's own can be pinned
 	KernelParams   bool // sizes of a kernel's parameters can be asked for

@@ -84,8 +84,8 @@ func CUDACaps() driver.Caps {
 }
 
 // HIPCaps returns what may be relied on with AMD's devices, whatever the release: every call needs a bound thread, and an event
-// must not be recorded anew while something waits for its last record. They have no memory pools, for those of HIP are not to
-// be relied on. With SubmitAnywhere set besides, they are what package hipdriver finds from ROCm 5.6 on.
+// must not be recorded anew before its last record, and the waits for it, are over. They have no memory pools, for those of
+// HIP are not to be relied on. With SubmitAnywhere set besides, they are what package hipdriver finds from ROCm 5.6 on.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}
 }

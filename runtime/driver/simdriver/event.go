@@ -97,9 +97,15 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 
 // recordable says why the event cannot be recorded now. The caller holds mu.
 func (e *event) recordable(h driver.Event) error {
-	if n := e.waits.Load(); n > 0 && !e.dev.d.caps.RerecordEvents {
+	if e.dev.d.caps.RerecordEvents {
+		return nil
+	}
+	if n := e.waits.Load(); n > 0 {
 		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
 			uint64(h), e.dev.index, n, ErrBusy)
+	}
+	if !e.reached() {
+		return fmt.Errorf("event %#x of device %d: its last record is pending, and this device cannot record it anew before: %w", uint64(h), e.dev.index, ErrBusy)
 	}
 	return nil
 }

@@ -140,11 +140,17 @@ func TestRerecord(t *testing.T) {
 			v := vs[0]
 			a, b := stream(t, v), stream(t, v)
 			e := record(t, v, a)
-			check(t, v.Record(e, a)) // nothing waits for it
+			check(t, v.Record(e, a)) // the record before is complete, and nothing waits for it
 			check(t, d.StallStream(a))
-			check(t, v.Record(e, a)) // though the record is pending
-			check(t, v.StreamWait(b, e))
+			check(t, v.Record(e, a))
 			err := v.Record(e, a)
+			if c.ok {
+				check(t, err)
+			} else {
+				refused(t, err, simdriver.ErrBusy, "its last record is pending")
+			}
+			check(t, v.StreamWait(b, e))
+			err = v.Record(e, a)
 			if c.ok {
 				check(t, err)
 			} else {
