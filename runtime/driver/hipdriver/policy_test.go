@@ -1,0 +1,137 @@
+package hipdriver
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// makes finds the functions of HIP that make or destroy something.
+var makes = regexp.MustCompile(`^hip(Event|Stream|Graph)(Create|Destroy)|^hipGraph(Add|Instantiate|ExecDestroy)|^hipDrvGraphAdd|` +
+	`^hipModule(Load|Unload)|^hip(Host)?(Malloc|Free|Register|Unregister)|EnablePeerAccess$`)
+
+// mayMake are the functions that submitting methods may call all the same.
+var mayMake = map[string]map[string]string{
+	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
+}
+
+// declared returns what the Go files of a folder declare: functions, the comments of interfaces' methods, and the packages they
+// import.
+func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
+	t.Helper()
+	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				imports[filepath.Base(strings.Trim(n.Path.Value, `"`))] = true
+			case *ast.FuncDecl:
+				funcs[n.Name.Name] = n
+			case *ast.InterfaceType:
+				for _, m := range n.Methods.List {
+					for _, name := range m.Names {
+						methods[name.Name] = m.Doc.Text()
+					}
+				}
+			}
+			return true
+		})
+	}
+	return funcs, methods, imports
+}
+
+// TestSubmittingMakesNothing looks in the source for what submitting methods call: where they do not say on which device, HIP makes
+// things on the thread's.
+func TestSubmittingMakesNothing(t *testing.T) {
+	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
+	native := map[string]string{} // by the names of hip.Library's methods
+	bindings, _, _ := declared(t, "../../../hip")
+	for name, fn := range bindings {
+		if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {
+			native[name] = m[1]
+		}
+	}
+	if len(native) < 300 {
+		t.Fatalf("%d methods of hip.Library", len(native))
+	}
+	own, _, imports := declared(t, ".")
+	// reached notes the functions of HIP that a function calls, by itself or through others of the package.
+	var reached func(name string, seen, calls map[string]bool)
+	reached = func(name string, seen, calls map[string]bool) {
+		fn := own[name]
+		if fn == nil || fn.Body == nil || seen[name] {
+			return
+		}
+		seen[name] = true
+		var visit func(n ast.Node) bool
+		visit = func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				x, _ := n.X.(*ast.SelectorExpr)
+				id, _ := n.X.(*ast.Ident)
+				switch {
+				case x != nil && x.Sel.Name == "lib" || id != nil && id.Name == "lib":
+					calls[native[n.Sel.Name]] = true
+				case id == nil || !imports[id.Name]:
+					reached(n.Sel.Name, seen, calls)
+				}
+				ast.Inspect(n.X, visit)
+				return false
+			case *ast.Ident:
+				reached(n.Name, seen, calls)
+			}
+			return true
+		}
+		ast.Inspect(fn.Body, visit)
+	}
+	submitting := 0
+	used := map[string]bool{}
+	_, methods, _ := declared(t, "..")
+	for name, doc := range methods {
+		if own[name] == nil || !regexp.MustCompile(`\bSubmitting\.`).MatchString(doc) {
+			continue
+		}
+		submitting++
+		calls := map[string]bool{}
+		reached(name, map[string]bool{}, calls)
+		if len(calls) == 0 {
+			t.Errorf("%s calls nothing", name)
+		}
+		for _, f := range slices.Sorted(maps.Keys(calls)) {
+			if !makes.MatchString(f) {
+				continue
+			}
+			used[name+" "+f] = true
+			if mayMake[name][f] == "" {
+				t.Errorf("%s is a submitting method, and calls %s", name, f)
+			}
+		}
+	}
+	if submitting < 13 {
+		t.Errorf("%d submitting methods", submitting)
+	}
+	for name, fs := range mayMake {
+		for f := range fs {
+			if !used[name+" "+f] {
+				t.Errorf("%s need not be let call %s", name, f)
+			}
+		}
+	}
+}
