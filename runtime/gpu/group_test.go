@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -269,5 +271,26 @@ func TestAcross(t *testing.T) {
 		if got := bytesOf(t, y.v.Queue(0), b, pts(s[0], 20)...); !bytes.Equal(got, bytes.Repeat([]byte{1}, size)) {
 			t.Errorf("%v", got[:8])
 		}
+	})
+}
+
+// TestGroupLoadsInParallel has each device take an hour to load code, in a bubble, where time is exact.
+func TestGroupLoadsInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels})
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		d.SetLatency(simdriver.OpLoad, time.Hour)
+		start := time.Now()
+		all, err := g.Load(simdriver.Image("saxpy"))
+		must(t, err)
+		if took := time.Since(start); took != time.Hour {
+			t.Errorf("%d devices have loaded in %v", len(all), took)
+		}
+		d.SetLatency(simdriver.OpLoad, 0)
+		for _, x := range all {
+			must(t, x.Close())
+		}
+		must(t, g.Close())
 	})
 }
