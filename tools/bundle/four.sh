@@ -27,9 +27,13 @@ fi
 # One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all.
 test="$here/bin/cudadriver.test"
 suite="$here/src/runtime/driver/cudadriver"
-for group in devices groups collectives; do
+for group in devices groups threads current_device collectives; do
 	item $group "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^$group\$"
 done
+
+# The same runtime over HIP on top of CUDA.
+hip_libraries
+hip_suites
 
 # One process a device, which find each other through files.
 item allreduce "$here" sh -c '

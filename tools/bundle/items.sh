@@ -35,7 +35,32 @@ item() {
 	*) note=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) ;;
 	esac
 	[ "$passed$skipped" = 00 ] || note="$passed passed, $skipped skipped"
-	printf '%-11s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
+	printf '%-14s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
+}
+
+# hip_libraries sets hip and strict to HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from
+# streams, and as it may have been once. hip is empty where there is none.
+hip_libraries() {
+	hip="$here/bin/libhipovercuda.so" strict="$here/bin/libhipstrict.so"
+	if command -v gcc >/dev/null 2>&1; then
+		hip="$tmp/libhipovercuda.so" strict="$tmp/libhipstrict.so"
+		item hipovercuda "$here/src/testdata/hipovercuda" sh -c '
+			hip=$1 strict=$2
+			shift 2
+			gcc -DSTREAM_DEVICE -o "$hip" "$@" && gcc -o "$strict" "$@" && gcc --version | head -n 1
+		' sh "$hip" "$strict" -O2 -Wall -fPIC -shared hip_over_cuda.c -ldl -lpthread
+	fi
+	[ -e "$hip" ] || hip=
+}
+
+# hip_suites tests the HIP driver, and the runtime on it, over both libraries.
+hip_suites() {
+	[ -x "$here/bin/hipdriver.test" ] && [ -n "$hip" ] || return 0
+	for lib in "$hip" "$strict"; do
+		name=hip-on-cuda
+		[ "$lib" = "$hip" ] || name=hip-strict
+		item $name "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$lib" "$here/bin/hipdriver.test" -test.v -test.run '^TestLibrary'
+	done
 }
 
 # finish prints the table and ends.

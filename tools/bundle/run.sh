@@ -16,17 +16,7 @@ fi
 . "$here/items.sh"
 [ -z "${SOAK:-}" ] || limit=1200 # how long memory is allocated and deallocated at random: "10m"
 
-# HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from streams, and as it may have been once.
-hip="$here/bin/libhipovercuda.so" strict="$here/bin/libhipstrict.so"
-if command -v gcc >/dev/null 2>&1; then
-	hip="$tmp/libhipovercuda.so" strict="$tmp/libhipstrict.so"
-	item hipovercuda "$here/src/testdata/hipovercuda" sh -c '
-		hip=$1 strict=$2
-		shift 2
-		gcc -DSTREAM_DEVICE -o "$hip" "$@" && gcc -o "$strict" "$@" && gcc --version | head -n 1
-	' sh "$hip" "$strict" -O2 -Wall -fPIC -shared hip_over_cuda.c -ldl -lpthread
-fi
-[ -e "$hip" ] || hip=
+hip_libraries
 
 item gpuinfo "$here" "$here/bin/gpuinfo"
 item saxpy "$here" "$here/bin/saxpy" $require
@@ -56,13 +46,6 @@ for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/h
 	esac
 done
 
-# The HIP driver, and the runtime on it, over HIP on top of CUDA.
-if [ -x "$here/bin/hipdriver.test" ] && [ -n "$hip" ]; then
-	for lib in "$hip" "$strict"; do
-		name=hip-on-cuda
-		[ "$lib" = "$hip" ] || name=hip-strict
-		item $name "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$lib" "$here/bin/hipdriver.test" -test.v -test.run '^TestLibrary'
-	done
-fi
+hip_suites
 
 finish
