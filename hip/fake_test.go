@@ -187,3 +187,27 @@ func TestCallsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestMemsetParams has a release whose hipMemsetParams is not that of MemsetParams.
+func TestMemsetParams(t *testing.T) {
+	calls := func(l *Library) map[string]error {
+		p := &MemsetParams{ElementSize: 1, Height: 1, Width: 1}
+		_, add := l.GraphAddMemsetNode(1, nil, p)
+		_, get := l.GraphMemsetNodeGetParams(1)
+		return map[string]error{
+			"hipGraphAddMemsetNode": add, "hipGraphMemsetNodeGetParams": get,
+			"hipGraphMemsetNodeSetParams": l.GraphMemsetNodeSetParams(1, p), "hipGraphExecMemsetNodeSetParams": l.GraphExecMemsetNodeSetParams(1, 1, p),
+		}
+	}
+	six, seven := openFake(t, 6_04_43484), openFake(t, 7_00_00000)
+	for name, err := range calls(six) {
+		if errors.Is(err, dl.ErrSymbol) || !six.HasSymbol(name) {
+			t.Errorf("HIP 6.4: %v", err)
+		}
+	}
+	for name, err := range calls(seven) {
+		if !errors.Is(err, dl.ErrSymbol) || seven.HasSymbol(name) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "another layout from 7.0 on") {
+			t.Errorf("HIP 7.0: %s: %v", name, err)
+		}
+	}
+}

@@ -35,12 +35,24 @@ func Open(opt Options) (*Library, error) {
 var spec = dl.Spec{
 	Name: "HIP runtime", Package: "hip", Env: "PUREGPU_HIP_LIBRARY",
 	Names: names, Dirs: dirs, Symbols: symbols[:], Sets: sets[:],
-	Format: FormatVersion, Floor: floor, Version: askVersion,
+	Format: FormatVersion, Floor: floor, Version: askVersion, Refuse: refuse,
 	Hint: "install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or name its library in PUREGPU_HIP_LIBRARY",
 }
 
 // floor is the oldest release that has the required functions: 5.2.
 const floor = 50200000
+
+// refuse says why functions that take or fill in a MemsetParams are not called from HIP 7 on, which ordered the fields of
+// hipMemsetParams anew.
+func refuse(v dl.Version, s *dl.Symbol) string {
+	switch s.Name {
+	case "hipGraphAddMemsetNode", "hipGraphMemsetNodeGetParams", "hipGraphMemsetNodeSetParams", "hipGraphExecMemsetNodeSetParams":
+		if v >= 7_00_00000 {
+			return "hipMemsetParams has another layout from 7.0 on; DrvGraphAddMemsetNode and DrvGraphExecMemsetNodeSetParams do without it"
+		}
+	}
+	return ""
+}
 
 // FormatVersion prints a version as hipRuntimeGetVersion gives it: 60443484 is 6.4, build 43484.
 func FormatVersion(v dl.Version) string {

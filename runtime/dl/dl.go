@@ -70,6 +70,10 @@ type Spec struct {
 	// Resolve may be nil.
 	Resolve func(*Library) Resolver
 
+	// Refuse returns why a function of this version of the library must not be called,
+	// or "". Such a function counts as missing. Refuse may be nil.
+	Refuse func(Version, *Symbol) string
+
 	// Hint says what to do when the library is absent or too old.
 	Hint string
 }

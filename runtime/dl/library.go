@@ -187,11 +187,19 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 				if why != "" {
 					words = why + "; " + words
 				}
-				if lib.why == nil {
-					lib.why = make(map[int]string)
-				}
-				lib.why[i] = words
+				why = words
 			}
+		}
+		if addr != 0 && spec.Refuse != nil {
+			if why = spec.Refuse(lib.version, sym); why != "" {
+				addr = 0
+			}
+		}
+		if addr == 0 {
+			if lib.why == nil {
+				lib.why = make(map[int]string)
+			}
+			lib.why[i] = why
 		}
 		lib.addrs[i] = addr
 		if addr != 0 {
