@@ -729,9 +729,14 @@ func TestGraphs(t *testing.T) {
 	ok(d.LaunchGraph(stream0, x))
 	f.want("hipGraphLaunch(0x7000, 0x5000)", "hipGraphLaunch(0x7000, 0x5000)")
 	ok(d.LaunchGraph(stream1, x))
-	f.want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
+	f.want("hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
 	ok(d.LaunchGraph(stream1, x))
 	f.want("hipGraphLaunch(0x7000, 0x5001)")
+	ok(d.LaunchGraph(stream0, x))
+	f.want("hipEventRecord(0xe000, 0x5001)", "hipStreamWaitEvent(0x5000, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5000)")
+	// The events have been recorded, and are asked about.
+	ok(d.LaunchGraph(stream1, x))
+	f.want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
 	live := f.live()
 	for _, fails := range []string{"hipEventQuery", "hipEventRecord", "hipStreamWaitEvent"} {
 		f.set(fails, int(hip.ErrorOutOfMemory))

@@ -257,8 +257,9 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 type launches struct {
 	stream driver.Stream // of the last one, or 0; guarded by the device's mu
 	// By the events launches wait for those before in other streams. They are recorded in turn, from next on.
-	events []hip.Event
-	next   int
+	events   []hip.Event
+	next     int
+	recorded int // how many have been, at least once
 }
 
 // destroyEvents destroys the events of an exec that is gone.
@@ -277,12 +278,12 @@ func (d *device) destroyEvents(l *launches) error {
 // They are once the event that was recorded next is done, since that one came behind the wait. Where it is not, launches
 // are many streams' changes ahead of the device, and the exec gets one more event: to wait here could be for ever.
 func (d *device) follow(s hip.Stream, l *launches) error {
-	over, err := d.Query(driver.Event(l.events[(l.next+1)%len(l.events)]))
-	if err != nil {
-		return err
-	}
-	if !over {
-		if err := d.onDevice("launch graph", func() error { return d.addEvent(l) }); err != nil {
+	if l.recorded == len(l.events) {
+		over, err := d.Query(driver.Event(l.events[(l.next+1)%len(l.events)]))
+		if err == nil && !over {
+			err = d.onDevice("launch graph", func() error { return d.addEvent(l) })
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -290,7 +291,7 @@ func (d *device) follow(s hip.Stream, l *launches) error {
 	if err := d.lib.EventRecord(e, hip.Stream(l.stream)); err != nil {
 		return err
 	}
-	l.next = (l.next + 1) % len(l.events)
+	l.next, l.recorded = (l.next+1)%len(l.events), min(l.recorded+1, len(l.events))
 	return d.lib.StreamWaitEvent(s, e, 0)
 }
 

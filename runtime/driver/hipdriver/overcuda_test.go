@@ -165,6 +165,9 @@ func TestGraphFromAnyThread(t *testing.T) {
 	_, err = ctl.Slow(0, 1, 1)
 	ok(err)
 	launch(10)
+	if n := len(d.execs[x].events); n < 9 {
+		t.Errorf("10 launches are pending by %d events", n)
+	}
 	_, err = ctl.Slow(0, 1, 0)
 	ok(err)
 	events = made(t, ctl, 0)

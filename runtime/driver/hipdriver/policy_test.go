@@ -57,8 +57,8 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 	return funcs, methods, imports
 }
 
-// TestSubmittingMakesNothing looks in the source for what submitting methods call: where they do not say on which device, HIP makes
-// things on the thread's.
+// TestSubmittingMakesNothing looks in the source for what submitting methods call: whatever HIP makes, it makes on the device
+// that the thread has by chance.
 func TestSubmittingMakesNothing(t *testing.T) {
 	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
 	native := map[string]string{} // by the names of hip.Library's methods
