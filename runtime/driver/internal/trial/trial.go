@@ -118,6 +118,11 @@ func (t *trial) create(image []byte) (err error) {
 			if err = t.addNodes(); err == nil {
 				t.exec, err = t.graphs.Instantiate(t.graph)
 			}
+			if err == nil {
+				if err = t.setNodes(); err != nil {
+					t.nodes = nil // not even here
+				}
+			}
 		}
 		if errors.Is(err, driver.ErrLost) {
 			return err
@@ -148,6 +153,13 @@ func (t *trial) addNodes() error {
 		t.nodes = append(t.nodes, n)
 	}
 	return nil
+}
+
+// setNodes sets all nodes to something else.
+func (t *trial) setNodes() error {
+	t.ops[0].Pattern ^= pattern
+	t.ops[1].Dst, t.ops[1].Src = t.ops[1].Src, t.ops[1].Dst
+	return errors.Join(t.graphs.SetNode(t.exec, t.nodes[0], &t.ops[0]), t.graphs.SetNodes(t.exec, t.nodes, t.ops))
 }
 
 // launch is a launch of the kernel.
@@ -204,11 +216,10 @@ func (t *trial) submit() error {
 		t.alloc,
 		t.free,
 		func() error {
-			if t.exec == 0 {
+			if t.exec == 0 || t.nodes == nil {
 				return nil
 			}
-			t.ops[0].Pattern, t.ops[1].Dst, t.ops[1].Src = pattern, t.ops[1].Src, t.ops[1].Dst
-			return errors.Join(t.graphs.SetNode(t.exec, t.nodes[0], &t.ops[0]), t.graphs.SetNodes(t.exec, t.nodes, t.ops))
+			return t.setNodes()
 		},
 		func() error {
 			if t.exec == 0 {
