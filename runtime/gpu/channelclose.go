@@ -45,7 +45,7 @@ func (c *Channel) close(deadline time.Time) error {
 		return true
 	}
 	until(deadline, func() bool { return !c.busy() || c.Err() != nil || c.dev.lost.Load() != nil })
-	if c.busy() {
+	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
 		c.fail(fmt.Errorf("what was under way did not end before Close had to: %w", ErrClosed))
 	}
 	c.mu.Lock()

@@ -176,12 +176,6 @@ func (d *Device) destroy() error {
 	for _, err := range d.oldErrs {
 		add(err)
 	}
-	for _, q := range d.all() {
-		for _, s := range q.tl.limbo {
-			d.recycle(s)
-		}
-		q.tl.limbo = nil
-	}
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
@@ -190,6 +184,12 @@ func (d *Device) destroy() error {
 	}
 	for _, q := range d.all() {
 		add(d.drv.DestroyStream(q.tl.h))
+	}
+	for _, q := range d.all() { // with events of which nobody knows whether they are done
+		for _, s := range q.tl.limbo {
+			d.recycle(s)
+		}
+		q.tl.limbo = nil
 	}
 	d.mu.Lock()
 	recordings, code := d.recordings, d.code

@@ -17,6 +17,10 @@ func hold(d *Device) (let func()) {
 		<-cont
 	})
 	<-busy
+	select {
+	case <-d.wake: // it may have come by itself
+	default:
+	}
 	return func() { close(cont) }
 }
 
