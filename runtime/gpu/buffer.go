@@ -186,21 +186,17 @@ func (b *Buffer) Close() error {
 
 // hold keeps the buffer for a submission.
 func (b *Buffer) hold() error {
-	if !b.closed.Load() {
-		for n := b.refs.Load(); n >= 0; n = b.refs.Load() {
-			if b.refs.CompareAndSwap(n, n+1) {
-				return nil
-			}
-		}
+	if b.closed.Load() || !holdLive(&b.refs, 0) {
+		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
-	return fmt.Errorf("buffer: %w", ErrClosed)
+	return nil
 }
 
-// holdLive adds a reference unless the last one has gone.
-func holdLive(refs *atomic.Int32) bool {
+// holdLive adds a reference unless the last one has gone, as a count below least says.
+func holdLive(refs *atomic.Int32, least int32) bool {
 	for {
 		n := refs.Load()
-		if n <= 0 {
+		if n < least {
 			return false
 		}
 		if refs.CompareAndSwap(n, n+1) {

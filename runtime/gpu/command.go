@@ -214,7 +214,7 @@ func (c *CommandBuffer) fail(op opcode, err error) error {
 
 // enter locks what is being recorded, and keeps it from being destroyed, until leave is called.
 func (c *CommandBuffer) enter() error {
-	if !holdLive(&c.refs) {
+	if !holdLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
 	}
 	c.mu.Lock()

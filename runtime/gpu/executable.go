@@ -49,7 +49,7 @@ func (x *Executable) Close() error {
 }
 
 func (x *Executable) hold() error {
-	if x.closed.Load() || !holdLive(&x.refs) {
+	if x.closed.Load() || !holdLive(&x.refs, 1) {
 		return fmt.Errorf("executable: %w", ErrClosed)
 	}
 	return nil

@@ -123,7 +123,7 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, i int, bindings []Range) 
 		}
 		s.binds = append(s.binds, r)
 	}
-	if !holdLive(&c.refs) {
+	if !holdLive(&c.refs, 1) {
 		q.dev.recycle(s)
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}

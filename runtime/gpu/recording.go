@@ -223,7 +223,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 		timers[i] = c.cmds.at(int(at)).timer
 	}
 	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
-	if c.closed.Load() || !holdLive(&c.refs) {
+	if c.closed.Load() || !holdLive(&c.refs, 1) {
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
 	defer c.release()
@@ -259,7 +259,7 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 			}
 		}
 	}
-	if !holdLive(&child.refs) {
+	if !holdLive(&child.refs, 1) {
 		return c.fail(opExecute, ErrClosed)
 	}
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)

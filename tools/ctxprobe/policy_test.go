@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/puregpu/puregpu/internal/testlib"
 )
 
 const (
@@ -20,32 +20,12 @@ const (
 	tablePattern = "../../testdata/ctxprobe/cuda-*.json"
 )
 
-// parse reads the Go files of a folder but for tests.
-func parse(t *testing.T, dir, pattern string) (files []*ast.File) {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no files %s in %s, %v", pattern, dir, err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, f)
-	}
-	return files
-}
-
 // bindings returns the exported functions of C that the methods of cuda.Library call, by the methods' names.
 func bindings(t *testing.T) map[string]string {
 	t.Helper()
 	c := regexp.MustCompile(`(?m)^C: (cu\w+), since`)
 	names := map[string]string{}
-	for _, f := range parse(t, "../../cuda", "*.go") {
+	for _, f := range testlib.Parse(t, filepath.Join("../../cuda", "*.go")) {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
 				if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {
@@ -71,7 +51,7 @@ type function struct {
 func source(t *testing.T) map[string]*function {
 	t.Helper()
 	all, guards := map[string]*function{}, map[string]bool{}
-	files := parse(t, cudadriver, "*.go")
+	files := testlib.Parse(t, filepath.Join(cudadriver, "*.go"))
 	each := func(f func(file *ast.File, fn *ast.FuncDecl)) {
 		for _, file := range files {
 			for _, d := range file.Decls {
@@ -153,7 +133,7 @@ func ofLibrary(x ast.Expr) bool {
 // submitting returns the methods of driver's interfaces that are documented to be.
 func submitting(t *testing.T) (names []string) {
 	t.Helper()
-	for _, f := range parse(t, driverDir, "*.go") {
+	for _, f := range testlib.Parse(t, filepath.Join(driverDir, "*.go")) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			i, ok := n.(*ast.InterfaceType)
 			if !ok {

@@ -66,8 +66,8 @@ func reduceSizes(devices int, opt options) []uint64 {
 }
 
 // reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
-// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second at the most, or so. Bandwidths differ by a
-// hundredth from turn to turn, so there are many.
+// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second at the most, or so. Bandwidths
+// differ by a hundredth from turn to turn, so there are many.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:

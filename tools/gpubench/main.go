@@ -4,13 +4,15 @@
 //	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long] [group ...]
 //
 // Groups of rows go by what their names begin with, such as collectives; without one all are run.
+//
 // One line is printed a row: what was timed, by the raw side, by puregpu's, the ratio, the goal, and whether it was met.
 // Figures are medians over the rounds. A time is one of an operation, if the row does not say otherwise.
 //
 // The rows of the group calls time the bindings alone: the raw side is a loop in C, from testdata/cloop.c, which -c names.
 // All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
 // do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. In the groups
-// chain, hop and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the same work on the smallest scale, which tells whether it is flat.
+// chain, hop and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the
+// same work on the smallest scale, which tells whether it is flat.
 // Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
 //
 // The rows of the group devices take two devices: the one that -device names, and the next. Their raw side loads code on one

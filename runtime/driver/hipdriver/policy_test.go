@@ -2,14 +2,14 @@ package hipdriver
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/puregpu/puregpu/internal/testlib"
 )
 
 // makes finds the functions of HIP that make or destroy something.
@@ -26,18 +26,7 @@ var mayMake = map[string]map[string]string{
 func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
 	t.Helper()
 	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range testlib.Parse(t, filepath.Join(dir, "*.go")) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ImportSpec:
