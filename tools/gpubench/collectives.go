@@ -66,8 +66,8 @@ func reduceSizes(devices int, opt options) []uint64 {
 }
 
 // reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
-// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second at the most, or so. Bandwidths
-// differ by a hundredth from turn to turn, so there are many.
+// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second, or so, if it must.
+// Bandwidths differ by a hundredth from turn to turn, so there are many.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
@@ -75,13 +75,13 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
 	case size < 16<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 1000}, 21
+		return counts{Warm: 10, Timed: 50, Ahead: 3000}, 21
 	case size < 64<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 600}, 21
+		return counts{Warm: 10, Timed: 50, Ahead: 1300}, 21
 	case size < 256<<20:
-		return counts{Warm: 5, Timed: 20, Ahead: 160}, 15
+		return counts{Warm: 5, Timed: 20, Ahead: 400}, 15
 	case size < 1<<30:
-		return counts{Warm: 3, Timed: 8, Ahead: 50}, 11
+		return counts{Warm: 3, Timed: 8, Ahead: 110}, 11
 	}
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
