@@ -29,6 +29,10 @@ fi
 cp go.mod "$out/src/"
 mkdir -p "$out/src/testdata"
 cp -R testdata/fakes testdata/hipovercuda "$out/src/testdata/"
+for p in hip runtime/driver runtime/driver/hipdriver; do # whose source a test reads
+	mkdir -p "$out/src/$p"
+	cp $p/*.go "$out/src/$p/"
+done
 for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
