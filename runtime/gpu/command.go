@@ -66,10 +66,8 @@ type CommandBuffer struct {
 	present []driver.Ptr     // of refers, in the execution that is being issued
 	moving  []int            // of refers those that may be somewhere else each time, with their
 	sources []source
-	epoch   int           // how often a source has moved
-	lost    bool          // it has not been found out where all are
-	nodes   []driver.Node // that are being set, with what they do:
-	ops     []driver.NodeOp
+	epoch   int  // how often a source has moved
+	lost    bool // it has not been found out where all are
 }
 
 // CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.

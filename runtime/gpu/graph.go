@@ -11,13 +11,24 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []graphNode
-	launched []mark    // the last time on each timeline
-	old      []graphOf // that were given up, and may still run
+	nodes    []driver.Node   // that depend on references
+	ops      []driver.NodeOp // what each of them does, as it was last set
+	places   []place         // in which addresses of references are there, by node
+	unknown  bool            // nobody knows what its nodes do
+	launched []mark          // the last time on each timeline
+	old      []graphOf       // that were given up, and may still run
 }
 
-// note notes that a graph has been launched.
-func (x *graphOf) note(m mark) {
+// A place is where a node has the address of a reference, or an address behind it.
+type place struct {
+	at     *driver.Ptr // in a node's op, or in the arguments of its kernel
+	behind driver.Ptr
+	ref    int32
+	node   int32 // in nodes
+}
+
+// launch notes that a graph has been launched.
+func (x *graphOf) launch(m mark) {
 	for i := range x.launched {
 		if x.launched[i].tl == m.tl {
 			x.launched[i] = m
@@ -37,18 +48,16 @@ func (x *graphOf) idle() bool {
 	return true
 }
 
-// A graphNode is a node that depends on references, with where they were when it was last set.
-type graphNode struct {
-	node driver.Node
-	cmd  int
-	high bool // the second half of a fill of 8 bytes
-	at   []driver.Ptr
-}
-
 // build makes the graph of a part with the addresses in present. It runs on a bound thread.
 func (c *CommandBuffer) build(p *part) (err error) {
 	g := c.dev.graphs
-	made := graphOf{}
+	dynamic := 0
+	for i := p.from; i < p.to; i++ {
+		if cmd := c.cmds.at(i); cmd.moves {
+			dynamic += cmd.halves()
+		}
+	}
+	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // which places point into
 	defer func() {
 		if err != nil {
 			err = errors.Join(append([]error{err}, made.destroy(g)...)...)
@@ -100,11 +109,7 @@ func (c *CommandBuffer) build(p *part) (err error) {
 			ends[i-p.from] = deps
 			continue
 		}
-		halves := 1
-		if cmd.op == opFill8 {
-			halves = 2
-		}
-		for half := range halves {
+		for half := range cmd.halves() {
 			op := c.nodeOp(cmd, half == 1)
 			n, err := g.AddNode(made.recorded, deps, &op)
 			if err != nil {
@@ -112,7 +117,7 @@ func (c *CommandBuffer) build(p *part) (err error) {
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
-				made.nodes = append(made.nodes, graphNode{node: n, cmd: i, high: half == 1, at: c.places(cmd, nil)})
+				made.note(c, cmd, n, &op)
 			}
 		}
 		use(deps)
@@ -173,51 +178,39 @@ func (c *CommandBuffer) nodeOp(cmd *command, high bool) (op driver.NodeOp) {
 	return op
 }
 
-// places lists where the references of a command are now.
-func (c *CommandBuffer) places(cmd *command, at []driver.Ptr) []driver.Ptr {
-	for _, ref := range [...]int{cmd.dst, cmd.src} {
-		if ref >= 0 {
-			at = append(at, c.present[ref])
-		}
+// halves is how many nodes a command has.
+func (cmd *command) halves() int {
+	if cmd.op == opFill8 {
+		return 2
 	}
-	for _, b := range cmd.bound {
-		at = append(at, c.present[b.ref])
-	}
-	return at
+	return 1
 }
 
-// moved reports whether a node's references are somewhere else than when it was set, and notes where.
-func (c *CommandBuffer) moved(n *graphNode) (moved bool) {
-	cmd, i := c.cmds.at(n.cmd), 0
-	note := func(ref int) {
-		if n.at[i] != c.present[ref] {
-			n.at[i], moved = c.present[ref], true
+// note notes a node that depends on references.
+func (x *graphOf) note(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
+	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
+	node := len(x.nodes) - 1
+	put := func(at *driver.Ptr, ref int) {
+		if c.refers[ref].buffer.late() {
+			x.places = append(x.places, place{at: at, behind: *at - c.present[ref], ref: int32(ref), node: int32(node)})
 		}
-		i++
 	}
-	for _, ref := range [...]int{cmd.dst, cmd.src} {
-		if ref >= 0 {
-			note(ref)
-		}
+	if op := &x.ops[node]; cmd.dst >= 0 {
+		put(&op.Dst, cmd.dst)
+	}
+	if op := &x.ops[node]; cmd.src >= 0 {
+		put(&op.Src, cmd.src)
 	}
 	for _, b := range cmd.bound {
-		note(b.ref)
-	}
-	return moved
-}
-
-// unset notes that nobody knows where a node's references are.
-func (n *graphNode) unset() {
-	for i := range n.at {
-		n.at[i] = ^driver.Ptr(0)
+		put((*driver.Ptr)(&c.args[b.word]), b.ref)
 	}
 }
 
 // launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph.
 func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
-	anew := p.exec == 0
-	if !anew && p.epoch != c.epoch && len(p.nodes) > 0 {
+	anew := p.exec == 0 || p.unknown
+	if !anew && p.epoch != c.epoch {
 		if anew, err = c.set(p); err != nil {
 			return false, err
 		}
@@ -231,33 +224,47 @@ func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) 
 	if err := g.LaunchGraph(tl.h, p.exec); err != nil {
 		return false, err
 	}
-	p.note(mark{tl, tl.issued.Load() + 1})
+	p.launch(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 
-// set sets the nodes whose references have moved. It reports whether the graph has to be made anew.
+// set sets the nodes whose references have moved, with those in between, where they are few: a call takes as long as they do. It
+// reports whether the graph has to be made anew.
 func (c *CommandBuffer) set(p *part) (anew bool, err error) {
-	c.nodes, c.ops = c.nodes[:0], c.ops[:0]
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if c.moved(n) {
-			c.nodes, c.ops = append(c.nodes, n.node), append(c.ops, c.nodeOp(c.cmds.at(n.cmd), n.high))
+	from, to := int32(0), int32(0) // of nodes that are to be set
+	for i := range p.places {
+		at := &p.places[i]
+		ptr := c.present[at.ref] + at.behind
+		if *at.at == ptr {
+			continue
 		}
+		if *at.at = ptr; from == to || at.node > to+1 {
+			if err = c.setNodes(p, from, to); err != nil {
+				break
+			}
+			from = at.node
+		}
+		to = at.node + 1
 	}
-	if len(c.nodes) == 0 {
+	if err == nil {
+		err = c.setNodes(p, from, to)
+	}
+	if err == nil {
 		return false, nil
 	}
-	if err = c.dev.graphs.SetNodes(p.exec, c.nodes, c.ops); err == nil {
-		return false, nil
-	}
-	for i := range p.nodes {
-		p.nodes[i].unset()
-	}
+	p.unknown = true
 	var e *driver.Error
 	if errors.As(err, &e) && e.Lost {
 		return false, err
 	}
 	return true, nil
+}
+
+func (c *CommandBuffer) setNodes(p *part, from, to int32) error {
+	if from == to {
+		return nil
+	}
+	return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
 }
 
 // destroy gives back the graph and those that it replaced. It runs on the device's thread, when none runs any more.

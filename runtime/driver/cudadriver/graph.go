@@ -22,9 +22,8 @@ type nodeParams struct {
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
 
-// paramsOf fills in the part for the kind of op. Call drop after use.
-func paramsOf(op *driver.NodeOp) *nodeParams {
-	p := nodeRoom.Get().(*nodeParams)
+// fillIn fills in the part for the kind of op.
+func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
 		l := &op.Launch
@@ -55,10 +54,9 @@ func paramsOf(op *driver.NodeOp) *nodeParams {
 			WidthInBytes: op.Count, Height: 1, Depth: 1,
 		}
 	}
-	return p
 }
 
-// drop holds on to nothing that the arguments pointed to.
+// drop gives the room back, which holds on to nothing that the arguments pointed to.
 func (p *nodeParams) drop() {
 	*p = nodeParams{}
 	nodeRoom.Put(p)
@@ -96,8 +94,9 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 		return 0, d.fail("add node", d.noGraphs, "graphs")
 	}
 	graph, deps := cuda.Graph(g), unsafe.Slice((*cuda.GraphNode)(unsafe.SliceData(after)), len(after))
-	p := paramsOf(op)
+	p := nodeRoom.Get().(*nodeParams)
 	defer p.drop()
+	p.fillIn(op)
 	var n cuda.GraphNode
 	var err error
 	switch op.Kind {
@@ -147,14 +146,16 @@ func (d *device) DestroyExec(x driver.Exec) error {
 	return nil
 }
 
-func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err error) {
-	return d.withContext("set node", func() error { return d.setNode(x, n, op) })
+func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
+	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	return d.withContext("set node", func() error {
+		p := nodeRoom.Get().(*nodeParams)
+		defer p.drop()
 		for i, n := range nodes {
-			if err := d.setNode(x, n, &ops[i]); err != nil {
+			if err := d.setNode(x, n, &ops[i], p); err != nil {
 				return err
 			}
 		}
@@ -180,10 +181,10 @@ func (d *device) withContext(op string, call func() error) (err error) {
 	return call()
 }
 
-func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp) (err error) {
+// setNode takes room for what the node does, which may have been used.
+func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) (err error) {
 	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
-	p := paramsOf(op)
-	defer p.drop()
+	p.fillIn(op)
 	switch op.Kind {
 	case driver.KernelNode:
 		if d.hasKernelNodes {

@@ -903,7 +903,7 @@ func TestLost(t *testing.T) {
 			}
 			call := all(d)[c.op]
 			if c.op == "set node" { // which asks for the thread's device as well, and before
-				call = func() error { return d.setNode(exec0, node0, &nodeOps[1]) }
+				call = func() error { return d.setNode(exec0, node0, &nodeOps[1], new(nodeParams)) }
 			}
 			err := call()
 			if !errors.Is(err, hip.ErrorLaunchFailure) || errors.Is(err, driver.ErrLost) != lost || f.last() != 0 {

@@ -41,9 +41,8 @@ type nodeParams struct {
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
 
-// paramsOf fills in the part for the kind of op. Call drop after use.
-func paramsOf(op *driver.NodeOp) *nodeParams {
-	p := nodeRoom.Get().(*nodeParams)
+// fillIn fills in the part for the kind of op.
+func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
 		l := &op.Launch
@@ -66,10 +65,9 @@ func paramsOf(op *driver.NodeOp) *nodeParams {
 			p.fill.Pitch, p.fill.Width, p.fill.Height = op.Stride, 1, op.Count
 		}
 	}
-	return p
 }
 
-// drop holds on to nothing that the arguments pointed to.
+// drop gives the room back, which holds on to nothing that the arguments pointed to.
 func (p *nodeParams) drop() {
 	*p = nodeParams{}
 	nodeRoom.Put(p)
@@ -111,8 +109,9 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
 	}
 	graph, deps := hip.Graph(g), unsafe.Slice((*hip.GraphNode)(unsafe.SliceData(after)), len(after))
-	p := paramsOf(op)
+	p := nodeRoom.Get().(*nodeParams)
 	defer p.drop()
+	p.fillIn(op)
 	var n hip.GraphNode
 	var err error
 	switch op.Kind {
@@ -182,10 +181,7 @@ func (d *device) DestroyExec(x driver.Exec) error {
 }
 
 func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
-	if d.noGraphs != nil {
-		return d.refuse("set node", d.noGraphs, "graphs")
-	}
-	return d.onDevice("set node", func() error { return d.setNode(x, n, op) })
+	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
 // SetNodes sets several nodes.
@@ -194,8 +190,10 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 		return d.refuse("set node", d.noGraphs, "graphs")
 	}
 	return d.onDevice("set node", func() error {
+		p := nodeRoom.Get().(*nodeParams)
+		defer p.drop()
 		for i, n := range nodes {
-			if err := d.setNode(x, n, &ops[i]); err != nil {
+			if err := d.setNode(x, n, &ops[i], p); err != nil {
 				return err
 			}
 		}
@@ -203,11 +201,11 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// setNode needs the device to be current: there is no stream that HIP could take it from.
-func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error {
+// setNode needs the device to be current: there is no stream that HIP could take it from. It takes room for what the node does,
+// which may have been used.
+func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) error {
 	exec, node := hip.GraphExec(x), hip.GraphNode(n)
-	p := paramsOf(op)
-	defer p.drop()
+	p.fillIn(op)
 	var err error
 	switch op.Kind {
 	case driver.KernelNode:
