@@ -140,6 +140,19 @@ func (e *env) beside(fn func() error) error {
 	})
 }
 
+// anywhere runs the raw side on a thread that is new, and so on a processor that is as good or bad as that of puregpu's side: for work
+// that the host waits for, which on a thread that it may not leave takes a goroutine longer.
+func (e *env) anywhere(fn func() error) error {
+	t := newThread()
+	defer t.end()
+	return t.do(func() error {
+		if err := e.raw.bind(); err != nil {
+			return err
+		}
+		return errors.Join(fn(), e.raw.unbind())
+	})
+}
+
 // A thread is an OS thread with one goroutine. Package gpu is timed on goroutines that are locked to none, as a program's
 // are, but for beside, and the raw side on such a thread, as its calls want it.
 type thread struct {

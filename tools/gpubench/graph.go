@@ -125,7 +125,7 @@ func execute(e *env, x execution) (s sides, err error) {
 	}
 	submitting, total := make([]time.Duration, x.times), make([]time.Duration, x.times)
 	s.raw = func(f []float64) error {
-		return e.thread.do(func() error { return parts(f, submitting, total, launch, mark) })
+		return e.anywhere(func() error { return parts(f, submitting, total, launch, mark) })
 	}
 	s.pure = func(f []float64) error {
 		return parts(f, submitting, total, func() error {
