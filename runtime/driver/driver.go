@@ -64,6 +64,10 @@ type Caps struct {
 	Timers         bool // the device is a [Timers]
 	Peers          bool // the device is a [Peers]
 	Comms          bool // the device is a [Comms]
+
+	Prefetch         bool // the device is a [Prefetcher]
+	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
+	ResizeNodes      bool // setting a graph's fill without stride, or copy, to another size works or is an error
 }
 
 // Handles of a device's objects. Zero is none.
@@ -82,10 +86,11 @@ type MemKind int
 
 // The kinds of memory.
 const (
-	DeviceMem  MemKind = iota // the device's own; the host has no address for it
-	HostMem                   // the host's, pinned and visible to all devices of the driver
-	ManagedMem                // one address for both, moved as needed
-	CommMem                   // the device's own, fit to be registered with communicators; where Caps.Comms is set
+	DeviceMem        MemKind = iota // the device's own; the host has no address for it
+	HostMem                         // the host's, pinned and visible to all devices of the driver
+	ManagedMem                      // one address for both, moved as needed
+	CommMem                         // the device's own, fit to be registered with communicators; where Caps.Comms is set
+	WriteCombinedMem                // as HostMem, for the host to write and hardly ever read, which is slow
 )
 
 // Mem is an allocation. Host is nil where the host cannot use it.

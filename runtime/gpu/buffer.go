@@ -18,7 +18,14 @@ const (
 	HostMem    = driver.HostMem    // pinned memory of the host, which all devices of the driver see
 	ManagedMem = driver.ManagedMem // one address for host and devices
 	CommMem    = driver.CommMem    // the device's own, fit for [Channel.Register]; where the device has communicators
+
+	// WriteCombinedMem is as HostMem, for the host to write, in order and whole, and hardly ever to read: devices may read it faster,
+	// and the host reads it very slowly.
+	WriteCombinedMem = driver.WriteCombinedMem
 )
+
+// Alignment is what the addresses of memory are multiples of that is allocated, in whatever way, and not empty.
+const Alignment = 256
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
 // a queue has deallocated it.
@@ -43,6 +50,7 @@ type rare struct {
 	host  []byte      // so that it stays
 	exe   *Executable // that it is a variable of
 	freed func()      // to be called when it is not used any more
+	read  bool        // it is for reading only
 }
 
 // An origin is where memory comes from, which says what becomes of it.
@@ -54,6 +62,20 @@ const (
 	registered               // to be unregistered
 	pooled                   // to go back to the pool
 )
+
+// Has reports whether the device has memory of a kind. Where it has none, Alloc's error is [driver.ErrUnsupported]. Of CommMem it
+// reports whether the driver knows communicators: whether their library is there, only Alloc finds out.
+func (d *Device) Has(kind MemKind) bool {
+	switch kind {
+	case DeviceMem, HostMem, WriteCombinedMem:
+		return true
+	case ManagedMem:
+		return d.caps.Managed
+	case CommMem:
+		return d.caps.Comms
+	}
+	return false
+}
 
 // Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
@@ -104,11 +126,22 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 // the buffer is used no more; then freed is called, unless it is nil, on a goroutine of its own. Where the device cannot do
 // that the error is [driver.ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
+	return d.importHost(mem, freed, false)
+}
+
+// ImportHostReadOnly is [Device.ImportHost] for memory that is only read: what would write to it is refused, but for kernels, which
+// must not. On most devices of NVIDIA's it may be memory that the program itself cannot write to, such as a file that is mapped for
+// reading.
+func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
+	return d.importHost(mem, freed, true)
+}
+
+func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
 	b := newBuffer(d, uint64(len(mem)))
-	b.mem.Kind, b.rare = driver.HostMem, &rare{host: mem, freed: freed}
+	b.mem.Kind, b.rare = driver.HostMem, &rare{host: mem, freed: freed, read: read}
 	if len(mem) == 0 {
 		d.buffers.add(b)
 		return b, nil
@@ -117,8 +150,12 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, driver.ErrUnsupported)
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
+	register := d.drv.Register
+	if read && d.caps.ReadOnlyRegister {
+		register = d.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly
+	}
 	err := d.do(func() (err error) {
-		if b.mem.Ptr, err = d.drv.Register(b.mem.Host, b.mem.Size); err == nil {
+		if b.mem.Ptr, err = register(b.mem.Host, b.mem.Size); err == nil {
 			b.from = registered
 			d.buffers.add(b)
 		}
@@ -310,6 +347,23 @@ func (r Range) check(op string, q *Queue) (address, error) {
 	return r.checkOn(op, q.dev)
 }
 
+// checkTo is check for a range that is written to.
+func (r Range) checkTo(op string, q *Queue) (address, error) {
+	at, err := r.check(op, q)
+	if err == nil {
+		err = r.writable(op)
+	}
+	return at, err
+}
+
+// writable returns an error if the range, which has been checked, is only to be read.
+func (r Range) writable(op string) error {
+	if r.Buffer.rare != nil && r.Buffer.rare.read {
+		return argument(op, "the buffer was imported for reading only")
+	}
+	return nil
+}
+
 // checkOn is check for what is on a device, command buffers included.
 func (r Range) checkOn(op string, d *Device) (address, error) {
 	b := r.Buffer
@@ -344,7 +398,7 @@ func (s *bufferStats) bytes(b *Buffer) (at *ByteStats, n uint64) {
 	if b.from == allocated || b.from == pooled && b.pool.over == nil {
 		n = b.mem.Size
 	}
-	if b.mem.Kind == HostMem {
+	if b.mem.Kind == HostMem || b.mem.Kind == WriteCombinedMem {
 		return &s.host, n
 	}
 	return &s.device, n

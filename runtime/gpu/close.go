@@ -203,6 +203,9 @@ func (d *Device) destroy() error {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
 	}
+	if d.scratched.Size > 0 {
+		add(d.drv.Free(d.scratched))
+	}
 	if n := d.overdue; n == 0 {
 		add(d.stage.close())
 	} else { // which may use the memory

@@ -301,6 +301,11 @@ func (s *submission) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 		if err != nil {
 			return err
 		}
+		if i == 0 {
+			if err := r.writable(g.op.Kind.String()); err != nil {
+				return err
+			}
+		}
 		if c.failed() == nil { // else the submission fails, whatever has become of its buffers
 			if err := r.Buffer.hold(); err != nil {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
@@ -342,7 +347,7 @@ func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err 
 	r := recordedOp{op, -1, -1}
 	align := uint64(max(op.op.Type.Size(), 1))
 	if dst.Buffer != nil {
-		if r.dstRef, err = g.c.refer(opCollect, dst, align); err != nil {
+		if r.dstRef, err = g.c.referTo(opCollect, dst, align); err != nil {
 			return err
 		}
 	}

@@ -137,7 +137,8 @@ type reference struct {
 	offset, size uint64
 	align        uint64 // of what it stands for, if that is a binding
 	late         bool   // where it is, is only known when it is executed
-	source       int    // in sources, if it may be somewhere else each time
+	written      bool
+	source       int // in sources, if it may be somewhere else each time
 }
 
 // A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
@@ -148,9 +149,10 @@ type source struct {
 
 // A slot is a binding: what stands for it, and what is asked of it.
 type slot struct {
-	buffer *Buffer
-	size   uint64 // bytes that the commands use
-	align  uint64
+	buffer  *Buffer
+	size    uint64 // bytes that the commands use
+	align   uint64
+	written bool
 }
 
 // A slotInfo says for what binding a buffer stands.
@@ -260,7 +262,7 @@ func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
 func (c *CommandBuffer) ask(r *reference) {
 	if s := r.buffer.slot(); s != nil {
 		at := &c.slots[s.index]
-		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
+		at.size, at.align, at.written = max(at.size, r.offset+r.size), max(at.align, r.align), at.written || r.written
 	}
 }
 
@@ -287,8 +289,21 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
 		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
-	c.refers = append(c.refers, reference{r.Buffer, r.Offset, r.Size, align, late, 0})
+	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late})
 	return len(c.refers) - 1, nil
+}
+
+// referTo is refer for a range that is written to.
+func (c *CommandBuffer) referTo(op opcode, r Range, align uint64) (int, error) {
+	ref, err := c.refer(op, r, align)
+	if err != nil {
+		return -1, err
+	}
+	if err := r.writable(opNames[op]); err != nil {
+		return -1, c.fail(op, err)
+	}
+	c.refers[ref].written = true
+	return ref, nil
 }
 
 // hold keeps a buffer.
@@ -325,8 +340,7 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 }
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs; what is wrong with them is in
-// the error, and of whoever executes the command buffer all the same. Graphs with fills and copies of what is bound, or allocated,
-// only when they are executed are made then, the first time.
+// the error, and of whoever executes the command buffer all the same.
 func (c *CommandBuffer) End() error {
 	if err := c.enter(); err != nil {
 		return err
@@ -356,13 +370,19 @@ func (c *CommandBuffer) prepare() error {
 	c.split()
 	for i := range c.parts {
 		p := &c.parts[i]
-		if !p.graph || p.late {
+		if !p.graph {
 			continue
 		}
 		if err := c.findLive(); err != nil {
 			return err
 		}
-		if err := c.dev.onBound(func() error { return c.build(p) }); err != nil {
+		err := c.dev.onBound(func() error {
+			if p.late && !c.standIn(p) {
+				return nil // it is made at the first execution
+			}
+			return c.build(p, p.late)
+		})
+		if err != nil {
 			c.dev.check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
 		}
@@ -413,7 +433,7 @@ type part struct {
 	host     func() error
 	ch       *Channel
 	graph    bool
-	late     bool // its graph is made at the first execution
+	late     bool // where fills and copies are is only known when it is executed
 	epoch    int  // of the sources, when its nodes were set
 	graphOf
 }

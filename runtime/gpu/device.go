@@ -22,6 +22,8 @@ type Device struct {
 	events     eventPool
 	timepoints timepointPool
 	stage      stage
+	scratchMu  sync.Mutex
+	scratched  driver.Mem // of which graphs are made; see scratch
 	buffers    bufferStats
 	pools      pools
 	pooling    driver.Pools // nil if the driver has none

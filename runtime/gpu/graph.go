@@ -48,8 +48,75 @@ func (x *graphOf) idle() bool {
 	return true
 }
 
-// build makes the graph of a part with the addresses in present. It runs on a bound thread.
-func (c *CommandBuffer) build(p *part) (err error) {
+// scratchSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
+// what is read.
+const scratchSize = 128 << 10
+
+// standIn has memory stand for what the fills and copies of a part are given only when it is executed, so that its graph can be made
+// before: the first execution sets them. It reports false if they cannot be set from that, or there is no memory. It runs on a
+// bound thread.
+func (c *CommandBuffer) standIn(p *part) bool {
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if cmd.depends && cmd.extent() > scratchSize/2 && (cmd.op == opFill8 || !c.dev.caps.ResizeNodes) {
+			return false
+		}
+	}
+	base, err := c.dev.scratch()
+	if err != nil {
+		return false
+	}
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if cmd.dst >= 0 && c.refers[cmd.dst].depends() {
+			c.present[cmd.dst] = base
+		}
+		if cmd.src >= 0 && c.refers[cmd.src].depends() {
+			c.present[cmd.src] = base + scratchSize/2
+		}
+	}
+	return true
+}
+
+// extent is how many bytes a fill or a copy moves.
+func (cmd *command) extent() uint64 {
+	switch cmd.op {
+	case opFill:
+		return cmd.n * uint64(cmd.width)
+	case opFill8:
+		return cmd.n * 8
+	}
+	return cmd.n
+}
+
+// scratch returns memory of scratchSize, which stays until the device is closed. It runs on a bound thread.
+func (d *Device) scratch() (driver.Ptr, error) {
+	d.scratchMu.Lock()
+	defer d.scratchMu.Unlock()
+	if d.scratched.Size == 0 {
+		m, err := d.drv.Alloc(DeviceMem, scratchSize)
+		if err != nil {
+			d.check(err)
+			return 0, err
+		}
+		d.scratched = m
+	}
+	return d.scratched.Ptr, nil
+}
+
+// cut takes off an op what does not fit into the memory that stands for something.
+func cut(op *driver.NodeOp) {
+	switch {
+	case op.Kind == driver.FillNode && op.Stride == 0:
+		op.Count = min(op.Count, scratchSize/2/uint64(op.Width))
+	case op.Kind == driver.CopyNode:
+		op.Count = min(op.Count, scratchSize/2)
+	}
+}
+
+// build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
+// bound thread.
+func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	g := c.dev.graphs
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
@@ -111,7 +178,11 @@ func (c *CommandBuffer) build(p *part) (err error) {
 		}
 		for half := range cmd.halves() {
 			op := c.nodeOp(cmd, half == 1)
-			n, err := g.AddNode(made.recorded, deps, &op)
+			first := op
+			if stands && cmd.depends {
+				cut(&first)
+			}
+			n, err := g.AddNode(made.recorded, deps, &first)
 			if err != nil {
 				return fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
 			}
@@ -216,7 +287,7 @@ func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) 
 		}
 	}
 	if anew {
-		if err := c.dev.onBound(func() error { return c.build(p) }); err != nil {
+		if err := c.dev.onBound(func() error { return c.build(p, false) }); err != nil {
 			return false, fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
 		}
 	}

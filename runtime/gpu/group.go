@@ -80,7 +80,7 @@ func NewGroup(devices ...*Device) (*Group, error) {
 		g.devs = append(g.devs, d)
 		g.queues = append(g.queues, d.queues...)
 	}
-	if err := each(len(g.devs), func(i int) error { return g.devs[i].enablePeers(g.devs) }); err != nil {
+	if err := each(len(g.devs), func(i int) error { return g.devs[i].enablePeers(g.devs, false) }); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -97,18 +97,21 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// enablePeers gives the device access to the memory of others, where there is a way.
-func (d *Device) enablePeers(others []*Device) error {
-	peers, ok := d.drv.(driver.Peers)
-	if !ok || !d.caps.Peers {
+// enablePeers gives the device access to the memory of others, where there is a way, or must be.
+func (d *Device) enablePeers(others []*Device, must bool) error {
+	if !d.caps.Peers {
+		if must {
+			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.info.Name, driver.ErrUnsupported)
+		}
 		return nil
 	}
+	peers := d.drv.(driver.Peers)
 	err := d.do(func() error {
 		for _, o := range others {
 			if o == d || o.of != d.of {
 				continue
 			}
-			if err := peers.EnablePeer(o.drv); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+			if err := peers.EnablePeer(o.drv); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
 				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.info.Name, o.info.Name, err)
 			}
 		}

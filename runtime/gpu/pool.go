@@ -152,7 +152,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	switch {
-	case o.Kind == ManagedMem || o.Kind == CommMem:
+	case o.Kind == ManagedMem || o.Kind == CommMem || o.Kind == WriteCombinedMem:
 		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
 	case o.Kind != DeviceMem && o.Kind != HostMem:
 		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
@@ -385,8 +385,9 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.dev.onBound(func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
-// Access lets another device of the driver use the pool's memory, or no longer. The runtime's own pools leave that to the
-// driver, and refuse what it cannot be asked for.
+// Access lets another device of the driver use the pool's memory, or no longer. A portable pool's it can use together with all other
+// memory of the pool's device, as devices of a [Group] can: that is not taken back, and the error of asking for it, or where the
+// hardware has no way, is [driver.ErrUnsupported].
 func (p *Pool) Access(by *Device, allow bool) error {
 	if err := p.open("access"); err != nil {
 		return err
@@ -398,8 +399,12 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return argument("access", "a device always has access to its own pools")
 	case by == p.dev:
 		return nil
+	case p.blocks != nil && !allow:
+		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
+	case p.blocks != nil && p.opt.Kind == HostMem:
+		return nil // all devices of the driver see it
 	case p.blocks != nil:
-		return fmt.Errorf("gpu: access: a portable pool: %w", driver.ErrUnsupported)
+		return by.enablePeers([]*Device{p.dev}, true)
 	}
 	return p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
@@ -294,7 +296,7 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if err != nil {
 		return err
 	}
-	ptr, err := dst.check("fill", q)
+	ptr, err := dst.checkTo("fill", q)
 	if err != nil {
 		return err
 	}
@@ -355,7 +357,7 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	if dst.Buffer != nil && src.Buffer != nil && dst.Buffer.dev.of != src.Buffer.dev.of {
 		return q.copyAcross(o, dst, src)
 	}
-	d, err := dst.check("copy", q)
+	d, err := dst.checkTo("copy", q)
 	if err != nil {
 		return err
 	}
@@ -371,9 +373,32 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
 }
 
+// Prefetch moves managed memory, which stays what it is, to where memory of a kind is: [DeviceMem] for the queue's device to find it
+// there, [HostMem] for the host. It is never needed, and saves whoever uses the memory next from fetching it page by page. Other
+// memory is a mistake, and where the device cannot do it the error is [driver.ErrUnsupported].
+func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
+	at, err := r.check("prefetch", q)
+	switch {
+	case err != nil:
+		return err
+	case r.Buffer.mem.Kind != ManagedMem:
+		return argument("prefetch", "the buffer is no managed memory")
+	case to != DeviceMem && to != HostMem:
+		return argument("prefetch", "to where memory of kind %d is", int(to))
+	case !q.dev.caps.Prefetch:
+		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.info.Name, driver.ErrUnsupported)
+	}
+	s := q.get(opPrefetch)
+	s.dst, s.n, s.width = at, r.Size, int(to)
+	if r.Size == 0 {
+		s.op = opBarrier
+	}
+	return q.submitWith(s, o, r.Buffer, nil)
+}
+
 // Update writes host data to a range. The data is copied by the call.
 func (q *Queue) Update(o Order, dst Range, data []byte) error {
-	d, err := dst.check("update", q)
+	d, err := dst.checkTo("update", q)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 	if dst.Size%f.size != 0 {
 		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
 	}
-	ref, err := c.refer(opFill, dst, f.size)
+	ref, err := c.referTo(opFill, dst, f.size)
 	if err != nil {
 		return -1, err
 	}
@@ -51,7 +51,7 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	if dst.Size != src.Size {
 		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
 	}
-	d, err := c.refer(opCopy, dst, 1)
+	d, err := c.referTo(opCopy, dst, 1)
 	if err != nil {
 		return -1, err
 	}
@@ -75,7 +75,7 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 	if dst.Size != uint64(len(data)) {
 		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
-	ref, err := c.refer(opUpload, dst, 1)
+	ref, err := c.referTo(opUpload, dst, 1)
 	if err != nil {
 		return -1, err
 	}
@@ -248,6 +248,63 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	if wrong != nil {
 		return c.fail(opExecute, wrong)
 	}
+	return c.nest(child, bindings, -1)
+}
+
+// Nest is Execute of a command buffer whose commands come after others, besides the last barrier. The command that it returns stands
+// for all of them: what comes after it comes after each.
+func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Command) (Command, error) {
+	wrong := c.mayNest(child)
+	if err := c.begin(opExecute); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	if wrong != nil {
+		return -1, c.fail(opExecute, wrong)
+	}
+	before := c.cmds.n
+	gate := Command(-1)
+	if len(after) > 0 {
+		var err error
+		if gate, err = c.record(command{op: opNothing, dst: -1, src: -1}, after); err != nil {
+			return -1, err
+		}
+	}
+	base := Command(c.cmds.n)
+	if err := c.nest(child, bindings, gate); err != nil {
+		c.cmds.n = before
+		return -1, err
+	}
+	last := child.leaves()
+	for i := range last {
+		last[i] += base
+	}
+	if len(last) == 0 && gate >= 0 {
+		last = append(last, gate)
+	}
+	return c.record(command{op: opNothing, dst: -1, src: -1}, last)
+}
+
+// leaves returns the commands since the last barrier that no other one is said to come after.
+func (c *CommandBuffer) leaves() (last []Command) {
+	followed := map[Command]bool{}
+	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
+		cmd := c.cmds.at(int(i))
+		if cmd.op == opBarrier {
+			break
+		}
+		if !followed[i] {
+			last = append(last, i)
+		}
+		for _, a := range cmd.after {
+			followed[a] = true
+		}
+	}
+	return last
+}
+
+// nest records all commands of another command buffer, after a command unless that is -1.
+func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
 		return c.fail(opExecute, err)
@@ -290,9 +347,14 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
 		}
 		cmd.bound = bound
-		after := carve(&c.afters, len(cmd.after))
+		after := carve(&c.afters, max(len(cmd.after), 1))[:len(cmd.after)]
 		for i, a := range cmd.after {
 			after[i] = a + Command(base)
+		}
+		if cmd.op == opBarrier {
+			gate = -1 // what follows is behind that
+		} else if len(after) == 0 && gate >= 0 {
+			after = append(after, gate)
 		}
 		cmd.after = after
 		cmd.group = slices.Clone(cmd.group)
@@ -331,6 +393,8 @@ func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *Comm
 			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
+		case slots[i].written && r.writable("") != nil:
+			return argument(opNames[op], "binding %d was imported for reading only, and the commands write to it", i)
 		case uint64(at.ptr)%slots[i].align != 0:
 			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)
 		}

@@ -32,6 +32,7 @@ const (
 	opCopy
 	opUpload
 	opDownload
+	opPrefetch
 	opDispatch
 	opAlloca
 	opDealloca
@@ -44,7 +45,7 @@ const (
 	opStream
 )
 
-var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "dispatch", "alloca", "dealloca", "execute", "collective", "nothing", "timestamp", "host call", "notify", "transfer"}
+var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "prefetch", "dispatch", "alloca", "dealloca", "execute", "collective", "nothing", "timestamp", "host call", "notify", "transfer"}
 
 // cold reports whether an operation uses what comes last in its record.
 func (op opcode) cold() bool {
@@ -87,8 +88,8 @@ type submission struct {
 	dst, src address
 	n        uint64
 	pattern  uint32
-	pattern2 uint32 // the other half of a pattern of 8 bytes
-	width    int
+	pattern2 uint32     // the other half of a pattern of 8 bytes
+	width    int        // or, of a prefetch, the kind of memory
 	keep     [2]*Buffer // held until the work is done
 
 	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record

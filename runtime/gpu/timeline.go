@@ -380,6 +380,8 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 		err = d.Upload(tl.h, dst, s.stage.host, s.n)
 	case opDownload:
 		err = d.Download(tl.h, s.stage.host, src, s.n)
+	case opPrefetch:
+		err = d.(driver.Prefetcher).Prefetch(tl.h, dst, s.n, MemKind(s.width))
 	case opDispatch:
 		for i := range s.bound {
 			ptr, err := s.bound[i].at.resolve()

@@ -66,6 +66,9 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	if _, err := other.check("copy", there); err != nil {
 		return err
 	}
+	if err := dst.writable("copy"); err != nil {
+		return err
+	}
 	return q.stream(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
@@ -88,6 +91,11 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 func (q *Queue) stream(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
 	if _, err := r.check(op, q); err != nil {
 		return err
+	}
+	if up {
+		if err := r.writable(op); err != nil {
+			return err
+		}
 	}
 	s := q.get(opStream)
 	s.hostly = true

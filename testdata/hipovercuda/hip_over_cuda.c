@@ -99,6 +99,8 @@ typedef struct {
 	size_t width, height, depth;
 } CUcopyParams; // CUDA_MEMCPY3D
 
+typedef struct { int type, id; } location; // CUmemLocation
+
 _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(fillParams) == 40 && sizeof(CUcopyParams) == 200, "CUDA's layouts");
 
 #define FUNCTIONS(X) \
@@ -123,6 +125,7 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(fillParams) == 40 && sizeo
 	X(cuMemFreeHost, (void *)) \
 	X(cuMemHostGetDevicePointer_v2, (CUdeviceptr *, void *, unsigned)) \
 	X(cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned)) \
+	X(cuMemPrefetchAsync_v2, (CUdeviceptr, size_t, location, unsigned, CUstream)) \
 	X(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
 	X(cuMemHostUnregister, (void *)) \
 	X(cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t)) \
@@ -646,10 +649,10 @@ int hipMemGetInfo(size_t *available, size_t *total) { USE(-1); return CUDA(cuMem
 
 int hipHostMalloc(void **p, size_t size, unsigned flags)
 {
-	enum { PORTABLE = 1, MAPPED = 2 };
+	enum { PORTABLE = 1, MAPPED = 2, WRITE_COMBINED = 4 };
 	USE(-1);
-	WANT(!(flags & ~(PORTABLE | MAPPED)), INVALID_VALUE);
-	if (size) return CUDA(cuMemHostAlloc(p, size, PORTABLE | MAPPED)); // HIP's always is both
+	WANT(!(flags & ~(PORTABLE | MAPPED | WRITE_COMBINED)), INVALID_VALUE);
+	if (size) return CUDA(cuMemHostAlloc(p, size, flags | PORTABLE | MAPPED)); // HIP's always is both
 	*p = NULL;
 	return done(SUCCESS);
 }
@@ -668,6 +671,15 @@ int hipMallocManaged(CUdeviceptr *p, size_t size, unsigned flags)
 	USE(-1);
 	WANT(size && flags == 1, INVALID_VALUE);
 	return CUDA(cuMemAllocManaged(p, size, flags));
+}
+
+int hipMemPrefetchAsync(CUdeviceptr p, size_t size, int to, object *s)
+{
+	enum { CPU = -1, DEVICE = 1, HOST };
+	STREAM_OF(s);
+	WANT(size && to >= CPU && to < devices, INVALID_VALUE);
+	location where = { to == CPU ? HOST : DEVICE, to == CPU ? 0 : to };
+	return CUDA(cuMemPrefetchAsync_v2(p, size, where, 0, cu));
 }
 
 int hipHostRegister(void *p, size_t size, unsigned flags)

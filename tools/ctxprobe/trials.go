@@ -57,6 +57,9 @@ func (b *bench) peer() cuda.Context {
 		return b.lib.DevicePrimaryCtxRetain(dev)
 	})
 }
+func (b *bench) managed() cuda.DevicePtr {
+	return made(b, "managed memory", func() (cuda.DevicePtr, error) { return b.lib.MemAllocManaged(size, cuda.MemAttachGlobal) })
+}
 func (b *bench) stream() cuda.Stream {
 	return made(b, "stream", func() (cuda.Stream, error) { return b.lib.StreamCreate(cuda.StreamNonBlocking) })
 }
@@ -219,6 +222,12 @@ var trials = []trial{
 		return second(b.lib.MemHostGetDevicePointer(b.host(), 0))
 	}},
 	{name: "cuMemAllocManaged", call: func(b *bench) error { return second(b.lib.MemAllocManaged(size, cuda.MemAttachGlobal)) }},
+	{name: "cuMemPrefetchAsync", need: func(b *bench) { b.stream(); b.managed() }, call: func(b *bench) error {
+		return b.lib.MemPrefetchAsyncV1(b.managed(), size, b.dev, b.stream())
+	}},
+	{name: "cuMemPrefetchAsync_v2", need: func(b *bench) { b.stream(); b.managed() }, call: func(b *bench) error {
+		return b.lib.MemPrefetchAsync(b.managed(), size, cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: b.num}, 0, b.stream())
+	}},
 	{name: "cuMemHostRegister_v2", need: func(b *bench) { b.page() }, call: func(b *bench) error {
 		return b.lib.MemHostRegister(b.page(), 1<<16, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap)
 	}},

@@ -83,6 +83,10 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
+	readOnly, err := has(cuda.DeviceAttributeReadOnlyHostRegisterSupported)
+	if err != nil {
+		return err
+	}
 	pools, err := has(cuda.DeviceAttributeMemoryPoolsSupported)
 	if err != nil {
 		return err
@@ -107,6 +111,9 @@ func (d *device) askCaps() error {
 		Peers:          lacks(d.lib, "peer") == nil,
 		Comms:          true, // what is missing says the call that needs it
 	}
+	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
+	d.caps.ReadOnlyRegister = d.caps.HostRegister && readOnly
+	d.caps.ResizeNodes = d.caps.Graphs // what cannot be set is an error, says the documentation
 	d.caps.SubmitAnywhere, err = d.probe()
 	return err
 }

@@ -237,6 +237,7 @@ func all(d *device) map[string]func() error {
 		"free":       func() error { return d.Free(driver.Mem{}) },
 		"register":   func() error { _, err := d.Register(p, 64); return err },
 		"unregister": func() error { return d.Unregister(p) },
+		"prefetch":   func() error { return d.Prefetch(stream0, ptr, 64, driver.DeviceMem) },
 		"fill": func() error {
 			if err := d.Fill(stream0, ptr, 1, 4, 4); err != nil {
 				return err
@@ -321,6 +322,7 @@ func TestProbe(t *testing.T) {
 	want := driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true,
+		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true,
 	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)
@@ -459,9 +461,10 @@ func TestProbe(t *testing.T) {
 	}
 
 	for attr, off := range map[string]func(*driver.Caps){
-		"attr 83":  func(c *driver.Caps) { c.Managed = false },
-		"attr 89":  func(c *driver.Caps) { c.Managed = false },
-		"attr 99":  func(c *driver.Caps) { c.HostRegister = false },
+		"attr 83":  func(c *driver.Caps) { c.Managed, c.Prefetch = false, false },
+		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch = false, false },
+		"attr 99":  func(c *driver.Caps) { c.HostRegister, c.ReadOnlyRegister = false, false },
+		"attr 113": func(c *driver.Caps) { c.ReadOnlyRegister = false },
 		"attr 115": func(c *driver.Caps) { c.Pools, c.HostPools = false, false },
 		"attr 144": func(c *driver.Caps) { c.HostPools = false },
 	} {
@@ -547,6 +550,22 @@ func TestCalls(t *testing.T) {
 	ok(d.Unregister(unsafe.Pointer(&mine[0])))
 	f.want("cuMemHostRegister_v2(64, 3)", "cuMemHostGetDevicePointer_v2(0)", "cuMemHostUnregister()")
 
+	p, err = d.RegisterReadOnly(unsafe.Pointer(&mine[0]), 64)
+	ok(err)
+	ok(d.Unregister(unsafe.Pointer(&mine[0])))
+	combined, err := d.Alloc(driver.WriteCombinedMem, 32)
+	if ok(err); combined.Host == nil || combined.Ptr == 0 || combined.Kind != driver.WriteCombinedMem {
+		t.Errorf("%+v", combined)
+	}
+	ok(d.Free(combined))
+	f.want("cuMemHostRegister_v2(64, 11)", "cuMemHostGetDevicePointer_v2(0)", "cuMemHostUnregister()",
+		"cuMemHostAlloc(32, 7)", "cuMemHostGetDevicePointer_v2(0)", "cuMemFreeHost()")
+	ok(d.Prefetch(s, p, 100, driver.DeviceMem))
+	ok(d.Prefetch(s, p, 100, driver.HostMem))
+	ok(d.Prefetch(s, p, 0, driver.HostMem))
+	f.want("cuCtxPushCurrent_v2(0xc0)", "cuMemPrefetchAsync_v2(100, 1 0, 0, 0x5000)", "cuCtxPopCurrent_v2()",
+		"cuCtxPushCurrent_v2(0xc0)", "cuMemPrefetchAsync_v2(100, 2 0, 0, 0x5000)", "cuCtxPopCurrent_v2()")
+
 	fn, info := function(t, d, "count")
 	if !slices.Equal(info.Params, []int{8, 4}) || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 {
 		t.Errorf("%+v", info)
@@ -584,7 +603,7 @@ func TestErrors(t *testing.T) {
 		"new stream": {"cuStreamCreate"}, "destroy stream": {"cuStreamDestroy_v2"}, "new event": {"cuEventCreate"},
 		"destroy event": {"cuEventDestroy_v2"}, "record": {"cuEventRecord"}, "query": {"cuEventQuery"}, "wait": {"cuStreamWaitEvent"},
 		"alloc": {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"}, "free": {"cuMemFree_v2"},
-		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"},
+		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"}, "prefetch": {"cuMemPrefetchAsync_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"},
 		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
 		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
@@ -682,7 +701,21 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
-	d.caps.Managed, d.caps.HostRegister = false, false
+	for what, err := range map[string]error{
+		"to managed memory": d.Prefetch(stream0, 0, 1, driver.ManagedMem),
+		"to no stream":      d.Prefetch(0, 0, 1, driver.HostMem),
+	} {
+		if e := (*driver.Error)(nil); !errors.As(err, &e) || e.Op != "prefetch" || e.Lost {
+			t.Errorf("prefetch %s: %v", what, err)
+		}
+	}
+	d.caps = driver.Caps{}
+	if _, err := d.RegisterReadOnly(nil, 1); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("memory registered for reading: %v", err)
+	}
+	if err := d.Prefetch(stream0, 0, 1, driver.DeviceMem); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("prefetch: %v", err)
+	}
 	if _, err := d.Alloc(driver.ManagedMem, 1); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("managed memory: %v", err)
 	}

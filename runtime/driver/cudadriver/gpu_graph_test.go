@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -270,6 +271,53 @@ func TestGPUGraphOverlap(t *testing.T) {
 	t.Logf("one kernel takes %v, eight %v", one, eight)
 	if one < each-each/10 || eight > 2*one {
 		t.Errorf("eight kernels take %v, where one takes %v", eight, one)
+	}
+}
+
+// TestGPURecordedOverlap does so with a command buffer of package gpu.
+func TestGPURecordedOverlap(t *testing.T) {
+	openGraphs(t)
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	defer dev.Close()
+	code, err := dev.Load([]byte(gpuPTX))
+	ok(t, err)
+	spin, err := code.Kernel("spin")
+	ok(t, err)
+	const each = 10 * time.Millisecond
+	ns, one := uint64(each), [3]uint32{1, 1, 1}
+	measure := func(kernels int) time.Duration {
+		t.Helper()
+		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+		ok(t, err)
+		defer c.Close()
+		from, err := c.Timestamp()
+		ok(t, err)
+		var all []gpu.Command
+		for range kernels {
+			at, err := c.Dispatch(gpu.Dispatch{Kernel: spin, Grid: one, Block: one, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}, Sizes: []int{8}}, from)
+			ok(t, err)
+			all = append(all, at)
+		}
+		to, err := c.Timestamp(all...)
+		ok(t, err)
+		ok(t, c.End())
+		s, err := gpu.NewSemaphore(0)
+		ok(t, err)
+		for i := range uint64(2) { // of which the first has to get things ready
+			ok(t, dev.Queue(0).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, c))
+			ok(t, s.Wait(t.Context(), i+1))
+		}
+		took, err := c.Elapsed(from, to)
+		ok(t, err)
+		return took
+	}
+	single, eight := measure(1), measure(8)
+	t.Logf("one kernel takes %v, eight %v", single, eight)
+	if single < each-each/10 || eight > 2*single {
+		t.Errorf("eight kernels take %v, where one takes %v", eight, single)
 	}
 }
 

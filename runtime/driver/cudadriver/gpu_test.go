@@ -318,6 +318,20 @@ func TestGPUManaged(t *testing.T) {
 	if words[1] != 7 || words[2] != 9 || words[101] != 9 {
 		t.Errorf("managed memory has %v", words[:3])
 	}
+	if !d.caps.Prefetch {
+		return
+	}
+	ok(t, d.Prefetch(s, m.Ptr, m.Size, driver.DeviceMem))
+	ok(t, d.Fill(s, m.Ptr+8, 10, 4, 1))
+	elsewhere(t, d, func() error { return d.Prefetch(s, m.Ptr, m.Size, driver.HostMem) })
+	finish(t, d, s)
+	if words[1] != 7 || words[2] != 10 || words[101] != 9 {
+		t.Errorf("managed memory that was moved has %v", words[:3])
+	}
+	other := alloc(t, d, driver.DeviceMem, 64)
+	if err := d.Prefetch(s, other.Ptr, 64, driver.HostMem); !errors.Is(err, cuda.ErrorInvalidValue) {
+		t.Errorf("prefetch of other memory: %v", err)
+	}
 }
 
 func TestGPURegister(t *testing.T) {

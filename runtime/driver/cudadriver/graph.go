@@ -150,7 +150,11 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
+// SetNodes makes the context current: releases of the driver crash without one where nodes are set.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
+	if d.noGraphs != nil {
+		return d.fail("set node", d.noGraphs, "graphs")
+	}
 	return d.withContext("set node", func() error {
 		p := nodeRoom.Get().(*nodeParams)
 		defer p.drop()
@@ -163,11 +167,8 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// withContext makes the context current for a call: releases of the driver crash without one where nodes are set.
+// withContext makes the context current for a call.
 func (d *device) withContext(op string, call func() error) (err error) {
-	if d.noGraphs != nil {
-		return d.fail(op, d.noGraphs, "graphs")
-	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {

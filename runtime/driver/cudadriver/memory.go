@@ -18,8 +18,12 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of device memory", size)
 		}
 		m.Ptr = driver.Ptr(p)
-	case driver.HostMem:
-		host, err := d.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)
+	case driver.HostMem, driver.WriteCombinedMem:
+		flags := uint32(cuda.MemHostAllocPortable | cuda.MemHostAllocDeviceMap)
+		if kind == driver.WriteCombinedMem {
+			flags |= cuda.MemHostAllocWriteCombined
+		}
+		host, err := d.lib.MemHostAlloc(size, flags)
 		if err != nil {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of pinned host memory", size)
 		}
@@ -60,7 +64,7 @@ func (d *device) Free(m driver.Mem) error {
 	switch m.Kind {
 	case driver.DeviceMem, driver.ManagedMem:
 		err = d.lib.MemFree(cuda.DevicePtr(m.Ptr))
-	case driver.HostMem:
+	case driver.HostMem, driver.WriteCombinedMem:
 		err = d.lib.MemFreeHost(m.Host)
 	case driver.CommMem:
 		err = d.MemFree(m.Ptr)
@@ -74,10 +78,18 @@ func (d *device) Free(m driver.Mem) error {
 }
 
 func (d *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
-	if !d.caps.HostRegister {
+	return d.register(p, size, d.caps.HostRegister, 0)
+}
+
+func (d *device) RegisterReadOnly(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	return d.register(p, size, d.caps.ReadOnlyRegister, cuda.MemHostRegisterReadOnly)
+}
+
+func (d *device) register(p unsafe.Pointer, size uint64, able bool, flags uint32) (driver.Ptr, error) {
+	if !able {
 		return 0, d.fail("register", driver.ErrUnsupported, "%d bytes at %p", size, p)
 	}
-	if err := d.lib.MemHostRegister(p, size, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap); err != nil {
+	if err := d.lib.MemHostRegister(p, size, cuda.MemHostRegisterPortable|cuda.MemHostRegisterDeviceMap|flags); err != nil {
 		return 0, d.fail("register", err, "%d bytes at %p", size, p)
 	}
 	dev, err := d.lib.MemHostGetDevicePointer(p, 0)
@@ -85,6 +97,36 @@ func (d *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 		return 0, d.fail("register", errors.Join(err, d.lib.MemHostUnregister(p)), "device address of %d bytes at %p", size, p)
 	}
 	return driver.Ptr(dev), nil
+}
+
+// Prefetch makes the context current, since the documentation does not say that the stream's is enough.
+func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
+	const op = "prefetch"
+	location, number := d.location(), d.id
+	switch {
+	case !d.caps.Prefetch:
+		return d.fail(op, driver.ErrUnsupported, "%d bytes at %#x", n, uint64(p))
+	case s <= defaultStreams:
+		return d.noStream(op, s)
+	case to == driver.HostMem:
+		location, number = cuda.MemLocation{Type: cuda.MemLocationTypeHost}, cuda.DeviceCPU
+	case to != driver.DeviceMem:
+		return d.fail(op, cuda.ErrorInvalidValue, "to memory of kind %d", int(to))
+	}
+	if n == 0 {
+		return nil
+	}
+	return d.withContext(op, func() (err error) {
+		if d.lib.HasSymbol("cuMemPrefetchAsync_v2") {
+			err = d.lib.MemPrefetchAsync(cuda.DevicePtr(p), n, location, 0, cuda.Stream(s))
+		} else {
+			err = d.lib.MemPrefetchAsyncV1(cuda.DevicePtr(p), n, number, cuda.Stream(s))
+		}
+		if err != nil {
+			return d.fail(op, err, "%d bytes at %#x in stream %#x", n, uint64(p), uintptr(s))
+		}
+		return nil
+	})
 }
 
 func (d *device) Unregister(p unsafe.Pointer) error {

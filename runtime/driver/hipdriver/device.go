@@ -128,6 +128,7 @@ func (d *device) askCaps() error {
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess"),
 		Comms:          true, // what is missing says the call that needs it
 	}
+	d.caps.Prefetch = d.caps.Managed && symbols("hipMemPrefetchAsync")
 	return nil
 }
 

@@ -57,7 +57,7 @@ func TestDevices(t *testing.T) {
 
 // TestOldReleases has libraries that lack what came later, and others that lack what they could have.
 func TestOldReleases(t *testing.T) {
-	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true}
+	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true}
 	withGraphs := caps
 	withGraphs.Graphs = true
 	for _, c := range []struct {
@@ -75,8 +75,9 @@ func TestOldReleases(t *testing.T) {
 		{"7.1", hip71, nil, "gfx90a", withGraphs},
 		{"no copies in graphs", hip64, []string{"hipDrvGraphAddMemcpyNode"}, "gfx90a", caps},
 		{"no managed memory", hip64, []string{"hipMallocManaged"}, "gfx90a", driver.Caps{HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
-		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", driver.Caps{Managed: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
-		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Comms: true}},
+		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", driver.Caps{Managed: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true}},
+		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Comms: true, Prefetch: true}},
+		{"no prefetching", hip64, []string{"hipMemPrefetchAsync"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
 		{"one kind of properties", hip64, []string{"hipGetDevicePropertiesR0600"}, "gfx906", withGraphs},
 		{"no last error", hip64, []string{"hipGetLastError"}, "gfx90a", withGraphs},
 	} {
@@ -90,7 +91,7 @@ func TestOldReleases(t *testing.T) {
 			for what, call := range all(d) {
 				err := call()
 				lacks := !c.caps.Graphs && graphOps[what] ||
-					!c.caps.Managed && what == "alloc" || !c.caps.HostRegister && what == "register"
+					!c.caps.Managed && what == "alloc" || !c.caps.HostRegister && what == "register" || !c.caps.Prefetch && what == "prefetch"
 				if e, ok := err.(*driver.Error); lacks && (!ok || !errors.Is(err, driver.ErrUnsupported) || e.Op != what) || !lacks && err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -394,6 +395,7 @@ func all(d *device) map[string]func() error {
 		},
 		"register":   func() error { _, err := d.Register(p, 64); return err },
 		"unregister": func() error { return d.Unregister(p) },
+		"prefetch":   func() error { return d.Prefetch(stream0, ptr, 64, driver.HostMem) },
 		"fill":       func() error { return d.Fill(stream0, ptr, 1, 4, 4) },
 		"copy":       func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
 		"upload":     func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
@@ -511,6 +513,20 @@ func TestCalls(t *testing.T) {
 	}
 	ok(d.Unregister(unsafe.Pointer(&mine[0])))
 	f.want("hipHostRegister(64, 3)", "hipHostGetDevicePointer(0)", "hipHostUnregister()")
+
+	combined, err := d.Alloc(driver.WriteCombinedMem, 32)
+	if ok(err); combined.Host == nil || combined.Ptr == 0 || combined.Kind != driver.WriteCombinedMem {
+		t.Errorf("%+v", combined)
+	}
+	ok(d.Free(combined))
+	ok(d.Prefetch(s, p, 100, driver.DeviceMem))
+	ok(d.Prefetch(s, p, 100, driver.HostMem))
+	ok(d.Prefetch(s, p, 0, driver.HostMem))
+	f.want("hipHostMalloc(32, 7)", "hipHostGetDevicePointer(0)", "hipHostFree()",
+		"hipMemPrefetchAsync(100, 0, 0x5000)", "hipMemPrefetchAsync(100, -1, 0x5000)")
+	if err := d.Prefetch(s, p, 1, driver.ManagedMem); !errors.Is(err, hip.ErrorInvalidValue) {
+		t.Errorf("prefetch to managed memory: %v", err)
+	}
 
 	fn, info := function(t, d, "count")
 	if info.Params != nil || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 {
@@ -785,7 +801,7 @@ func TestErrors(t *testing.T) {
 		"new stream": {"hipStreamCreateWithFlags"}, "destroy stream": {"hipStreamDestroy"}, "new event": {"hipEventCreateWithFlags"},
 		"destroy event": {"hipEventDestroy"}, "record": {"hipEventRecord"}, "query": {"hipEventQuery"}, "wait": {"hipStreamWaitEvent"},
 		"alloc": {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostGetDevicePointer"}, "free": {"hipFree", "hipHostFree"},
-		"register": {"hipHostRegister", "hipHostGetDevicePointer"}, "unregister": {"hipHostUnregister"},
+		"register": {"hipHostRegister", "hipHostGetDevicePointer"}, "unregister": {"hipHostUnregister"}, "prefetch": {"hipMemPrefetchAsync"},
 		"fill": {"hipMemsetD32Async"}, "copy": {"hipMemcpyDtoDAsync"}, "upload": {"hipMemcpyHtoDAsync"}, "download": {"hipMemcpyDtoHAsync"},
 		"load": {"hipModuleLoadData"}, "unload": {"hipModuleUnload"},
 		"function": {"hipModuleGetFunction", "hipFuncGetAttribute"},

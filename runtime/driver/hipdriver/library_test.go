@@ -256,6 +256,16 @@ func testManaged(b *bench) {
 	if words[1] != 7 || words[2] != 9 || words[101] != 9 {
 		b.Errorf("managed memory has %v", words[:3])
 	}
+	if !b.d.caps.Prefetch {
+		return
+	}
+	b.ok(b.d.Prefetch(s, m.Ptr, m.Size, driver.DeviceMem))
+	b.ok(b.d.Fill(s, m.Ptr+8, 10, 4, 1))
+	b.ok(b.d.Prefetch(s, m.Ptr, m.Size, driver.HostMem))
+	b.finish(s)
+	if words[1] != 7 || words[2] != 10 || words[101] != 9 {
+		b.Errorf("managed memory that was moved has %v", words[:3])
+	}
 }
 
 func testRegister(b *bench) {

@@ -17,9 +17,13 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of device memory", size)
 		}
 		m.Ptr = driver.Ptr(p)
-	case driver.HostMem:
+	case driver.HostMem, driver.WriteCombinedMem:
 		// This is memory that host and device see alike without any flush, which is what HIP calls coherent.
-		host, err := d.lib.HostMalloc(size, hip.HostMallocPortable|hip.HostMallocMapped)
+		flags := uint32(hip.HostMallocPortable | hip.HostMallocMapped)
+		if kind == driver.WriteCombinedMem {
+			flags |= hip.HostMallocWriteCombined
+		}
+		host, err := d.lib.HostMalloc(size, flags)
 		if err != nil {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of pinned host memory", size)
 		}
@@ -54,7 +58,7 @@ func (d *device) Free(m driver.Mem) error {
 	switch m.Kind {
 	case driver.DeviceMem, driver.ManagedMem:
 		err = d.lib.Free(hip.DevicePtr(m.Ptr))
-	case driver.HostMem:
+	case driver.HostMem, driver.WriteCombinedMem:
 		err = d.lib.HostFree(m.Host)
 	case driver.CommMem:
 		err = d.MemFree(m.Ptr)
@@ -79,6 +83,28 @@ func (d *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 		return 0, d.fail("register", errors.Join(err, d.lib.HostUnregister(p)), "device address of %d bytes at %p", size, p)
 	}
 	return driver.Ptr(dev), nil
+}
+
+func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
+	const op = "prefetch"
+	where := d.id
+	switch {
+	case !d.caps.Prefetch:
+		return d.refuse(op, driver.ErrUnsupported, "%d bytes at %#x", n, uint64(p))
+	case s <= defaultStreams:
+		return d.noStream(op, s)
+	case to == driver.HostMem:
+		where = hip.CpuDeviceId
+	case to != driver.DeviceMem:
+		return d.refuse(op, hip.ErrorInvalidValue, "to memory of kind %d", int(to))
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := d.lib.MemPrefetchAsync(pointer(uintptr(p)), n, where, hip.Stream(s)); err != nil {
+		return d.fail(op, err, "%d bytes at %#x in stream %#x", n, uint64(p), uintptr(s))
+	}
+	return nil
 }
 
 func (d *device) Unregister(p unsafe.Pointer) error {

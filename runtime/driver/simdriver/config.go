@@ -79,7 +79,8 @@ type Executed struct {
 func CUDACaps() driver.Caps {
 	return driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true, ReadOnlyRegister: true,
+		ResizeNodes: true,
 	}
 }
 
@@ -87,5 +88,5 @@ func CUDACaps() driver.Caps {
 // must not be recorded anew before its last record, and the waits for it, are over. They have no memory pools, for those of
 // HIP are not to be relied on. With SubmitAnywhere set besides, they are what package hipdriver finds from ROCm 5.6 on.
 func HIPCaps() driver.Caps {
-	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}
+	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true}
 }

@@ -38,6 +38,8 @@ type AccessError struct {
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
 	Barred bool          // that allocation is of another device's pool, which this device may not use
 	Apart  bool          // that allocation is of another device, whose memory this device's kernels may not use
+
+	ReadOnly bool // that allocation is the program's memory, and not for devices to write to
 }
 
 // Error names the operation, what it touched and what it missed.
@@ -65,6 +67,8 @@ func (e *AccessError) Error() string {
 		s += there + " is of another device's pool, to which this device was given no access"
 	case e.Apart:
 		s += there + " is another device's, to which EnablePeer has given this device no access"
+	case e.ReadOnly:
+		s += there + " was registered for reading only"
 	case e.Addr < e.Base:
 		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
 	case offset >= e.Length:

@@ -30,7 +30,7 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, failf(codeAlloc, "managed memory on device %d: %w", v.index, driver.ErrUnsupported)
 		}
 		fallthrough
-	case driver.HostMem:
+	case driver.HostMem, driver.WriteCombinedMem:
 		a, err = v.d.host.alloc(v, kind, size, nil)
 	default:
 		err = fmt.Errorf("memory of kind %d: %w", kind, ErrInvalidValue)
@@ -70,16 +70,25 @@ func (v *device) Free(m driver.Mem) error {
 
 // Register makes memory of the program's own known to the devices.
 func (v *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	return v.register(p, size, v.d.caps.HostRegister, false)
+}
+
+// RegisterReadOnly is Register for memory to which a device must not write: with a fill or a copy it is lost.
+func (v *device) RegisterReadOnly(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
+	return v.register(p, size, v.d.caps.ReadOnlyRegister, true)
+}
+
+func (v *device) register(p unsafe.Pointer, size uint64, able, readOnly bool) (driver.Ptr, error) {
 	if err := v.enter(codeRegister, true); err != nil {
 		return 0, err
 	}
-	if !v.d.caps.HostRegister {
+	if !able {
 		return 0, failf(codeRegister, "device %d: %w", v.index, driver.ErrUnsupported)
 	}
 	if p == nil || size == 0 || size > 1<<47 {
 		return 0, failf(codeRegister, "%d bytes at %#x: %w", size, uintptr(p), ErrInvalidValue)
 	}
-	if err := v.d.host.register(v, p, size); err != nil {
+	if err := v.d.host.register(v, p, size, readOnly); err != nil {
 		return 0, fail(codeRegister, err)
 	}
 	return driver.Ptr(uintptr(p)), nil

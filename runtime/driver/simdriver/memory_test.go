@@ -3,6 +3,7 @@ package simdriver_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -331,10 +332,47 @@ func TestRegister(t *testing.T) {
 	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // it is the program's memory still
 	check(t, drain(t, v, s))
 
+	read := must(v.(driver.ReadOnlyRegistrar).RegisterReadOnly(p, 100))(t)
+	check(t, v.Copy(s, alloc(t, v, driver.DeviceMem, 100).Ptr, read, 100))
+	check(t, drain(t, v, s))
+	check(t, v.Fill(s, read+50, 'y', 1, 50))
+	var missed *simdriver.AccessError
+	if err := drain(t, v, s); !errors.As(err, &missed) || !missed.ReadOnly || !strings.Contains(err.Error(), "for reading only") || b[50] != 'x' {
+		t.Errorf("a fill of memory for reading: %v", err)
+	}
+
 	none := driver.Caps{}
 	_, vs = open(t, simdriver.Config{Caps: &none})
 	_, err := vs[0].Register(p, 1)
 	refused(t, err, driver.ErrUnsupported)
 	_, err = vs[0].Alloc(driver.ManagedMem, 1)
 	refused(t, err, driver.ErrUnsupported)
+	_, err = vs[0].(driver.ReadOnlyRegistrar).RegisterReadOnly(p, 1)
+	refused(t, err, driver.ErrUnsupported)
+	refused(t, vs[0].(driver.Prefetcher).Prefetch(stream(t, vs[0]), 0, 1, driver.DeviceMem), driver.ErrUnsupported)
+}
+
+func TestPrefetch(t *testing.T) {
+	_, vs := open(t, simdriver.Config{})
+	v := vs[0]
+	s, m, other := stream(t, v), alloc(t, v, driver.ManagedMem, 64), alloc(t, v, driver.DeviceMem, 64)
+	prefetch := v.(driver.Prefetcher).Prefetch
+	check(t, v.Fill(s, m.Ptr, 7, 1, 64))
+	check(t, prefetch(s, m.Ptr, 64, driver.HostMem))
+	check(t, prefetch(s, m.Ptr+60, 4, driver.DeviceMem))
+	check(t, prefetch(s, 0, 0, driver.DeviceMem))
+	check(t, drain(t, v, s))
+	if b := unsafe.Slice((*byte)(m.Host), 64); b[0] != 7 || b[63] != 7 {
+		t.Errorf("%v", b)
+	}
+	for say, err := range map[string]error{
+		"no managed":     prefetch(s, other.Ptr, 64, driver.DeviceMem),
+		"memory of kind": prefetch(s, m.Ptr, 64, driver.ManagedMem),
+	} {
+		refused(t, err, simdriver.ErrInvalidValue, say)
+	}
+	check(t, prefetch(s, m.Ptr, 65, driver.DeviceMem))
+	if err := drain(t, v, s); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("more than there is: %v", err)
+	}
 }

@@ -1,7 +1,7 @@
 package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
-// [driver.Peers] or [driver.Comms], as [driver.Error] does.
+// [driver.Peers], [driver.Prefetcher] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -21,6 +21,7 @@ const (
 	OpFree          Op = "free"
 	OpRegister      Op = "register"
 	OpUnregister    Op = "unregister"
+	OpPrefetch      Op = "prefetch" // submitted
 	OpFill          Op = "fill"     // submitted
 	OpCopy          Op = "copy"     // submitted
 	OpUpload        Op = "upload"   // submitted
@@ -90,6 +91,7 @@ const (
 	codeFree
 	codeRegister
 	codeUnregister
+	codePrefetch
 	codeFill
 	codeCopy
 	codeUpload
@@ -139,7 +141,7 @@ const (
 // ops has the name of each code.
 var ops = [codes]Op{
 	OpDevices, OpOpen, OpBind, OpClose, OpNewStream, OpDestroyStream, OpNewEvent, OpDestroyEvent, OpRecord, OpQuery,
-	OpStreamWait, OpAlloc, OpFree, OpRegister, OpUnregister, OpFill, OpCopy, OpUpload, OpDownload, OpLoad, OpUnload,
+	OpStreamWait, OpAlloc, OpFree, OpRegister, OpUnregister, OpPrefetch, OpFill, OpCopy, OpUpload, OpDownload, OpLoad, OpUnload,
 	OpFunction, OpGlobal, OpLaunch,
 	OpDefaultPool, OpCurrentPool, OpSetCurrentPool, OpNewPool, OpDestroyPool, OpPoolAttr, OpSetPoolAttr, OpTrimPool,
 	OpAccessPool, OpAllocAsync, OpFreeAsync,
@@ -166,7 +168,7 @@ func codeOf(op Op) (code, bool) {
 // submitted reports whether c goes to a stream.
 func (c code) submitted() bool {
 	switch c {
-	case codeRecord, codeStreamWait, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
+	case codeRecord, codeStreamWait, codePrefetch, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
 		codeLaunchGraph, codeCollect:
 		return true
 	}

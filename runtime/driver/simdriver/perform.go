@@ -25,7 +25,7 @@ func (s *stream) perform(o *operation) error {
 			e.Align = uint64(o.width)
 			return s.blame(o, e)
 		}
-		b, e := v.reach(o.dst, n)
+		b, e := v.reachTo(o.dst, n)
 		if e != nil {
 			return s.blame(o, e)
 		}
@@ -41,7 +41,7 @@ func (s *stream) perform(o *operation) error {
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := v.reach(o.dst, o.n)
+		dst, e := v.reachTo(o.dst, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
@@ -51,7 +51,7 @@ func (s *stream) perform(o *operation) error {
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := v.reach(o.dst, o.n)
+		dst, e := v.reachTo(o.dst, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
@@ -66,6 +66,10 @@ func (s *stream) perform(o *operation) error {
 			return s.blame(o, e)
 		}
 		copy(dst, src)
+	case codePrefetch:
+		if _, e := v.reach(o.dst, o.n); e != nil {
+			return s.blame(o, e)
+		}
 	case codeLaunch:
 		return s.run(o)
 	case codeAllocAsync:
@@ -113,6 +117,17 @@ func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	}
 	offset := uint64(p - a.base)
 	return a.bytes()[offset : offset+n : offset+n], nil
+}
+
+// reachTo is reach for what the device is about to write to.
+func (v *device) reachTo(p driver.Ptr, n uint64) ([]byte, *AccessError) {
+	b, e := v.reach(p, n)
+	if e == nil && n > 0 && v.d.owner(p) == nil {
+		if a := v.d.host.find(p); a != nil && a.readOnly {
+			return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
+		}
+	}
+	return b, e
 }
 
 // reachHost returns n bytes at p, which the program passed as its own memory. If it is none of the driver's, p is trusted.

@@ -31,6 +31,7 @@ type allocation struct {
 	dev        *device
 	host       unsafe.Pointer // nil: the host has no address for it
 	registered bool           // it is the program's
+	readOnly   bool           // and not for devices to write to
 	segment    *segment       // not nil: it is a pool's, to divide
 
 	mu   sync.Mutex
@@ -302,10 +303,10 @@ func (s *hostSpace) bury(a *allocation) {
 }
 
 // register adds memory of the program's own.
-func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64) error {
+func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64, readOnly bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := &allocation{kind: driver.HostMem, base: driver.Ptr(uintptr(p)), size: size, dev: v, host: p, registered: true}
+	a := &allocation{kind: driver.HostMem, base: driver.Ptr(uintptr(p)), size: size, dev: v, host: p, registered: true, readOnly: readOnly}
 	i := s.search(a.base)
 	for _, near := range s.live[max(i, 0):min(i+2, len(s.live))] {
 		if a.base < near.base+driver.Ptr(near.size) && near.base < a.base+driver.Ptr(size) {

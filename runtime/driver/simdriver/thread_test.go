@@ -84,6 +84,7 @@ func TestThreads(t *testing.T) {
 				simdriver.OpCopy:       v.Copy(s, m.Ptr, m.Ptr, 1),
 				simdriver.OpUpload:     v.Upload(s, m.Ptr, ptr(0), 8),
 				simdriver.OpDownload:   v.Download(s, ptr(0), m.Ptr, 8),
+				simdriver.OpPrefetch:   v.(driver.Prefetcher).Prefetch(s, 0, 0, driver.DeviceMem),
 				simdriver.OpRecord:     v.Record(e, s),
 				simdriver.OpQuery:      second(v.Query(e)),
 				simdriver.OpStreamWait: v.StreamWait(s, e),

@@ -48,6 +48,33 @@ func (v *device) FillStrided(h driver.Stream, dst driver.Ptr, pattern uint32, st
 	return nil
 }
 
+// Prefetch touches managed memory: it is where it is.
+func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
+	later, err := v.submit(codePrefetch)
+	if err != nil {
+		return err
+	}
+	if !v.d.caps.Prefetch {
+		return failf(codePrefetch, "device %d: %w", v.index, driver.ErrUnsupported)
+	}
+	if to != driver.DeviceMem && to != driver.HostMem {
+		return failf(codePrefetch, "to memory of kind %d: %w", to, ErrInvalidValue)
+	}
+	if a := v.d.find(p); n > 0 && (a == nil || a.kind != driver.ManagedMem) {
+		return failf(codePrefetch, "%d bytes at %#x: %w: that is no managed memory", n, uint64(p), ErrInvalidValue)
+	}
+	s, err := v.stream(codePrefetch, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	o := s.slot(codePrefetch)
+	o.fail, o.dst, o.n = later, p, n
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
 // Copy copies n bytes.
 func (v *device) Copy(h driver.Stream, dst, src driver.Ptr, n uint64) error {
 	return v.transfer(codeCopy, h, dst, src, nil, n)

@@ -196,6 +196,12 @@ var operations = []struct {
 			x.must(b.Close())
 		}
 	}},
+	{"Device.ImportHostReadOnly", func(x *stand) {
+		if b, err := x.d.ImportHostReadOnly(make([]byte, 64), nil); x.may(err) {
+			x.must(b.Close())
+		}
+	}},
+	{"Device.Has", func(x *stand) { x.d.Has(gpu.DeviceMem) }},
 	{"Device.Load", func(x *stand) {
 		if x.h.Kernels {
 			c, err := x.d.Load(kernels.Basic)
@@ -329,6 +335,16 @@ var operations = []struct {
 		b := x.bufferOn(x.stranger(gpu.Options{}), 32)
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Copy(o, b.All(), x.b.Range(32, 32)) })
 	}},
+	{"Queue.Prefetch", func(x *stand) {
+		b, err := x.d.Alloc(gpu.ManagedMem, 64)
+		if !x.may(err) || !x.may(x.d.Queue(0).Prefetch(gpu.Order{}, b.All(), gpu.HostMem)) {
+			return
+		}
+		for _, to := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem} {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Prefetch(o, b.All(), to) })
+		}
+		x.must(b.Close())
+	}},
 	{"Queue.Update", func(x *stand) {
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Update(o, x.b.All(), make([]byte, 64)) })
 	}},
@@ -428,7 +444,7 @@ var operations = []struct {
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
 		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool it cannot lose
-			x.must(x.p.Access(x.other, false))
+			x.may(x.p.Access(x.other, false)) // which a portable pool is not asked for
 		}
 	}},
 	{"Pool.Close", func(x *stand) {
@@ -511,6 +527,14 @@ var operations = []struct {
 			x.must(err)
 		})
 		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return 0, c.Execute(child) })
+		x.must(child.Close())
+	}},
+	{"CommandBuffer.Nest", func(x *stand) {
+		child := x.recording(func(c *gpu.CommandBuffer) {
+			_, err := c.Fill(x.b.All(), []byte{3})
+			x.must(err)
+		})
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Nest(child, nil) })
 		x.must(child.Close())
 	}},
 	{"CommandBuffer.End", func(x *stand) { x.must(x.recording(func(*gpu.CommandBuffer) {}).Close()) }},

@@ -221,6 +221,10 @@ int cuMemFreeHost(void *p) { CREATE(""); LIVE(-1); free(p); return OK; }
 int cuMemHostGetDevicePointer_v2(uint64_t *d, void *p, unsigned flags) { CREATE("%u", flags); *d = (uintptr_t)p | HOSTBIT; return OK; }
 int cuMemAllocManaged(uint64_t *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); return OK; }
+#if VERSION >= 12020
+int cuMemPrefetchAsync_v2(uint64_t p, size_t n, uint64_t where, unsigned flags, uintptr_t s) { int r = enter(__func__, 1, "%zu, %u %d, %u, %#lx", n, (unsigned)where, (int)(where >> 32), flags, (long)s); return r ? r : s != STREAM ? INVALID_HANDLE : OK; }
+#endif
+int cuMemPrefetchAsync(uint64_t p, size_t n, int device, uintptr_t s) { int r = enter(__func__, 1, "%zu, %d, %#lx", n, device, (long)s); return r ? r : s != STREAM ? INVALID_HANDLE : OK; }
 int cuMemHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 
 #define FILL(bits) \

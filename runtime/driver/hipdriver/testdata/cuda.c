@@ -143,7 +143,7 @@ static int drop(uint64_t p)
 
 int cuMemAlloc_v2(uint64_t *p, size_t n) { return make(p, n); }
 int cuMemFree_v2(uint64_t p) { return drop(p); }
-int cuMemHostAlloc(uint64_t *p, size_t n, unsigned flags) { return flags == 3 ? make(p, n) : INVALID_VALUE; }
+int cuMemHostAlloc(uint64_t *p, size_t n, unsigned flags) { return (flags & ~4u) == 3 ? make(p, n) : INVALID_VALUE; }
 int cuMemFreeHost(uint64_t p) { return drop(p); }
 int cuMemAllocManaged(uint64_t *p, size_t n, unsigned flags) { return flags == 1 ? make(p, n) : INVALID_VALUE; }
 int cuMemHostGetDevicePointer_v2(uint64_t *d, uint64_t p, unsigned flags) { CREATE(); *d = p; return OK; }
@@ -226,6 +226,8 @@ int cuMemsetD8_v2(uint64_t p, unsigned v, size_t n) { CREATE(); return fill(p, 0
 
 static int copy(uint64_t d, uint64_t s, size_t n) { memmove((void *)d, (void *)s, n); return OK; }
 int cuMemcpy(uint64_t d, uint64_t p, size_t n) { CREATE(); return copy(d, p, n); }
+typedef struct { int type, id; } location;
+int cuMemPrefetchAsync_v2(uint64_t p, size_t n, location to, unsigned flags, stream *s) { ON(s); return n && inside(p, n) && !flags && (to.type == 1 || to.type == 2) ? OK : INVALID_VALUE; }
 int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) && inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }
 int cuMemcpyHtoDAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) ? copy(d, p, n) : INVALID_VALUE; }
 int cuMemcpyDtoHAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }

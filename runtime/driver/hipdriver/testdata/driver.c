@@ -188,6 +188,9 @@ int hipHostGetDevicePointer(uint64_t *d, void *p, unsigned flags) { CREATE("%u",
 #ifndef WITHOUT_hipMallocManaged
 int hipMallocManaged(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
 #endif
+#ifndef WITHOUT_hipMemPrefetchAsync
+int hipMemPrefetchAsync(void *p, size_t n, int to, uintptr_t s) { SUBMIT("%zu, %d, %#lx", n, to, (long)s); return OK; }
+#endif
 #ifndef WITHOUT_hipHostRegister
 int hipHostRegister(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); return OK; }
 #endif
