@@ -46,3 +46,33 @@ func ExampleCommandBuffer() {
 	// Output:
 	// [2 4 6 8 10 12]
 }
+
+// A layer is recorded once, and put into a larger recording several times, each behind what it needs.
+func ExampleCommandBuffer_Nest() {
+	dev := simulated()
+	defer dev.Close()
+	layer, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	check(err)
+	x, err := layer.Binding()
+	check(err)
+	_, err = layer.Copy(x.Range(4, 4), x.Range(0, 4))
+	check(err, layer.End())
+
+	mem, err := dev.Alloc(gpu.HostMem, 12)
+	check(err)
+	model, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+	check(err)
+	in, err := model.Fill(mem.Range(0, 4), []byte("go! "))
+	check(err)
+	first, err := model.Nest(layer, []gpu.Range{mem.Range(0, 8)}, in)
+	check(err)
+	_, err = model.Nest(layer, []gpu.Range{mem.Range(4, 8)}, first)
+	check(err, model.End())
+
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	check(dev.Queue(0).Execute(gpu.Order{Signal: at(s, 1)}, model), s.Wait(context.Background(), 1))
+	fmt.Printf("%s\n", mem.Bytes())
+	// Output:
+	// go! go! go!
+}

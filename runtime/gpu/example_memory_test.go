@@ -54,3 +54,52 @@ func ExamplePool() {
 	// 0
 	// gpu: alloca: pool: closed
 }
+
+// A model's weights go to the device from where they are, which may be a file that is mapped for reading.
+func ExampleDevice_ImportHostReadOnly() {
+	dev := simulated()
+	defer dev.Close()
+	file := []byte("weights") // of syscall.Mmap, say
+	weights, err := dev.ImportHostReadOnly(file, func() { /* nothing uses it any more: unmap it */ })
+	check(err)
+	mem, err := dev.Alloc(gpu.DeviceMem, weights.Size())
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	got := make([]byte, weights.Size())
+	check(
+		dev.Queue(0).Copy(gpu.Order{Signal: at(s, 1)}, mem.All(), weights.All()),
+		dev.Queue(1).Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, got, mem.All()),
+		weights.Close(), // it stays until it has been copied
+		s.Wait(context.Background(), 2),
+	)
+	fmt.Printf("%s\n", got)
+	fmt.Println(dev.Queue(0).Fill(gpu.Order{}, weights.All(), []byte{0}))
+	// Output:
+	// weights
+	// gpu: fill: the buffer was imported for reading only: invalid argument
+}
+
+// Managed memory has one address for host and device, and is brought to where it is used next before it is.
+func ExampleQueue_Prefetch() {
+	dev := simulated()
+	defer dev.Close()
+	if !dev.Has(gpu.ManagedMem) {
+		return
+	}
+	b, err := dev.Alloc(gpu.ManagedMem, 4)
+	check(err)
+	copy(b.Bytes(), "go, ")
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	q := dev.Queue(0)
+	check(
+		q.Prefetch(gpu.Order{Signal: at(s, 1)}, b.All(), gpu.DeviceMem),
+		q.Fill(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, b.Range(2, 2), []byte("!")),
+		q.Prefetch(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, b.All(), gpu.HostMem),
+		s.Wait(context.Background(), 3),
+	)
+	fmt.Printf("%s\n", b.Bytes())
+	// Output:
+	// go!!
+}
