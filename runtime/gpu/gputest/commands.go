@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -113,6 +114,20 @@ func wordsOf(k *gpu.Kernel, n uint64, dst, src gpu.Range) gpu.Dispatch {
 		Args: []unsafe.Pointer{arg(n), nil, nil}, Sizes: []int{8, 8, 8}, Buffers: []gpu.BufferArg{{Index: 2, Range: src}, {Index: 1, Range: dst}}}
 }
 
+// saxpyOf returns a dispatch of the kernel of kernels.Saxpy, which adds a times x to y.
+func saxpyOf(k *gpu.Kernel, n uint64, a float32, x, y gpu.Range) gpu.Dispatch {
+	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
+		Args: []unsafe.Pointer{arg(n), arg(a), nil, nil}, Sizes: []int{8, 4, 8, 8}, Buffers: []gpu.BufferArg{{Index: 2, Range: x}, {Index: 3, Range: y}}}
+}
+
+// floats returns numbers as they are in memory.
+func floats(f ...float32) (b []byte) {
+	for _, x := range f {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
 var commandBuffers = []test{
 	{name: "B102 an empty command buffer passes its order on", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
@@ -151,6 +166,29 @@ var commandBuffers = []test{
 			e.same("the buffer", e.read(b), want)
 		})
 	}},
+	{name: "B99 fills of small buffers, whole and in part", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c, bytes := e.commands(m), []byte{0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 0x17, 0x28}
+			var all []*gpu.Buffer
+			var want [][]byte
+			for _, x := range []struct{ width, size, offset, n uint64 }{
+				{1, 1, 0, 1}, {1, 5, 0, 5}, {1, 16, 0, 1}, {1, 16, 0, 3}, {1, 16, 0, 8}, {1, 16, 2, 8}, {1, 16, 15, 1},
+				{2, 2, 0, 2}, {2, 16, 0, 8}, {2, 16, 0, 10}, {2, 16, 2, 8}, {2, 16, 14, 2},
+				{4, 4, 0, 4}, {4, 16, 0, 8}, {4, 16, 0, 12}, {4, 16, 4, 8}, {4, 16, 12, 4},
+				{8, 8, 0, 8}, {8, 24, 8, 8}, {8, 24, 8, 16},
+			} {
+				b, data := e.buffer(x.size), make([]byte, x.size)
+				c.fill(b.Range(x.offset, x.n), bytes[:x.width])
+				copy(data[x.offset:], pattern(bytes[:x.width], x.n))
+				all, want = append(all, b), append(want, data)
+			}
+			c.end()
+			c.execute(0)
+			for i, b := range all {
+				e.same("a buffer", e.read(b), want[i])
+			}
+		})
+	}},
 	{name: "B99 fills of all sizes and alignments", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			for _, p := range [][]byte{{7}, {7, 8}, {7, 8, 9, 10}, {7, 8, 9, 10, 11, 12, 13, 14}} {
@@ -173,7 +211,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			data, small := random(n, 3), []byte{1, 2, 3, 4, 5}
+			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:] // which begins anywhere
 			want := slices.Clone(data)
 			c.update(a.All(), data)
 			c.update(b.Range(7, 5), small)
@@ -287,6 +325,36 @@ var commandBuffers = []test{
 					}
 				}
 			}
+		})
+	}},
+	{name: "B74 many recordings, each executed as soon as it is made", run: func(e *env) {
+		const n = 200
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, slots, chain, s := e.buffer(64), e.buffer(64*n), e.buffer(64*(n+1)), e.sems(2)
+			data := random(64, 1)
+			e.must(e.q(0).Update(signal(s[1], 1), chain.Range(0, 64), data))
+			run := func(i uint64, s *gpu.Semaphore, v uint64, record func(c *recorder)) {
+				c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
+				e.must(err)
+				r := &recorder{c, e}
+				record(r)
+				r.end()
+				e.must(e.q(int(i)).Execute(between(s, v, s, v+1), c))
+				e.must(c.Close())
+			}
+			for i := range uint64(n) { // nobody waits for any
+				run(i, s[0], i, func(c *recorder) {
+					f := c.fill(b.All(), []byte{byte(i)})
+					c.copy(slots.Range(64*i, 64), b.All(), f)
+				})
+				run(i+1, s[1], i+1, func(c *recorder) { c.copy(chain.Range(64*(i+1), 64), chain.Range(64*i, 64)) })
+			}
+			want := make([]byte, 0, 64*n)
+			for i := range n {
+				want = append(want, pattern([]byte{byte(i)}, 64)...)
+			}
+			e.same("what was filled", e.read(slots, gpu.Point{Semaphore: s[0], Value: n}), want)
+			e.same("what was copied", e.read(chain, gpu.Point{Semaphore: s[1], Value: n + 1}), pattern(data, 64*(n+1)))
 		})
 	}},
 	{name: "B107 constants and bindings of dispatches", kernels: true, run: func(e *env) {
@@ -419,6 +487,103 @@ var commandBuffers = []test{
 				}
 				if w != want {
 					e.Fatalf("word %d is %d, want %d", i, w, want)
+				}
+			}
+		})
+	}},
+	{name: "B59 B102 B107 dispatches with what is bound and what is not, after the caller has let go of it", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 100
+			x, err := e.devs[0].Load(kernels.Basic)
+			e.must(err)
+			words, err := x.Kernel("words")
+			e.must(err)
+			fixed, out, got, c := e.buffer(4*n), e.buffer(8*n), e.buffer(16*n), e.commands(m)
+			dst, src := c.binding(), c.binding()
+			c.dispatch(wordsOf(words, n, dst.Range(0, 4*n), fixed.All()))
+			c.dispatch(wordsOf(words, n, out.Range(0, 4*n), src.Range(0, 4*n)))
+			c.dispatch(wordsOf(words, n, dst.Range(4*n, 4*n), src.Range(4*n, 4*n)))
+			c.dispatch(wordsOf(words, n, out.Range(4*n, 4*n), fixed.All()))
+			c.end()
+			e.must(x.Close())
+			for i := range uint64(3) {
+				to, from, host, s := e.buffer(8*n+64), e.buffer(8*n+64), e.sem(), e.sem()
+				data, in := random(4*n, i), random(8*n, 10+i)
+				e.must(e.q(0).Update(signal(s, 1), fixed.All(), data))
+				e.must(e.q(0).Update(between(s, 1, s, 2), from.Range(32, 8*n), in))
+				bindings := []gpu.Range{to.Range(16*i, 8*n), from.Range(32, 8*n)}
+				order := gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 2}}, Signal: points(s, 3)}
+				e.must(e.q(1).Execute(order, c.CommandBuffer, bindings...))
+				clear(bindings)
+				clear(order.Wait)
+				clear(order.Signal)
+				e.must(e.q(2).Copy(between(s, 3, s, 4), got.Range(0, 8*n), to.Range(16*i, 8*n)))
+				e.must(e.q(2).Copy(between(s, 4, s, 5), got.Range(8*n, 8*n), out.All()))
+				e.must(to.Close())
+				e.must(from.Close())
+				if i == 2 {
+					e.must(fixed.Close())
+					e.must(c.Close())
+				}
+				e.must(host.Signal(1))
+				e.same("what was written", e.read(got, gpu.Point{Semaphore: s, Value: 5}), slices.Concat(data, in[4*n:], in[:4*n], data))
+			}
+		})
+	}},
+	{name: "B102 B107 several dispatches, again and again, on what those before have left", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n, rounds = 100, 8
+			k, c := e.kernel(kernels.Saxpy, "saxpy"), e.commands(m)
+			x, y := c.binding(), c.binding()
+			f := c.dispatch(saxpyOf(k, n, 1, x.Range(0, 4*n), y.Range(0, 4*n)))
+			g := c.dispatch(saxpyOf(k, n, 2, y.Range(0, 4*n), x.Range(0, 4*n)), f)
+			c.dispatch(saxpyOf(k, n, -1, x.Range(0, 4*n), y.Range(0, 4*n)), g)
+			c.end()
+			b, s, v := e.buffer(3*4*n), e.sem(), uint64(1)
+			var model [3][n]float32
+			for i := range model {
+				for j := range n {
+					model[i][j] = float32(i*j + 1)
+				}
+			}
+			e.must(e.q(0).Update(signal(s, 1), b.All(), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...)))
+			for i := range uint64(rounds) {
+				p, q := i%3, (i+1+i/3%2)%3
+				e.must(e.q(int(i)).Execute(between(s, v, s, v+1), c.CommandBuffer, b.Range(4*n*p, 4*n), b.Range(4*n*q, 4*n)))
+				v++
+				for j := range n {
+					x, y := &model[p][j], &model[q][j]
+					*y += *x
+					*x += 2 * *y
+					*y -= *x
+				}
+			}
+			e.same("what came out", e.read(b, gpu.Point{Semaphore: s, Value: v}), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...))
+		})
+	}},
+	{name: "B107 many blocks in a recording", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 1 << 19
+			index, ids := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "ids")
+			b, grid, c := e.buffer(4*n), [3]uint32{32, 16, 8}, e.commands(m)
+			x := c.binding()
+			d := indexOf(index, n, 3, 5, b.All())
+			d.Grid[0], d.Block[0] = n/8, 8
+			c.dispatch(d)
+			c.dispatch(gpu.Dispatch{Kernel: ids, Grid: grid, Block: [3]uint32{2, 1, 1}, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
+				Buffers: []gpu.BufferArg{{Index: 0, Range: x.Range(0, 32*16*8*16)}}})
+			c.end()
+			out := e.buffer(32 * 16 * 8 * 16)
+			c.execute(0, out.All())
+			for i, w := range e.words(b) {
+				if w != uint32(3+5*i) {
+					e.Fatalf("word %d is %d", i, w)
+				}
+			}
+			w := e.words(out)
+			for i := range grid[0] * grid[1] * grid[2] {
+				if got, want := w[4*i:4*i+4], []uint32{i % 32, i / 32 % 16, i / 512, 2}; !slices.Equal(got, want) {
+					e.Fatalf("block %d: %v, want %v", i, got, want)
 				}
 			}
 		})
@@ -666,6 +831,71 @@ var commandBuffers = []test{
 				e.wait(s, v)
 				e.same("what came out", e.read(to), pattern([]byte{6, 7}, 64*n))
 				e.unused(p)
+			}
+		})
+	}},
+	{name: "B96 B103 update, fill and dispatch one after the other, in memory that is allocated later", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const n = 300
+			k, host, s := e.kernel(kernels.Saxpy, "saxpy"), e.sem(), e.sem()
+			x, y := e.alloca(0, between(host, 1, s, 1), nil, 4*n), e.alloca(1, between(s, 1, s, 2), nil, 4*n)
+			in, want := make([]float32, n), make([]float32, n)
+			for i := range in {
+				in[i] = float32(i)
+				want[i] = in[i] + 0.5*(1+2*in[i])
+			}
+			out, c := e.buffer(4*n), e.commands(m)
+			to := c.binding()
+			u := c.update(x.All(), floats(in...))
+			c.fill(y.All(), floats(1))
+			c.barrier()
+			f := c.dispatch(saxpyOf(k, n, 2, x.All(), y.All()), u)
+			g := c.dispatch(saxpyOf(k, n, 0.5, y.All(), x.All()), f)
+			c.copy(to.Range(0, 4*n), x.All(), g)
+			c.end()
+			e.must(e.q(2).Execute(between(s, 2, s, 3), c.CommandBuffer, out.All()))
+			e.must(host.Signal(1))
+			e.same("what came out", e.read(out, gpu.Point{Semaphore: s, Value: 3}), floats(want...))
+			again := e.buffer(4 * n)
+			c.execute(3, again.All())
+			e.same("what came out of it again", e.read(again), floats(want...))
+			e.must(x.Dealloca(signal(s, 4)))
+			e.must(y.Dealloca(signal(s, 5)))
+			e.wait(s, 5)
+		})
+	}},
+	{name: "B90 B107 allocate, dispatch, deallocate, one after the other and in a pipeline", kernels: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const rounds, n = 16, 256
+			words, c := e.kernel(kernels.Basic, "words"), e.commands(m)
+			tmp, in, out := c.binding(), c.binding(), c.binding()
+			f := c.dispatch(wordsOf(words, n, tmp.Range(0, 4*n), in.Range(0, 4*n)))
+			c.dispatch(wordsOf(words, n, out.Range(0, 4*n), tmp.Range(0, 4*n)), f)
+			c.end()
+			data := random(4*rounds*n, 6)
+			for _, portable := range []bool{false, true} {
+				for _, pipeline := range []bool{false, true} {
+					p, s, host, from, to := e.pool(gpu.PoolOptions{Portable: portable}), e.sem(), e.sem(), e.buffer(4*rounds*n), e.buffer(4*rounds*n)
+					e.must(e.q(0).Update(between(host, 1, s, 1), from.All(), data))
+					if !pipeline {
+						e.must(host.Signal(1))
+					}
+					v := uint64(1)
+					for i := range uint64(rounds) {
+						b := e.alloca(int(i), between(s, v, s, v+1), p, 4*n)
+						e.must(e.q(int(i+1)).Execute(between(s, v+1, s, v+2), c.CommandBuffer, b.All(), from.Range(4*n*i, 4*n), to.Range(4*n*i, 4*n)))
+						e.must(b.Dealloca(between(s, v+2, s, v+3)))
+						v += 3
+						if !pipeline {
+							e.wait(s, v)
+						}
+					}
+					if pipeline {
+						e.must(host.Signal(1))
+					}
+					e.same("what came out", e.read(to, gpu.Point{Semaphore: s, Value: v}), data)
+					e.unused(p)
+				}
 			}
 		})
 	}},

@@ -308,6 +308,49 @@ var pools = []test{
 		e.must(e.q(0).Fill(signal(s, 3), b.All(), []byte{4}))
 		e.holds(b, 4, gpu.Point{Semaphore: s, Value: 3})
 	}},
+	{name: "B93 a buffer's own dealloca is work of the queue that allocated it", stall: true, run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			d := e.devs[0]
+			for origin := range 3 {
+				s, next := e.sem(), origin+1
+				b := e.alloca(origin, signal(s, 1), p, 256)
+				e.wait(s, 1)
+				e.settled(d)
+				resume := e.h.Stall(0)
+				picks := func(want int) { // of the two, the first of those with the least to do
+					if q, err := d.Pick(1<<origin | 1<<next); q != d.Queue(want) || err != nil {
+						e.Errorf("from queue %d: another queue than %d has less to do, %v", origin, want, err)
+					}
+				}
+				picks(origin)
+				e.must(b.Dealloca(signal(s, 2)))
+				e.until("it is issued", func() bool { return d.Stats().InFlight == 1 })
+				picks(next)
+				resume()
+				e.wait(s, 2)
+			}
+			e.unused(p)
+		})
+	}},
+	{name: "B93 a buffer's own dealloca comes behind the work of the queue that allocated it", run: func(e *env) {
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			const rounds, n = 32, 100_000
+			var got [rounds][]byte
+			s := e.sems(rounds)
+			for i := range got {
+				got[i] = make([]byte, n)
+				b := e.alloca(i, gpu.Order{}, p, n) // where the memory of those before it may be had
+				e.must(e.q(i).Fill(gpu.Order{}, b.All(), []byte{byte(i)}))
+				e.must(e.q(i).Download(signal(s[i], 1), got[i], b.All()))
+				e.must(b.Dealloca(gpu.Order{}))
+			}
+			for i := range got {
+				e.wait(s[i], 1)
+				e.same("what was in it", got[i], bytes.Repeat([]byte{byte(i)}, n))
+			}
+			e.unused(p)
+		})
+	}},
 	{name: "B94 no order, no pool: the queue's own, and the current one", run: func(e *env) {
 		d := e.devs[0]
 		p := e.pool(gpu.PoolOptions{})
