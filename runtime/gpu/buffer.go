@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -150,12 +151,9 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, driver.ErrUnsupported)
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
-	register := d.drv.Register
-	if read && d.caps.ReadOnlyRegister {
-		register = d.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly
-	}
 	err := d.do(func() (err error) {
-		if b.mem.Ptr, err = register(b.mem.Host, b.mem.Size); err == nil {
+		b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
+		if err == nil {
 			b.from = registered
 			d.buffers.add(b)
 		}
@@ -166,6 +164,21 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, err)
 	}
 	return b, nil
+}
+
+// register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
+// pinned for reading, but as other memory. It runs on the device's thread.
+func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
+	if !read || !d.caps.ReadOnlyRegister {
+		return d.drv.Register(host, size)
+	}
+	ptr, err := d.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
+	if err != nil && !errors.Is(err, driver.ErrLost) {
+		if p, e := d.drv.Register(host, size); e == nil {
+			return p, nil
+		}
+	}
+	return ptr, err
 }
 
 // Device returns the device that the buffer was made on.

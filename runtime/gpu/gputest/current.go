@@ -197,7 +197,7 @@ var operations = []struct {
 		}
 	}},
 	{"Device.ImportHostReadOnly", func(x *stand) {
-		if b, err := x.d.ImportHostReadOnly(make([]byte, 64), nil); x.may(err) {
+		if b, err := x.d.ImportHostReadOnly(make([]byte, 1<<16), nil); x.may(err) {
 			x.must(b.Close())
 		}
 	}},
