@@ -87,7 +87,7 @@ func (d *Device) wanted() bool {
 // whoever goes on without a pause leaves out those to which somebody is giving work.
 func (d *Device) askWanted(again bool) (further, asked bool) {
 	for _, q := range d.all() {
-		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, 4*leaveOut) {
+		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, askerLeaves) {
 			further, asked = q.tl.poll(wanted, 1) || further, true
 		}
 	}
@@ -97,6 +97,9 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 // leaveOut is for how many rounds a waiter does not ask a timeline to which somebody is giving work. Drivers let one call in at a
 // time, and to ask takes as long as to issue.
 const leaveOut = 16
+
+// askerLeaves is that for who asks for longer.
+const askerLeaves = 4 * leaveOut
 
 // crowded reports whether whoever asks again, without a pause, is to leave the driver to those who give the timeline work, for
 // this round. It does not do so for more than some rounds in a row.

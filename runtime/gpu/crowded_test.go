@@ -61,7 +61,7 @@ func TestCrowded(t *testing.T) {
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
 	for range 100 * leaveOut {
 		fill()
-		s.poll(v, true)
+		s.poll(v, true, false)
 	}
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(watch+1) { // also of tidying
 		t.Errorf("%d calls in 100 times %d rounds", n, leaveOut)

@@ -50,6 +50,8 @@ type Device struct {
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself
 
+	stoodFor atomic.Bool // a waiter asks in the asker's place
+
 	mu      sync.Mutex // a leaf
 	todo    []func()
 	spare   []func()

@@ -12,7 +12,8 @@ type Options struct {
 	// Events is how many events the pool makes at a time; 0 means 32.
 	Events int
 
-	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all.
+	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all. Where nobody has
+	// parked before, one goes on for as long as Poll says, since the device would be asked on its behalf all the same.
 	Spin time.Duration
 
 	// Poll is how long the device is asked without a pause on behalf of those who have parked; then it is asked the less

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // MaxValue is the highest value of a semaphore.
@@ -498,21 +497,26 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	return p.tl, p.seq
 }
 
-// poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work. It
-// reports how long it makes sense to go on asking; not at all if only the device's own thread may ask, which then does.
-func (s *Semaphore) poll(value uint64, again bool) time.Duration {
+// poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
+// stands for the asker does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
+// ask, which then does.
+func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
 	switch {
 	case tl == nil:
-		return 0
+		return nil
 	case !tl.dev.caps.SubmitAnywhere:
 		tl.want(seq)
-		return 0
+		return nil
 	}
-	if !tl.crowded(again, leaveOut) {
-		tl.poll(seq, watch)
+	rounds, times := int32(leaveOut), watch
+	if stands {
+		rounds, times = askerLeaves, 1
 	}
-	return tl.dev.opt.Spin
+	if !tl.crowded(again, rounds) {
+		tl.poll(seq, times)
+	}
+	return tl.dev
 }
 
 // pollAll asks the timelines that will raise the value how far they are: that of the highest point, and those of the next

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxSpins is how often a wait asks at most: where time stands still, as in a bubble of testing/synctest, it would go on.
+// maxSpins is how often a wait asks at most where time stands still, as in a bubble of testing/synctest.
 const maxSpins = 1 << 14
 
 // hope is how long a wait for a channel that has nobody to ask yet does not park: to issue a group takes its thread about that.
@@ -75,37 +75,67 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 			return argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
 		}
 	}
+	over, err := askUntil(ctx, points, all, index)
+	if over {
+		return err
+	}
+	return parkUntil(ctx, points, all, index)
+}
+
+// askUntil waits by asking, as long as that makes sense, and reports whether the wait is over.
+func askUntil(ctx context.Context, points []Point, all bool, index *int) (over bool, err error) {
+	var stands *Device // for the asker of this one
+	defer func() {
+		if stands != nil {
+			stands.stoodFor.Store(false)
+		}
+	}()
 	start := time.Time{}
 	for n := 0; ; n++ {
 		if over, err := standing(points, all, index); over {
-			return err
+			return true, err
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return true, err
 		}
-		spin := time.Duration(0)
+		var dev *Device
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasPoints != 0 && p.Semaphore.value.Load() < p.Value {
-				spin = max(spin, p.Semaphore.poll(p.Value, n > 0))
+				if d := p.Semaphore.poll(p.Value, n > 0, stands != nil); d != nil && (dev == nil || d.opt.Spin > dev.opt.Spin) {
+					dev = d
+				}
 			}
 		}
 		if over, err := standing(points, all, index); over {
-			return err
+			return true, err
 		}
-		if spin <= 0 {
-			if !anyHopes(points) {
-				return parkUntil(ctx, points, all, index)
-			}
-			spin = hope
+		spin := hope
+		if dev != nil {
+			spin = dev.opt.Spin
 		}
-		switch {
-		case start.IsZero():
+		if spin <= 0 || dev == nil && !anyHopes(points) {
+			return false, nil
+		}
+		if start.IsZero() {
 			start = time.Now()
-		case time.Since(start) > spin || n > maxSpins:
-			return parkUntil(ctx, points, all, index)
+		}
+		switch past := time.Since(start); {
+		case past == 0 && n > maxSpins:
+			return false, nil
+		case past <= spin || stands != nil && stands == dev && past <= dev.opt.Poll:
+		case stands == nil && dev != nil && past <= dev.opt.Poll && dev.standFor():
+			stands = dev
+		default:
+			return false, nil
 		}
 		runtime.Gosched()
 	}
+}
+
+// standFor has a waiter go on asking in the asker's place, as long as that would ask without a pause: to be woken takes a parked
+// waiter much longer. There is one at a time, and who comes when somebody has parked is none: the asker asks then.
+func (d *Device) standFor() bool {
+	return !d.wanted() && d.stoodFor.CompareAndSwap(false, true)
 }
 
 // parkUntil waits without asking.

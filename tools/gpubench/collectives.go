@@ -75,7 +75,7 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	case size < 1<<20:
 		return counts{Warm: 20, Timed: 200, Ahead: 200}, 7
 	case size < 16<<20:
-		return counts{Warm: 10, Timed: 50, Ahead: 3000}, 21
+		return counts{Warm: 10, Timed: 50, Ahead: 2000}, 21
 	case size < 64<<20:
 		return counts{Warm: 10, Timed: 50, Ahead: 1300}, 21
 	case size < 256<<20:

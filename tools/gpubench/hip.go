@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // hipBenches time work through hipdriver, over the library that was named. Both sides are package gpu: the raw one has the
@@ -58,7 +59,7 @@ func throughHIP(e *env, work func(r *rig, f []float64) error) (s sides, err erro
 	if err != nil {
 		return s, err
 	}
-	right, err := openRig(e.hip, e.index, 1)
+	right, err := openRig(e.hip, e.index, gpu.Options{Queues: 1})
 	if err != nil {
 		return s, errors.Join(err, left.close())
 	}

@@ -18,11 +18,13 @@ type rig struct {
 	sig  [1]gpu.Point
 }
 
-func newRig(e *env, queues int) (*rig, error) { return openRig(e.drv, e.index, queues) }
+func newRig(e *env, queues int) (*rig, error) {
+	return openRig(e.drv, e.index, gpu.Options{Queues: queues})
+}
 
 // openRig opens a device of a driver.
-func openRig(drv driver.Driver, index, queues int) (*rig, error) {
-	dev, err := gpu.Open(drv, index, gpu.Options{Queues: queues})
+func openRig(drv driver.Driver, index int, opt gpu.Options) (*rig, error) {
+	dev, err := gpu.Open(drv, index, opt)
 	if err != nil {
 		return nil, err
 	}

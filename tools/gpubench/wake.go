@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -12,7 +13,7 @@ import (
 // wakeBench times how long a parked waiter takes to wake. For the first row the goroutine that signals then waits itself,
 // for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
 // after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
-// releases, which counts from there.
+// releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
@@ -23,6 +24,7 @@ func wakeBench() bench {
 			{name: "wake/device is done, p50", unit: ns, goal: goal{max: 15_000, device: true}},
 			{name: "wake/device is done after long, p50", unit: ns},
 			{name: "wake/host releases a fill, p50", unit: ns},
+			{name: "wake/device is done, one waiter, p50", unit: ns},
 		},
 		rounds: 7,
 		open: func(e *env) (sides, error) {
@@ -30,13 +32,16 @@ func wakeBench() bench {
 			if err != nil {
 				return sides{}, err
 			}
-			gate, err := semaphores(1)
+			parks, err := openRig(e.drv, e.index, gpu.Options{Spin: -1})
 			if err != nil {
-				return sides{}, err
+				return sides{}, errors.Join(err, r.close())
 			}
-			d, err := newDone(e, r)
-			if err != nil {
-				return sides{}, err
+			closeBoth := func() error { return errors.Join(r.close(), parks.close()) }
+			gate, err1 := semaphores(1)
+			d, err2 := newDone(e, parks)
+			lone, err3 := newDone(e, r)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				return sides{}, errors.Join(err, closeBoth())
 			}
 			host := func(then func()) func() error {
 				return func() error {
@@ -83,9 +88,15 @@ func wakeBench() bench {
 					f[4], err = measure(
 						func() error { return r.fill(r.q, gate[0], r.v, r.sem, r.v) },
 						func() error { return gate[0].Signal(r.v) })
+					for i := range times {
+						if err == nil {
+							times[i], err = lone.wakeUp(fills)
+						}
+					}
+					f[5] = p50(times)
 					return err
 				},
-				close: r.close,
+				close: closeBoth,
 			}, nil
 		},
 	}
