@@ -314,12 +314,16 @@ func TestFaults(t *testing.T) {
 		caps    *driver.Caps
 		devices int
 		step    uint64
+		run     func(ctx context.Context, d driver.Driver, devices int, sound bool) error
 	}{
-		{"cuda over 2 devices", &cuda, 2, 1},
-		{"hip over 1 device", &hip, 1, 2},
-		{"hip over 2 devices", &hip, 2, 1},
-		{"hip over 8 devices", &hip, 8, 4},
-		{"hip from any thread", &anywhere, 2, 4},
+		{"cuda over 2 devices", &cuda, 2, 1, scenario},
+		{"hip over 1 device", &hip, 1, 2, scenario},
+		{"hip over 2 devices", &hip, 2, 1, scenario},
+		{"hip over 8 devices", &hip, 8, 4, scenario},
+		{"hip from any thread", &anywhere, 2, 4, scenario},
+		{"memories of cuda", &cuda, 1, 1, memories},
+		{"memories of hip", &hip, 1, 2, memories},
+		{"memories of hip from any thread", &anywhere, 1, 4, memories},
 	} {
 		if raceEnabled && on.step == 1 {
 			on.step = 2
@@ -353,7 +357,7 @@ func TestFaults(t *testing.T) {
 						hit = d.Inject(f)
 					}
 					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-					err := scenario(ctx, d, on.devices, n == 0)
+					err := on.run(ctx, d, on.devices, n == 0)
 					cancel()
 					if n == 0 {
 						total = d.Calls()

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestPoolRandomFaults allocates, fills, looks and deallocates while calls fail at random: what is reached is right, what is
+// TestPoolRandomFaults allocates, fills, executes, looks and deallocates, from pools of all kinds, while calls fail at random: what is reached is right, what is
 // not has failed, nothing is used when it is nobody's, and nothing is left behind.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
@@ -42,7 +42,18 @@ func poolFaults(t *testing.T, seed uint64) {
 		}
 	}})
 	dev := openDevice(t, d, 0, gpu.Options{Queues: 3, Events: 1 + r.IntN(4)})
-	p := newPool(t, dev, gpu.PoolOptions{Portable: r.IntN(2) == 0, MaxSize: 1 << 20, Zero: r.IntN(3) == 0, Threshold: r.Uint64N(1 << 18)})
+	o := gpu.PoolOptions{Portable: r.IntN(2) == 0, MaxSize: 1 << 20, Zero: r.IntN(3) == 0, Threshold: r.Uint64N(1 << 18)}
+	switch r.IntN(4) {
+	case 0:
+		o.Kind = gpu.HostMem
+	case 1:
+		o.MaxSize, o.Over = 0, allocate(t, dev, 1<<20)
+	}
+	p := newPool(t, dev, o)
+	words := make([]byte, 4*200)
+	source, err := dev.ImportHost(words, nil)
+	must(t, err)
+	moves := []*gpu.CommandBuffer{nested(t, dev, gpu.StreamMode), nested(t, dev, gpu.GraphMode)}
 	ctx := minute(t)
 	type look struct {
 		got  []byte
@@ -52,7 +63,8 @@ func poolFaults(t *testing.T, seed uint64) {
 	var looks []look
 	var ends []gpu.Point
 	ops := []simdriver.Op{simdriver.OpAllocAsync, simdriver.OpFreeAsync, simdriver.OpAlloc, simdriver.OpFree, simdriver.OpRecord,
-		simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpNewEvent, simdriver.OpQuery}
+		simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpNewEvent, simdriver.OpQuery,
+		simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpSetNode, simdriver.OpLaunchGraph, simdriver.OpCopy}
 	var fault *simdriver.Injected
 	q := func() *gpu.Queue { return dev.Queue(r.IntN(3)) }
 	for i := range 200 {
@@ -75,14 +87,21 @@ func poolFaults(t *testing.T, seed uint64) {
 				end.Semaphore.Wait(ctx, end.Value)
 			}
 		}
-		b, err := q().Alloca(o, p, 4*(1+r.Uint64N(1<<uint(4+r.IntN(10)))))
+		b, err := q().Alloca(o, p, 4*(2+r.Uint64N(1<<uint(4+r.IntN(10)))))
 		if !taken(err) {
 			continue
 		}
 		x := look{got: make([]byte, 4)}
 		binary.LittleEndian.PutUint32(x.word[:], uint32(seed)+uint32(i)*0x01010101)
-		if taken(q().Fill(next(), b.All(), x.word[:])) {
-			from := 4 * r.Uint64N(b.Size()/4)
+		from := 4 * r.Uint64N(b.Size()/4)
+		if r.IntN(3) == 0 { // as a recording has it, which is bound to the memory
+			from = 0
+			copy(words[4*i:], x.word[:])
+			err = q().Execute(next(), moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4))
+		} else {
+			err = q().Fill(next(), b.All(), x.word[:])
+		}
+		if taken(err) {
 			if o := next(); taken(q().Download(o, x.got, b.Range(from, 4))) {
 				x.done = o.Signal[0]
 				looks = append(looks, x)
@@ -121,4 +140,27 @@ func poolFaults(t *testing.T, seed uint64) {
 	if broken != nil {
 		t.Error(broken)
 	}
+}
+
+// nested records a copy of 4 bytes twice, which is another recording's: from what is bound last to the end of
+// what is bound first, and from there to its beginning.
+func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
+	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
+		c = commandBuffer(t, dev, m)
+		x, err := c.Binding()
+		must(t, err)
+		y, err = c.Binding()
+		must(t, err)
+		return c, x, y
+	}
+	child, x, y := record(gpu.AutoMode)
+	recorded(t)(child.Copy(x.Range(0, 4), y.Range(0, 4)))
+	must(t, child.End())
+	c, x, y := record(m)
+	must(t, c.Execute(child, x.Range(4, 4), y.Range(0, 4)))
+	recorded(t)(c.Barrier())
+	must(t, c.Execute(child, x.Range(0, 4), x.Range(4, 4)))
+	must(t, child.Close())
+	must(t, c.End())
+	return c
 }

@@ -29,7 +29,7 @@ var (
 // TestRandom submits random graphs of operations, in an order of its own and from several goroutines, and compares what
 // they leave with what a sequential model says. They run over 1, 2 and 8 devices in turn, with CUDA's rules and with HIP's.
 // Into some of them a device is closed, or lost: then what is reached must come after what it waited for, what is not must
-// have a reason, the other devices must go on, and nothing may hang.
+// have a reason, the other devices must go on, and nothing may hang. A pool may be closed at the same time.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -98,17 +98,20 @@ type cell struct {
 
 // A graph is one round of the test.
 type graph struct {
-	t      *testing.T
-	r      *rand.Rand
-	mode   mode
-	over   string // the kind of devices, and how many
-	victim int    // the device that is closed or lost
-	sim    *simdriver.Driver
-	devs   []*gpu.Device
-	queues []*gpu.Queue
-	cells  []cell
-	nodes  []*node
-	failed int // nodes that have
+	t        *testing.T
+	r        *rand.Rand
+	mode     mode
+	over     string // the kind of devices, and how many
+	victim   int    // the device that is closed or lost
+	sim      *simdriver.Driver
+	devs     []*gpu.Device
+	queues   []*gpu.Queue
+	supplies map[*gpu.Device]*supply
+	plain    bool      // no graphs are recorded
+	shut     *gpu.Pool // is closed with the device, or before it is lost
+	cells    []cell
+	nodes    []*node
+	failed   int // nodes that have
 
 	line   *gpu.Semaphore // that many nodes share, at
 	lineAt uint64
@@ -132,7 +135,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
 	caps.RerecordEvents = r.IntN(2) == 0
-	g := &graph{t: t, r: r, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices),
+	g := &graph{t: t, r: r, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices),
 		sim: simdriver.New(simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels})}
 	switch k := r.IntN(10); {
 	case k < 2:
@@ -166,6 +169,10 @@ func newGraph(t *testing.T, seed uint64) *graph {
 				g.cells = append(g.cells, cell{r: b.Range(8*c, 8)})
 			}
 		}
+		g.supplies[dev] = g.supply(dev)
+	}
+	if r.IntN(2) == 0 {
+		g.shut = g.supplies[g.devs[r.IntN(devices)]].pools[1].pool
 	}
 	g.line, g.gate, g.doomed = g.sem(), g.sem(), g.sem()
 	for i := range g.cells { // each begins with something written
@@ -214,7 +221,7 @@ func (g *graph) add() {
 	case kind < 8: // fails
 		x.fails = true
 		c := g.cells[r.IntN(len(g.cells))].r
-		switch k := r.IntN(6); {
+		switch k := r.IntN(7); {
 		case k == 0:
 			x.what = "failing host call"
 			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
@@ -225,6 +232,8 @@ func (g *graph) add() {
 			x.what = "doomed fill"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
 			x.submit = func(o gpu.Order) error { return q.Fill(o, c, []byte{0xbd}) }
+		case k == 3:
+			g.excess(x, q)
 		case len(g.bad) == 0:
 			x.what = "doomed notification"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
@@ -232,10 +241,10 @@ func (g *graph) add() {
 		default: // with another
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
-			case 3:
+			case 4:
 				x.what = "doomed copy"
 				x.submit = func(o gpu.Order) error { return q.Copy(o, c, c) }
-			case 4:
+			case 5:
 				x.what = "doomed barrier"
 				x.submit = q.Barrier
 			default:
@@ -327,17 +336,15 @@ func (g *graph) add() {
 			dst, src = nil, nil
 			break
 		}
-		to, from := dst.r, src.r
-		dst.value = src.value
 		switch r.IntN(4) {
 		case 0:
-			x.what = "execute"
-			x.submit = g.execution(q, dst, from)
+			g.execution(x, q, dst, src)
 		case 1:
-			x.what = "memory of a pool"
-			x.submit = g.transient(q, to, from)
+			g.transient(x, q, dst, src)
 		default:
 			x.what = "copy"
+			to, from := dst.r, src.r
+			dst.value = src.value
 			x.submit = func(o gpu.Order) error { return q.Copy(o, to, from) }
 		}
 	}
@@ -363,69 +370,6 @@ func (g *graph) add() {
 		g.bad = append(g.bad, x.done)
 	}
 	g.nodes = append(g.nodes, x)
-}
-
-// execution records a copy with something before it, and often something behind it.
-func (g *graph) execution(q *gpu.Queue, dst *cell, from gpu.Range) func(o gpu.Order) error {
-	r, to := g.r, dst.r
-	c, err := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: gpu.Mode(r.IntN(3))})
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	x, err := c.Binding()
-	y, err2 := c.Binding()
-	_, err3 := c.Update(x.Range(0, 8), g.bytes(8))
-	_, err4 := c.Barrier()
-	at, err5 := c.Copy(x.Range(0, 8), y.Range(0, 8))
-	err = errors.Join(err, err2, err3, err4, err5)
-	if r.IntN(3) == 0 {
-		_, err2 = c.HostCall(func() error { return nil })
-		err = errors.Join(err, err2)
-	}
-	if r.IntN(2) == 0 {
-		p, i := g.bytes(2), 2*r.Uint64N(4)
-		_, err2 = c.Fill(x.Range(i, 2), p, at)
-		copy(dst.value[i:], p)
-		err = errors.Join(err, err2)
-	}
-	if r.IntN(3) == 0 { // or fixed memory
-		p := g.bytes(1)
-		_, err2 = c.Barrier()
-		_, err3 = c.Fill(gpu.Range{Buffer: to.Buffer, Offset: to.Offset + 7, Size: 1}, p)
-		copy(dst.value[7:], p)
-		err = errors.Join(err, err2, err3)
-	}
-	if err = errors.Join(err, c.End()); err != nil {
-		g.t.Fatal(err)
-	}
-	return func(o gpu.Order) error {
-		err := q.Execute(o, c, to, from)
-		c.Close()
-		return err
-	}
-}
-
-// transient copies through memory that is there only for that.
-func (g *graph) transient(q *gpu.Queue, to, from gpu.Range) func(o gpu.Order) error {
-	other, middle := q.Device().Queue(g.r.IntN(3)), g.sem()
-	closes := g.r.IntN(4) == 0
-	return func(o gpu.Order) error {
-		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, nil, to.Size)
-		if err != nil {
-			return err
-		}
-		if err := other.Copy(order(middle, 1, middle, 2), b.All(), from); err != nil {
-			return err
-		}
-		if closes { // then it goes with its last use
-			defer b.Close()
-			return q.Copy(gpu.Order{Wait: pts(middle, 2), Signal: o.Signal}, to, b.All())
-		}
-		if err := q.Copy(order(middle, 2, middle, 3), to, b.All()); err != nil {
-			return err
-		}
-		return other.Dealloca(gpu.Order{Wait: pts(middle, 3), Signal: o.Signal}, b)
-	}
 }
 
 // run submits the nodes, in any order, and looks what becomes of them.
@@ -463,6 +407,9 @@ func (g *graph) run() {
 			for i := w; i < len(order); i += workers {
 				if i == end {
 					ending.Go(func() {
+						if g.shut != nil {
+							g.shut.Close()
+						}
 						if g.mode == loses {
 							g.sim.LoseDevice(g.victim, errRandom)
 						} else if err := g.devs[g.victim].Close(); err != nil {
@@ -505,7 +452,7 @@ func (g *graph) run() {
 		} else {
 			reached[x.done.Semaphore] = true
 		}
-		known := errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errRandom)
+		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errRandom)
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
@@ -519,6 +466,7 @@ func (g *graph) run() {
 	}
 	if g.mode == sound {
 		g.compare(ctx)
+		g.checkPools()
 		return
 	}
 	for i, x := range g.nodes {

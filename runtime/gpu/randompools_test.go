@@ -1,0 +1,332 @@
+package gpu_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A supply is what there is on a device for many nodes of a random graph to use: pools, and recordings.
+type supply struct {
+	pools []*source // the first is the current one
+	moves []*move
+	way   *move
+}
+
+// A source is a pool.
+type source struct {
+	pool  *gpu.Pool // or nil: the device's current one
+	kind  gpu.MemKind
+	zero  bool
+	limit uint64      // bytes, if it has a limit
+	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again
+}
+
+// blockSize is what nodes take from pools, give or take what no pool makes anything of.
+const blockSize = 512
+
+// supply makes what there is on a device.
+func (g *graph) supply(dev *gpu.Device) *supply {
+	r := g.r
+	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
+	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
+		p := &source{}
+		limit := blockSize * (1 + r.Uint64N(4))
+		o := gpu.PoolOptions{Zero: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Threshold: r.Uint64N(3) * blockSize}
+		if k == 2 || k == 3 {
+			o.Kind = gpu.HostMem
+		}
+		if k == 1 || k == 2 {
+			p.limit, o.MaxSize, o.InitialSize = limit, limit, r.Uint64N(2)*limit
+		}
+		if k == 4 {
+			over, err := dev.Alloc([]gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem}[r.IntN(3)], limit)
+			must(g.t, err)
+			defer over.Close() // it stays while the pool does
+			p.limit, o.Portable, o.Over = limit, false, over
+		}
+		p.slots = make([]gpu.Point, p.limit/blockSize)
+		p.pool = newPool(g.t, dev, o)
+		p.kind, p.zero = p.pool.Options().Kind, o.Zero
+		s.pools = append(s.pools, p)
+	}
+	x, err := dev.Load(simdriver.Image("words"))
+	must(g.t, err)
+	words, err := x.Kernel("words")
+	must(g.t, err)
+	g.plain = g.mode == loses // a graph that is stuck behind a lost device holds up its later launches
+	for range 2 {
+		s.moves = append(s.moves, g.move(dev, r.IntN(3), gpu.Range{}))
+	}
+	s.way = g.way(dev, words)
+	g.plain = false
+	return s
+}
+
+// A move is a recording that copies 8 bytes from what is bound last to what is bound first, and writes over some.
+type move struct {
+	c     *gpu.CommandBuffer
+	write []func(v *[8]byte)
+}
+
+// of returns what becomes of a value.
+func (m *move) of(v [8]byte) [8]byte {
+	for _, f := range m.write {
+		f(&v)
+	}
+	return v
+}
+
+// newMove begins a recording with bindings.
+func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Buffer) {
+	mode := gpu.Mode(g.r.IntN(3))
+	if g.plain {
+		mode = gpu.StreamMode
+	}
+	m = &move{c: commandBuffer(g.t, dev, mode)}
+	for range bindings {
+		b, err := m.c.Binding()
+		must(g.t, err)
+		bound = append(bound, b)
+	}
+	return m, bound
+}
+
+// pass records another move, which may be closed then.
+func (g *graph) pass(m, child *move, to, from gpu.Range) {
+	must(g.t, m.c.Execute(child.c, to, from))
+	recorded(g.t)(m.c.Barrier())
+	m.write = append(m.write, child.write...)
+	if g.r.IntN(2) == 0 {
+		must(g.t, child.c.Close())
+	}
+}
+
+// move records a copy between two bindings with something before it, and often something behind it, or another such recording
+// that they are passed on to. What is at fixed, if it is something, is the end of what will be bound first.
+func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
+	r := g.r
+	m, b := g.newMove(dev, 2)
+	x, y := b[0], b[1]
+	var after []gpu.Command
+	recorded(g.t)(m.c.Update(x.Range(0, 8), g.bytes(8)))
+	recorded(g.t)(m.c.Barrier())
+	if nested > 0 {
+		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), y.Range(0, 8))
+	} else {
+		after = append(after, recorded(g.t)(m.c.Copy(x.Range(0, 8), y.Range(0, 8))))
+	}
+	if r.IntN(4) == 0 {
+		recorded(g.t)(m.c.HostCall(func() error { return nil }))
+	}
+	if r.IntN(2) == 0 {
+		p, i := g.bytes(2), 2*r.Uint64N(4)
+		recorded(g.t)(m.c.Fill(x.Range(i, 2), p, after...))
+		m.write = append(m.write, func(v *[8]byte) { copy(v[i:], p) })
+	}
+	if fixed.Size > 0 && r.IntN(3) == 0 {
+		p := g.bytes(1)
+		recorded(g.t)(m.c.Barrier())
+		recorded(g.t)(m.c.Fill(fixed, p))
+		m.write = append(m.write, func(v *[8]byte) { copy(v[7:], p) })
+	}
+	must(g.t, m.c.End())
+	return m
+}
+
+// waySize is what a way needs in between.
+const waySize = 64
+
+// way records a way from one binding to another through a third, of other recordings, once or twice the same.
+func (g *graph) way(dev *gpu.Device, words *gpu.Kernel) *move {
+	r := g.r
+	m, b := g.newMove(dev, 3)
+	x, middle, y := b[0], b[1], b[2]
+	first := g.move(dev, r.IntN(2), gpu.Range{})
+	last := first
+	if r.IntN(2) == 0 {
+		last = g.move(dev, 0, gpu.Range{})
+	}
+	at := 8 * r.Uint64N(waySize/8)
+	must(g.t, m.c.Execute(first.c, middle.Range(at, 8), y.Range(0, 8)))
+	recorded(g.t)(m.c.Barrier())
+	m.write = append(m.write, first.write...)
+	if r.IntN(2) == 0 {
+		k, kb := g.newMove(dev, 2)
+		n := uint64(2)
+		recorded(g.t)(k.c.Dispatch(gpu.Dispatch{Kernel: words, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{2}, Sizes: []int{8, 8, 8},
+			Args:    []unsafe.Pointer{unsafe.Pointer(&n), nil, nil},
+			Buffers: []gpu.BufferArg{{Index: 1, Range: kb[0].Range(0, 8)}, {Index: 2, Range: kb[1].Range(0, 8)}}}))
+		must(g.t, k.c.End())
+		to := (at + 8) % waySize
+		g.pass(m, k, middle.Range(to, 8), middle.Range(at, 8))
+		at = to
+	}
+	g.pass(m, last, x.Range(0, 8), middle.Range(at, 8))
+	must(g.t, m.c.End())
+	return m
+}
+
+// execution executes a recording that others execute too, or one of its own.
+func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
+	r, to, from := g.r, dst.r, src.r
+	if r.IntN(2) == 0 {
+		x.what = "execute a shared recording"
+		moves := g.supplies[q.Device()].moves
+		m := moves[r.IntN(len(moves))]
+		dst.value = m.of(src.value)
+		x.submit = func(o gpu.Order) error { return q.Execute(o, m.c, to, from) }
+		return
+	}
+	x.what = "execute"
+	m := g.move(q.Device(), max(0, r.IntN(5)-2), to.Buffer.Range(to.Offset+7, 1))
+	dst.value = m.of(src.value)
+	x.submit = func(o gpu.Order) error {
+		err := q.Execute(o, m.c, to, from)
+		m.c.Close()
+		return err
+	}
+}
+
+// transient copies through memory that is there only for that.
+func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
+	r, to, from, want := g.r, dst.r, src.r, src.value
+	s := g.supplies[q.Device()]
+	p := s.pools[r.IntN(len(s.pools))]
+	if len(p.slots) > 0 { // what must be free then
+		free := &p.slots[r.IntN(len(p.slots))]
+		if free.Semaphore != nil {
+			x.order.Wait = append(x.order.Wait, *free)
+		}
+		*free = x.done
+	}
+	closes := len(p.slots) == 0 && r.IntN(4) == 0 // when it is free then, nothing says
+	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
+	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
+	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
+	in := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, b.Range(at, 8), from) }
+	out := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, to, b.Range(at, 8)) }
+	var steps []step
+	switch k := r.IntN(8); {
+	case k == 0 && p.zero:
+		x.what = "memory that is zero"
+		steps = []step{out}
+		dst.value = [8]byte{}
+	case k == 1 && p.kind != gpu.DeviceMem:
+		x.what = "memory of the host's"
+		i, v := r.IntN(8), byte(r.Uint32())
+		host := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			return q.HostCall(o, func() error {
+				mem := b.Bytes()[at:][:8]
+				if !bytes.Equal(mem, want[:]) {
+					return fmt.Errorf("%x came, and %x was to", mem, want)
+				}
+				mem[i] = v
+				return nil
+			})
+		}
+		steps = []step{in, host, out}
+		dst.value = want
+		dst.value[i] = v
+	case k < 3:
+		x.what = "memory bound"
+		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			return q.Execute(o, s.way.c, to, b.Range(at, waySize), from)
+		}}
+		dst.value = s.way.of(want)
+	case k < 4:
+		x.what = "memory bound twice"
+		steps = []step{
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, m.c, b.Range(at, 8), from) },
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, last.c, to, b.Range(at, 8)) },
+		}
+		dst.value = last.of(m.of(want))
+	case k < 5:
+		x.what = "memory recorded"
+		mode := gpu.Mode(r.IntN(3))
+		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			c, err := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			err = c.Execute(m.c, b.Range(at, 8), from)
+			_, err2 := c.Barrier()
+			_, err3 := c.Copy(to, b.Range(at, 8))
+			if err := errors.Join(err, err2, err3, c.End()); err != nil {
+				return err
+			}
+			return q.Execute(o, c)
+		}}
+		dst.value = m.of(want)
+	default:
+		x.what = "memory of a pool"
+		steps = []step{in, out}
+		dst.value = want
+	}
+	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
+	x.submit = func(o gpu.Order) error {
+		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
+		if err != nil {
+			return err
+		}
+		at := uint64(1)
+		for i, do := range steps {
+			next := order(middle, at, middle, at+1)
+			if closes && i == len(steps)-1 { // then it goes with its last use
+				next.Signal = o.Signal
+				defer b.Close()
+			}
+			if err := do([]*gpu.Queue{other, q}[i%2], next, b); err != nil {
+				return err
+			}
+			at++
+		}
+		if closes {
+			return nil
+		}
+		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal}, b)
+	}
+}
+
+// excess allocates more than a pool may have, if there is one.
+func (g *graph) excess(x *node, q *gpu.Queue) {
+	for _, p := range g.supplies[q.Device()].pools {
+		if p.limit == 0 {
+			continue
+		}
+		x.what = "alloca beyond a limit"
+		closes := g.r.IntN(2) == 0
+		x.submit = func(o gpu.Order) error {
+			b, err := q.Alloca(o, p.pool, p.limit+1)
+			if err == nil && closes {
+				b.Close()
+			}
+			return err
+		}
+		return
+	}
+	x.what = "failing host call"
+	x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
+}
+
+// checkPools looks what pools have at the end: nothing is used, and none has had more than it may.
+func (g *graph) checkPools() {
+	for _, dev := range g.devs {
+		for _, p := range g.supplies[dev].pools[1:] {
+			unused(g.t, p.pool)
+			st, err := p.pool.Stats()
+			must(g.t, err)
+			if p.limit > 0 && st.ReservedHigh > p.limit {
+				g.t.Errorf("a pool has had %d bytes, and may have %d", st.ReservedHigh, p.limit)
+			}
+			if g.r.IntN(2) == 0 {
+				must(g.t, p.pool.Close())
+			}
+		}
+	}
+}
