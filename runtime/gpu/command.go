@@ -378,7 +378,7 @@ func (c *CommandBuffer) prepare() error {
 		}
 		err := c.dev.onBound(func() error {
 			if p.late && !c.standIn(p) {
-				return nil // it is made at the first execution
+				return c.dev.failed() // else it is made at the first execution
 			}
 			return c.build(p, p.late)
 		})

@@ -141,7 +141,7 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 		return false, err
 	}
 	if p.graph {
-		return c.launch(tl, p)
+		return c.launch(s, tl, p)
 	}
 	return c.replay(tl, p)
 }

@@ -54,10 +54,14 @@ func (tl *timeline) neverEnds() {
 	}
 }
 
+// askLate is how often in vain somebody asks about work before those are asked, too, whom it comes after: one of them may be lost,
+// and nobody else may be asking it.
+const askLate = 16
+
 // stuck returns why the oldest work will never be done: it comes after something that was given up. Where it comes after
 // something that is only late, those who can tell are asked.
 func (tl *timeline) stuck() (err error) {
-	if losses.Load() == 0 {
+	if losses.Load() == 0 && tl.vain.Add(1)%askLate != 0 {
 		return nil
 	}
 	var late []mark

@@ -38,6 +38,16 @@ func (x *graphOf) launch(m mark) {
 	x.launched = append(x.launched, m)
 }
 
+// stuck reports whether a launch was given up, and may be under way for ever.
+func (x *graphOf) stuck() bool {
+	for _, m := range x.launched {
+		if m.gone() != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // idle reports whether no launch is under way, as far as is known. What was given up may be for ever.
 func (x *graphOf) idle() bool {
 	for _, m := range x.launched {
@@ -277,10 +287,11 @@ func (x *graphOf) note(c *CommandBuffer, cmd *command, n driver.Node, does *driv
 	}
 }
 
-// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph.
-func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) {
+// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph, and so
+// does a launch that was given up: launches of one graph come one after the other.
+func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
-	anew := p.exec == 0 || p.unknown
+	anew := p.exec == 0 || p.unknown || p.stuck()
 	if !anew && p.epoch != c.epoch {
 		if anew, err = c.set(p); err != nil {
 			return false, err
@@ -294,6 +305,11 @@ func (c *CommandBuffer) launch(tl *timeline, p *part) (started bool, err error) 
 	p.epoch = c.epoch
 	if err := g.LaunchGraph(tl.h, p.exec); err != nil {
 		return false, err
+	}
+	for _, m := range p.launched {
+		if m.tl != tl && m.tl.done.Load() < m.seq {
+			s.follows = append(s.follows, m)
+		}
 	}
 	p.launch(mark{tl, tl.issued.Load() + 1})
 	return true, nil

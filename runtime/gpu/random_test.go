@@ -107,7 +107,6 @@ type graph struct {
 	devs     []*gpu.Device
 	queues   []*gpu.Queue
 	supplies map[*gpu.Device]*supply
-	plain    bool      // no graphs are recorded
 	shut     *gpu.Pool // is closed with the device, or before it is lost
 	cells    []cell
 	nodes    []*node

@@ -58,12 +58,10 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 	must(g.t, err)
 	words, err := x.Kernel("words")
 	must(g.t, err)
-	g.plain = g.mode == loses // a graph that is stuck behind a lost device holds up its later launches
 	for range 2 {
 		s.moves = append(s.moves, g.move(dev, r.IntN(3), gpu.Range{}))
 	}
 	s.way = g.way(dev, words)
-	g.plain = false
 	return s
 }
 
@@ -83,11 +81,7 @@ func (m *move) of(v [8]byte) [8]byte {
 
 // newMove begins a recording with bindings.
 func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Buffer) {
-	mode := gpu.Mode(g.r.IntN(3))
-	if g.plain {
-		mode = gpu.StreamMode
-	}
-	m = &move{c: commandBuffer(g.t, dev, mode)}
+	m = &move{c: commandBuffer(g.t, dev, gpu.Mode(g.r.IntN(3)))}
 	for range bindings {
 		b, err := m.c.Binding()
 		must(g.t, err)

@@ -373,8 +373,11 @@ func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	}
 	child.mu.Lock()
 	defer child.mu.Unlock()
-	if !child.ended || child.closed.Load() {
-		return argument("execute", "the command buffer has not ended, or is closed")
+	switch {
+	case child.closed.Load():
+		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+	case !child.ended:
+		return argument("execute", "the command buffer has not ended")
 	}
 	return child.flaw
 }

@@ -94,6 +94,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		step(func(o gpu.Order) error { return other.Dealloca(o, b) })
 	}
+	sems[0].Signal(1) // if there was no memory
 	beyond, _ := gpu.NewSemaphore(0)
 	if _, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
 		beyond.Fail(err)

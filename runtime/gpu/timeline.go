@@ -33,6 +33,7 @@ type timeline struct {
 
 	seen  atomic.Uint64 // of issued, by those who ask again and again
 	leave atomic.Int32  // for so many rounds they do not
+	vain  atomic.Uint32 // how often nothing was found done, while nothing was lost anywhere
 
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
