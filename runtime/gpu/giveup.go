@@ -67,7 +67,8 @@ func (tl *timeline) stuck() (err error) {
 	var late []mark
 	tl.ring.mu.Lock()
 	if tl.ring.head <= tl.issued.Load() {
-		for _, m := range tl.ring.at(tl.ring.head).follows {
+		s := tl.ring.at(tl.ring.head)
+		for _, m := range s.follows {
 			if err = m.given(true); err != nil {
 				break
 			}
@@ -75,12 +76,44 @@ func (tl *timeline) stuck() (err error) {
 				late = append(late, m)
 			}
 		}
+		if err == nil && len(late) == 0 && s.op == opAlloca {
+			err = tl.stuckInPool(s)
+		}
 	}
 	tl.ring.mu.Unlock()
 	for _, m := range late {
 		m.tl.urge(m.seq)
 	}
 	return err
+}
+
+// poolPatience is how long memory that is allocated may take to come from a pool part of which a loss holds up: the driver may have it
+// wait for that part, and does not say so.
+const poolPatience = time.Second
+
+// stuckInPool is stuck for an alloca that comes after nothing. The caller holds the ring's mu.
+func (tl *timeline) stuckInPool(s *submission) error {
+	f := s.keep[0].pool.spoilt.Load()
+	switch {
+	case f == nil:
+	case tl.slow != s.seq:
+		tl.slow, tl.since = s.seq, time.Now()
+	case time.Since(tl.since) > poolPatience:
+		return f.err
+	}
+	return nil
+}
+
+// spoil notes that native pools may have memory whose deallocation was given up, and has them give out no memory any more that
+// others are still to let go of. It runs on the device's thread.
+func (d *Device) spoil(tl *timeline, err error) {
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	for _, p := range d.pools.all {
+		if freed := p.freed.Load(); p.native != 0 && (freed == tl || freed == &several) && p.spoilt.CompareAndSwap(nil, &failure{err}) {
+			d.pooling.SetPoolAttr(p.native, driver.PoolReuseInternal, 0) // where that fails allocas are given up one by one
+		}
+	}
 }
 
 // replace gives up a stream that is stuck, with what is in it, and takes another. It runs on the device's thread. What the
@@ -110,6 +143,7 @@ func (tl *timeline) replace() {
 	list := tl.drain(err)
 	tl.noteMark(tl.issued.Load()) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
+	tl.dev.spoil(tl, err)
 	for s := list; s != nil; {
 		next := s.next
 		s.next = nil

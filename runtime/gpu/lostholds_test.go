@@ -46,4 +46,21 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, other.Execute(gpu.Order{Signal: pts(s[3], 1)}, c)) // and what comes later
 		must(t, s[3].Wait(minute(t), 1))
 	})
+	t.Run("B81 memory of a driver's pool", func(t *testing.T) {
+		d, stuck, other, s := begin(t)
+		p := newPool(t, stuck.Device(), gpu.PoolOptions{MaxSize: 1 << 16})
+		a := alloca(t, stuck, gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16)
+		must(t, stuck.Dealloca(order(s[0], 1, s[2], 1), a))
+		alloca(t, other, gpu.Order{Signal: pts(s[3], 1)}, p, 1<<16)
+		d.LoseDevice(0, nil)
+		end(t, s[2])
+		end(t, s[3])
+		// What comes later is not put behind that, and there is no other memory.
+		if _, err := other.Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); err == nil {
+			err = s[4].Wait(minute(t), 1)
+			if !errors.Is(err, driver.ErrOutOfMemory) {
+				t.Errorf("another one: %v", err)
+			}
+		}
+	})
 }

@@ -34,6 +34,8 @@ type Pool struct {
 	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
 	freed  atomic.Pointer[timeline] // the one in which a native pool's memory was freed, or several
 
+	spoilt atomic.Pointer[failure] // a native pool has memory behind work that was given up
+
 	threshold atomic.Uint64
 
 	mu  sync.Mutex

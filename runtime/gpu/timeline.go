@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -34,6 +35,8 @@ type timeline struct {
 	seen  atomic.Uint64 // of issued, by those who ask again and again
 	leave atomic.Int32  // for so many rounds they do not
 	vain  atomic.Uint32 // how often nothing was found done, while nothing was lost anywhere
+	slow  uint64        // an alloca that may be stuck, and
+	since time.Time     // since when it seems to be; under the ring's mu
 
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
