@@ -371,11 +371,13 @@ func (r Range) checkTo(op string, q *Queue) (address, error) {
 
 // writable returns an error if the range, which has been checked, is only to be read.
 func (r Range) writable(op string) error {
-	if r.Buffer.rare != nil && r.Buffer.rare.read {
+	if r.Buffer.readOnly() {
 		return argument(op, "the buffer was imported for reading only")
 	}
 	return nil
 }
+
+func (b *Buffer) readOnly() bool { return b.rare != nil && b.rare.read }
 
 // checkOn is check for what is on a device, command buffers included.
 func (r Range) checkOn(op string, d *Device) (address, error) {

@@ -297,14 +297,13 @@ func (s *submission) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 		if r.Buffer == nil {
 			continue
 		}
-		at, err := r.check(g.op.Kind.String(), c.q)
+		check := r.check
+		if i == 0 {
+			check = r.checkTo
+		}
+		at, err := check(g.op.Kind.String(), c.q)
 		if err != nil {
 			return err
-		}
-		if i == 0 {
-			if err := r.writable(g.op.Kind.String()); err != nil {
-				return err
-			}
 		}
 		if c.failed() == nil { // else the submission fails, whatever has become of its buffers
 			if err := r.Buffer.hold(); err != nil {

@@ -340,7 +340,9 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 }
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs; what is wrong with them is in
-// the error, and of whoever executes the command buffer all the same.
+// the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
+// bound, or allocated, only when it is executed is made then, the first time, where the driver could not set it from a smaller one:
+// with patterns of 8 bytes, and in HIP.
 func (c *CommandBuffer) End() error {
 	if err := c.enter(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 //
 // Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
 // execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
-// signals fail with [ErrUnallocated]. It blocks only where the driver does not let a graph be changed, and it has to be made anew: for
-// other kinds of memory, say.
+// signals fail with [ErrUnallocated]. It blocks only where a graph has to be made: the first time, if [CommandBuffer.End] could not, and
+// when the driver does not let one be changed, for other kinds of memory, say.
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")

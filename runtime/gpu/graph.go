@@ -27,8 +27,8 @@ type place struct {
 	node   int32 // in nodes
 }
 
-// launch notes that a graph has been launched.
-func (x *graphOf) launch(m mark) {
+// noteLaunch notes that a graph has been launched.
+func (x *graphOf) noteLaunch(m mark) {
 	for i := range x.launched {
 		if x.launched[i].tl == m.tl {
 			x.launched[i] = m
@@ -198,7 +198,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
-				made.note(c, cmd, n, &op)
+				made.noteNode(c, cmd, n, &op)
 			}
 		}
 		use(deps)
@@ -267,8 +267,8 @@ func (cmd *command) halves() int {
 	return 1
 }
 
-// note notes a node that depends on references.
-func (x *graphOf) note(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
+// noteNode notes a node that depends on references.
+func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
 	put := func(at *driver.Ptr, ref int) {
@@ -311,7 +311,7 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 			s.follows = append(s.follows, m)
 		}
 	}
-	p.launch(mark{tl, tl.issued.Load() + 1})
+	p.noteLaunch(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 

@@ -437,8 +437,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools destroys the native pools that are closed and have nothing left. One on whose memory
-// streams may still work gives back what it can, and waits for the next time, or for the device to be closed.
+// sweepPools destroys the native pools that are closed and have nothing left. One on whose memory streams may still work gives back
+// what it can, and waits for the next time, or for the device to be closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter is sweepPools, and says how long after that it is time to try again.

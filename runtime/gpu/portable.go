@@ -25,7 +25,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 		return argument("new pool", "the buffer is of another device")
 	case b.late():
 		return argument("new pool", "over memory from another pool, or a binding")
-	case (Range{Buffer: b}).writable("") != nil:
+	case b.readOnly():
 		return argument("new pool", "over a buffer that was imported for reading only")
 	}
 	if err := b.hold(); err != nil {

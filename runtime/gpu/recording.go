@@ -240,28 +240,20 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // Execute records all commands of another command buffer, which has ended, with ranges for its bindings. These may be of
 // bindings of this one. The barriers in it count here too.
 func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
-	wrong := c.mayNest(child) // before the lock, for it takes the child's
-	if err := c.begin(opExecute); err != nil {
+	if err := c.beginNest(child); err != nil {
 		return err
 	}
 	defer c.leave()
-	if wrong != nil {
-		return c.fail(opExecute, wrong)
-	}
 	return c.nest(child, bindings, -1)
 }
 
 // Nest is Execute of a command buffer whose commands come after others, besides the last barrier. The command that it returns stands
 // for all of them: what comes after it comes after each.
 func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Command) (Command, error) {
-	wrong := c.mayNest(child)
-	if err := c.begin(opExecute); err != nil {
+	if err := c.beginNest(child); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	if wrong != nil {
-		return -1, c.fail(opExecute, wrong)
-	}
 	before := c.cmds.n
 	gate := Command(-1)
 	if len(after) > 0 {
@@ -366,6 +358,19 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	return nil
 }
 
+// beginNest is begin for the commands of another command buffer.
+func (c *CommandBuffer) beginNest(child *CommandBuffer) error {
+	wrong := c.mayNest(child) // before the lock, for it takes the child's
+	if err := c.begin(opExecute); err != nil {
+		return err
+	}
+	if wrong != nil {
+		wrong = c.fail(opExecute, wrong)
+		c.leave()
+	}
+	return wrong
+}
+
 // mayNest returns why another command buffer's commands cannot be recorded.
 func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	if child == nil || child == c || child.dev != c.dev {
@@ -396,7 +401,7 @@ func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *Comm
 			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
-		case slots[i].written && r.writable("") != nil:
+		case slots[i].written && r.Buffer.readOnly():
 			return argument(opNames[op], "binding %d was imported for reading only, and the commands write to it", i)
 		case uint64(at.ptr)%slots[i].align != 0:
 			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)

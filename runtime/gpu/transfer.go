@@ -63,10 +63,11 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		mine, other = dst, src
 	}
 	there := other.Buffer.dev.Queue(0)
-	if _, err := other.check("copy", there); err != nil {
-		return err
+	check := other.checkTo
+	if up {
+		check = other.check
 	}
-	if err := dst.writable("copy"); err != nil {
+	if _, err := check("copy", there); err != nil {
 		return err
 	}
 	return q.stream(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
@@ -89,13 +90,12 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 // stream moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
 // another one, or nil.
 func (q *Queue) stream(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
-	if _, err := r.check(op, q); err != nil {
-		return err
-	}
+	check := r.check
 	if up {
-		if err := r.writable(op); err != nil {
-			return err
-		}
+		check = r.checkTo
+	}
+	if _, err := check(op, q); err != nil {
+		return err
 	}
 	s := q.get(opStream)
 	s.hostly = true

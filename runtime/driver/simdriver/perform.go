@@ -104,6 +104,15 @@ func (d *Driver) find(p driver.Ptr) *allocation {
 
 // reach returns n bytes of memory at p, which the device may be about to access.
 func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
+	return v.access(p, n, false)
+}
+
+// reachTo is reach for what the device is about to write to.
+func (v *device) reachTo(p driver.Ptr, n uint64) ([]byte, *AccessError) {
+	return v.access(p, n, true)
+}
+
+func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessError) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -115,19 +124,11 @@ func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	} else if a == nil || n > a.size-uint64(p-a.base) {
 		return nil, v.d.miss(p, n)
 	}
+	if writes && a.readOnly {
+		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
+	}
 	offset := uint64(p - a.base)
 	return a.bytes()[offset : offset+n : offset+n], nil
-}
-
-// reachTo is reach for what the device is about to write to.
-func (v *device) reachTo(p driver.Ptr, n uint64) ([]byte, *AccessError) {
-	b, e := v.reach(p, n)
-	if e == nil && n > 0 && v.d.owner(p) == nil {
-		if a := v.d.host.find(p); a != nil && a.readOnly {
-			return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
-		}
-	}
-	return b, e
 }
 
 // reachHost returns n bytes at p, which the program passed as its own memory. If it is none of the driver's, p is trusted.
