@@ -21,8 +21,9 @@ const (
 // The buffer is returned at once; its memory is there for whatever is ordered after a signal, or on this queue after the
 // call. What uses it without such an order fails, with [ErrUnallocated].
 //
-// Without lists a driver's pool takes the call alone: there is no event. If the memory cannot be allocated the signals fail;
-// if there are no lists, and so nothing that could be told later, the call may fail itself. The failure is
+// Without lists a driver's pool takes the call alone, with no event; and a portable pool that has memory whose last use was on
+// the same queue, or is over, gives it out at once, and the device hears nothing of it. If the memory cannot be allocated the
+// signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The failure is
 // [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been closed
 // meanwhile. It blocks only while a pool grows.
 //
@@ -54,11 +55,12 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, q.submit(q.get(opBarrier), o)
 	}
-	if p.native != 0 && !p.opt.Zero && len(o.Wait)+len(o.Signal) == 0 && d.caps.SubmitAnywhere {
-		if err := q.allocaNow(b); err != nil {
+	if len(o.Wait)+len(o.Signal) == 0 && !p.opt.Zero && d.caps.SubmitAnywhere {
+		if done, err := q.allocaNow(b); err != nil {
 			return nil, err
+		} else if done {
+			return b, nil
 		}
-		return b, nil
 	}
 	s := q.get(opAlloca)
 	b.refs.Add(1)
@@ -69,28 +71,51 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	return b, nil
 }
 
-// allocaNow allocates without an event.
-func (q *Queue) allocaNow(b *Buffer) error {
-	if err := q.dev.failed(); err != nil {
-		return err
-	}
+// allocaNow allocates without an event. It reports false if a portable pool has no memory that needs none.
+func (q *Queue) allocaNow(b *Buffer) (done bool, err error) {
 	q.tl.mu.Lock()
-	err := q.dev.halted()
+	if err := q.dev.failed(); err != nil {
+		q.tl.mu.Unlock()
+		return false, err
+	}
+	if b.pool.blocks != nil {
+		done = b.hit(q.tl)
+		q.tl.mu.Unlock()
+		return done, nil
+	}
+	if b.pool.crosses(q.tl) {
+		err = q.tl.mark() // of what comes before, for whoever waits for that
+	}
+	q.tl.loose = true
 	if err == nil {
-		if b.pool.crosses(q.tl) {
-			err = q.tl.mark() // of what comes before, for whoever waits for that
-		}
-		q.tl.loose = true
-		if err == nil {
-			err = b.allocate(q.tl, q.tl.issued.Load())
-		}
+		err = b.allocate(q.tl, q.tl.issued.Load())
 	}
 	q.tl.mu.Unlock()
 	if err != nil {
-		q.dev.check(err)
-		return q.dev.submitError(&submission{op: opAlloca}, err)
+		return false, q.refused(opAlloca, err)
 	}
-	return nil
+	return true, nil
+}
+
+// hit takes memory of a portable pool that the timeline may use at once, and reports whether there is some. The caller holds its mu.
+func (b *Buffer) hit(tl *timeline) bool {
+	line := b.pool.number(tl)
+	addr, ok := b.pool.blocks.Hit(b.mem.Size, line)
+	if !ok {
+		return false
+	}
+	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), tl.issued.Load()
+	if b.mem.Kind != DeviceMem {
+		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	}
+	b.goLive()
+	return true
+}
+
+// refused returns the error of what the driver has refused, or a buffer's state forbids.
+func (q *Queue) refused(op opcode, err error) error {
+	q.dev.check(err)
+	return q.dev.submitError(&submission{op: op}, err)
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
@@ -105,6 +130,10 @@ func (b *Buffer) allocate(tl *timeline, seq uint64) error {
 func (b *Buffer) allocateFrom(tl *timeline, seq uint64) error {
 	b.pool.life.RLock()
 	defer b.pool.life.RUnlock()
+	if err := b.pool.ended(); err != nil {
+		b.state.Store(isFailed)
+		return err
+	}
 	b.pool.live.Add(1)
 	err := b.allocateNow(tl, seq)
 	if err != nil {
@@ -114,11 +143,7 @@ func (b *Buffer) allocateFrom(tl *timeline, seq uint64) error {
 }
 
 func (b *Buffer) allocateNow(tl *timeline, seq uint64) error {
-	var m driver.Mem
-	err := b.pool.ended()
-	if err == nil {
-		m, err = tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
-	}
+	m, err := tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
 	if err != nil {
 		b.state.Store(isFailed)
 		return err
@@ -268,7 +293,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if b.pool.native != 0 && len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev {
+	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev && (b.pool.native != 0 || b.pool.keepsAll()) {
 		return q.deallocaNow(b)
 	}
 	s := q.get(opDealloca)
@@ -286,27 +311,26 @@ func (b *Buffer) Dealloca(o Order) error {
 
 // deallocaNow deallocates without an event.
 func (q *Queue) deallocaNow(b *Buffer) error {
+	q.tl.mu.Lock()
 	if err := q.dev.failed(); err != nil {
+		q.tl.mu.Unlock()
 		return err
 	}
-	q.tl.mu.Lock()
-	err := q.dev.halted()
-	if err == nil {
-		q.tl.loose = true
-		err = b.deallocate(q.tl)
-	}
+	err := b.deallocate(q.tl, q.tl.issued.Load())
 	q.tl.mu.Unlock()
 	if err != nil {
-		q.dev.check(err)
-		return q.dev.submitError(&submission{op: opDealloca}, err)
+		return q.refused(opDealloca, err)
+	}
+	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
+		p.dev.clean(func() { p.tidy() })
 	}
 	return nil
 }
 
-// deallocate takes the memory away and gives it back to the pool behind what is issued next. The caller holds the timeline's
-// mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free what
-// somebody else has by then.
-func (b *Buffer) deallocate(tl *timeline) error {
+// deallocate takes the memory away and gives it back to the pool, a portable one behind a submission. The caller holds the
+// timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
+// what somebody else has by then.
+func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
 	if !b.state.CompareAndSwap(isLive, isGone) {
 		_, err := (address{late: b}).resolve()
 		if err == nil {
@@ -316,7 +340,7 @@ func (b *Buffer) deallocate(tl *timeline) error {
 	}
 	b.dev.buffers.remove(b)
 	if b.pool.blocks != nil {
-		return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: tl.issued.Load() + 1})
+		return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 	}
 	tl.loose = true
 	return b.freeAsync(tl)
@@ -341,7 +365,8 @@ func (p *Pool) giveBack(b *Buffer) error {
 		return nil
 	}
 	if p.blocks != nil {
-		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{})
+		// Who uses it is done, but whoever had it before may not be.
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: int(b.line), Seq: b.made})
 		return errors.Join(err, p.tidy())
 	}
 	tl := b.home.tl

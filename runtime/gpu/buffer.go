@@ -37,9 +37,10 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
 	closed atomic.Bool
 	from   origin
+	line   int32  // what a portable pool knows the timeline of home by, if made is not 0
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
-	made   uint64 // behind which submission of that
+	made   uint64 // behind which submission of that it is there
 	rare   *rare  // what few have, for many are made
 
 	before, after *Buffer // in the device's list
@@ -237,10 +238,12 @@ func (b *Buffer) Close() error {
 // hold keeps the buffer for a submission.
 func (b *Buffer) hold() error {
 	if b.closed.Load() || !holdLive(&b.refs, 0) {
-		return fmt.Errorf("buffer: %w", ErrClosed)
+		return errBufferClosed
 	}
 	return nil
 }
+
+var errBufferClosed = fmt.Errorf("buffer: %w", ErrClosed)
 
 // holdLive adds a reference unless the last one has gone, as a count below least says.
 func holdLive(refs *atomic.Int32, least int32) bool {
@@ -343,6 +346,10 @@ func (a address) resolve() (driver.Ptr, error) {
 	if a.late == nil {
 		return a.ptr, nil
 	}
+	return a.resolveLate()
+}
+
+func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
 		return a.late.mem.Ptr + a.ptr, nil

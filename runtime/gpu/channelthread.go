@@ -152,7 +152,7 @@ func (c *Channel) issue(s *submission) {
 	}
 	c.tick()
 	c.mu.Unlock()
-	how, err := c.q.tl.issue(s, true)
+	how, err := c.q.tl.issueReady(s, true)
 	c.mu.Lock()
 	clear(c.owed)
 	c.owed = c.owed[:0]

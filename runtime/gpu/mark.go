@@ -46,34 +46,21 @@ const briefBytes = 64 << 10
 // brief reports whether an operation by itself takes the device no longer than it takes to issue a few, and does not make the
 // stream wait for others. What other devices have a part in may.
 func (s *submission) brief(tl *timeline) bool {
-	n := s.n
-	switch s.op {
-	case opBarrier:
-		return true
-	case opFill:
-		n *= uint64(s.width)
-	case opFill8:
-		n *= 8
-	case opCopy, opUpload:
-	case opAlloca:
-		b := s.keep[0]
-		if n = 0; b.pool.opt.Zero {
-			n = b.mem.Size
-		}
-		if b.pool.crosses(tl) {
-			return false
-		}
-	case opDealloca:
-		n = 0
-	default:
+	if a, b := s.keep[0], s.keep[1]; a != nil && a.dev != tl.dev || b != nil && b.dev != tl.dev {
 		return false
 	}
-	for _, b := range s.keep {
-		if b != nil && b.dev != tl.dev {
-			return false
-		}
+	switch s.op {
+	case opFill:
+		return s.n*uint64(s.width) <= briefBytes
+	case opFill8:
+		return s.n*8 <= briefBytes
+	case opCopy, opUpload:
+		return s.n <= briefBytes
+	case opAlloca:
+		b := s.keep[0]
+		return !b.pool.crosses(tl) && (!b.pool.opt.Zero || b.mem.Size <= briefBytes)
 	}
-	return n <= briefBytes
+	return s.op == opBarrier || s.op == opDealloca
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.

@@ -30,11 +30,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 		q.enlist(s, onThread)
 		return true
 	}
-	var on *Device
-	if onThread {
-		on = q.dev
-	}
-	release(q.dev.complete(s), on)
+	q.dev.releaseHere(q.dev.complete(s), onThread)
 	return true
 }
 

@@ -38,8 +38,8 @@ type Pool struct {
 
 	threshold atomic.Uint64
 
-	mu  sync.Mutex
-	tls []poolTimeline // by what blocks knows them by
+	mu  sync.Mutex                     // held while tls is changed
+	tls atomic.Pointer[[]poolTimeline] // by what blocks knows them by; a new one each time
 }
 
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.

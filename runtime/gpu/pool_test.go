@@ -99,6 +99,27 @@ func TestPoolStreams(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
+	t.Run("B98 memory that was given out at once, and not used, goes back behind whoever had it", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: true})
+		streams := d.Streams(0)
+		d.StallStream(streams[0])
+		a := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
+		must(t, dev.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+		must(t, dev.Queue(0).Dealloca(gpu.Order{}, a))
+		must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Close())
+		unused(t, p)
+		waits := calls(d, 0, simdriver.OpStreamWait)
+		c := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
+		if v, err := s.Query(); v != 0 || err != nil || calls(d, 0, simdriver.OpStreamWait) != waits+1 {
+			t.Errorf("at %d, %v, and %d waits", v, err, calls(d, 0, simdriver.OpStreamWait)-waits)
+		}
+		d.ResumeStream(streams[0])
+		must(t, s.Wait(minute(t), 1))
+		must(t, c.Dealloca(gpu.Order{}))
+		must(t, dev.Close())
+	})
 	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
@@ -137,6 +158,51 @@ func TestPoolCalls(t *testing.T) {
 		}
 		if st := dev.Stats(); st.Buffers+st.InFlight != 0 {
 			t.Errorf("%+v", st)
+		}
+	})
+	t.Run("B70 without lists the device hears nothing of memory that a portable pool has", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		for _, o := range []gpu.PoolOptions{{Portable: true, InitialSize: 4096}, {Over: allocate(t, dev, 4096)}, {Portable: true, InitialSize: 4096, Kind: gpu.HostMem}} {
+			p := newPool(t, dev, o)
+			before := d.Counters().Total
+			for i := range 10 {
+				b := alloca(t, dev.Queue(i), gpu.Order{}, p, 4096)
+				if on := b.Bytes(); (on != nil) != (p.Options().Kind == gpu.HostMem) {
+					t.Errorf("%d bytes of memory of kind %d", len(on), p.Options().Kind)
+				}
+				must(t, dev.Queue(i).Dealloca(gpu.Order{}, b))
+				must(t, dev.Queue(i).Flush())
+			}
+			if n := d.Counters().Total - before; n != 0 {
+				t.Errorf("%d calls for 10 allocations", n)
+			}
+			if st := dev.Stats(); st.InFlight != 0 {
+				t.Errorf("%+v", st)
+			}
+		}
+	})
+	t.Run("B98 a portable pool that gives memory back is told when it may", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		p := newPool(t, dev, gpu.PoolOptions{Portable: true})
+		must(t, p.SetThreshold(0))
+		s := semaphores(t, 1)[0]
+		for i := range uint64(3) {
+			b := alloca(t, dev.Queue(0), gpu.Order{}, p, 4096)
+			must(t, dev.Queue(0).Dealloca(gpu.Order{}, b))
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, i+1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, s.Wait(minute(t), i+1))
+		}
+		for ctx := minute(t); ; runtime.Gosched() {
+			st, err := p.Stats()
+			must(t, err)
+			if st.Reserved == 0 {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%+v", st)
+			}
 		}
 	})
 }

@@ -119,23 +119,35 @@ type poolTimeline struct {
 
 // number returns what the blocks know a timeline by.
 func (p *Pool) number(tl *timeline) int {
+	now := poolTimeline{tl, tl.lives.Load()}
+	if all := p.tls.Load(); all != nil {
+		for i := range *all {
+			if (*all)[i] == now {
+				return i
+			}
+		}
+	}
+	return p.newNumber(now)
+}
+
+func (p *Pool) newNumber(now poolTimeline) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := poolTimeline{tl, tl.lives.Load()}
-	i := slices.Index(p.tls, now)
+	var all []poolTimeline
+	if known := p.tls.Load(); known != nil {
+		all = *known
+	}
+	i := slices.Index(all, now)
 	if i < 0 {
-		i = len(p.tls)
-		p.tls = append(p.tls, now)
+		i = len(all)
+		all = append(slices.Clip(all), now)
+		p.tls.Store(&all)
 	}
 	return i
 }
 
 // timeline returns the timeline with a number.
-func (p *Pool) timeline(i int) *timeline {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tls[i].tl
-}
+func (p *Pool) timeline(i int) *timeline { return (*p.tls.Load())[i].tl }
 
 // A poolOrder tells a portable pool how far timelines have come.
 type poolOrder Pool
@@ -156,12 +168,15 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	return p.timeline(timeline).covers(of, seq) && (mark{of, seq}).gone() == nil
 }
 
+// keepsAll reports whether the pool gives nothing back by itself.
+func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
+
 // maintain gives back what the pool need not keep, some time after a deallocation, which is about to count as done.
 func (p *Pool) maintain(done mark) {
-	keep := p.threshold.Load()
-	if keep == KeepAll && !p.closed.Load() {
+	if p.keepsAll() {
 		return
 	}
+	keep := p.threshold.Load()
 	p.dev.clean(func() {
 		for done.tl.done.Load() < done.seq {
 			runtime.Gosched()

@@ -29,10 +29,10 @@ type Queue struct {
 	slab atomic.Pointer[bufferSlab]
 }
 
-// A bufferSlab is buffers made together, which takes less than one at a time.
+// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 2 KiB.
 type bufferSlab struct {
 	used atomic.Int32
-	b    [16]Buffer
+	b    [18]Buffer
 }
 
 // newBuffer makes a buffer that will most likely live for a short time.
@@ -95,17 +95,13 @@ func (q *Queue) putAll(first, last *submission) {
 func (q *Queue) submit(s *submission, o Order) error {
 	for _, p := range o.Wait {
 		if p.Semaphore == nil || p.Value > MaxValue {
-			op := opNames[s.op]
-			q.dev.recycle(s)
-			return argument(op, "a wait has no semaphore, or a value above %d", uint64(MaxValue))
+			return q.reject(s, "wait")
 		}
 		s.waits = append(s.waits, p)
 	}
 	for _, p := range o.Signal {
 		if p.Semaphore == nil || p.Value > MaxValue {
-			op := opNames[s.op]
-			q.dev.recycle(s)
-			return argument(op, "a signal has no semaphore, or a value above %d", uint64(MaxValue))
+			return q.reject(s, "signal")
 		}
 		s.signals = append(s.signals, p)
 	}
@@ -113,14 +109,32 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.failSubmission(s, err)
 		return err
 	}
-	if s.op == opCollect {
+	if s.op != opBarrier && s.op != opCollect && !s.hostly && q.dev.caps.SubmitAnywhere {
+		if how, _ := q.tl.issue(s, false); how != early {
+			return nil
+		}
+	}
+	return q.submitLater(s)
+}
+
+// reject takes a record back because a point is not valid.
+func (q *Queue) reject(s *submission, kind string) error {
+	op := opNames[s.op]
+	q.dev.recycle(s)
+	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
+}
+
+// submitLater passes a barrier, has a submission issued by others, or parks it.
+func (q *Queue) submitLater(s *submission) error {
+	switch {
+	case s.op == opCollect:
 		if err := q.tl.ch.take(s); err != nil {
 			q.dev.failSubmission(s, err)
 			return err
 		}
-	} else if q.dev.caps.SubmitAnywhere && !s.hostly {
+	case s.op == opBarrier && q.dev.caps.SubmitAnywhere && !s.hostly:
 		if how, _ := s.gather(); how == ordered {
-			if s.op != opBarrier || !q.pass(s, false) {
+			if !q.pass(s, false) {
 				q.tl.issue(s, false)
 			}
 			return nil
@@ -188,11 +202,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 		}
 	}
 	if released != nil {
-		var on *Device
-		if onThread {
-			on = q.dev
-		}
-		release(released, on)
+		q.dev.releaseHere(released, onThread)
 	}
 }
 
@@ -217,10 +227,10 @@ func (q *Queue) run(s *submission, onThread bool) {
 		case how == failed:
 			q.dev.failSubmission(s, err)
 		case how != ordered || !q.pass(s, onThread):
-			q.tl.issue(s, onThread)
+			q.tl.issueReady(s, onThread)
 		}
 	default:
-		q.tl.issue(s, onThread)
+		q.tl.issueReady(s, onThread)
 	}
 }
 
@@ -465,18 +475,32 @@ func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
 	return nil, fmt.Errorf("gpu: %s: %w", op, err)
 }
 
+// submitWith is submit for what uses one buffer, or two.
 func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
-	ended := q.dev.failed() != nil // then the submission fails, whatever has become of its buffers
-	for i, buf := range [...]*Buffer{a, b} {
-		if buf == nil || ended {
-			continue
+	if err := s.keepBuffer(0, a); err != nil {
+		return err
+	}
+	if b != nil {
+		if err := s.keepBuffer(1, b); err != nil {
+			return err
 		}
-		if err := buf.hold(); err != nil {
-			op := opNames[s.op]
-			q.dev.recycle(s)
-			return fmt.Errorf("gpu: %s: %w", op, err)
-		}
-		s.keep[i] = buf
 	}
 	return q.submit(s, o)
+}
+
+// keepBuffer holds a buffer until the submission is over. If that cannot be, it takes the record back; but where the device has
+// failed the submission fails, whatever has become of its buffers.
+func (s *submission) keepBuffer(i int, b *Buffer) error {
+	err := b.hold()
+	if err == nil {
+		s.keep[i] = b
+		return nil
+	}
+	d := s.q.dev
+	if d.failed() != nil {
+		return nil
+	}
+	op := opNames[s.op]
+	d.recycle(s)
+	return fmt.Errorf("gpu: %s: %w", op, err)
 }

@@ -11,6 +11,14 @@ const handOver = 32
 // thread may be calling, or nil.
 func release(list *timepoint, on *Device) { releaseUpTo(list, on, 0) }
 
+// releaseHere is release by whoever gives the device work, on a thread to which it is bound or not.
+func (d *Device) releaseHere(list *timepoint, onThread bool) {
+	if !onThread {
+		d = nil
+	}
+	release(list, d)
+}
+
 // releaseFromHost is release for a signal of the host.
 func releaseFromHost(list *timepoint) { releaseUpTo(list, nil, inline) }
 

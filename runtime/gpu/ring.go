@@ -22,15 +22,20 @@ type ring struct {
 // put adds a submission. done is a number that has been retired.
 func (r *ring) put(s *submission, done uint64) {
 	if s.seq-done > uint64(len(r.buf)) {
-		grown := make([]*submission, max(64, 2*len(r.buf)))
-		r.mu.Lock()
-		for seq := r.head; seq < s.seq; seq++ {
-			grown[seq&uint64(len(grown)-1)] = r.at(seq)
-		}
-		r.buf = grown
-		r.mu.Unlock()
+		r.grow(s.seq)
 	}
 	r.buf[s.seq&uint64(len(r.buf)-1)] = s
+}
+
+// grow makes the ring larger, before a submission with a number is added.
+func (r *ring) grow(seq uint64) {
+	grown := make([]*submission, max(64, 2*len(r.buf)))
+	r.mu.Lock()
+	for at := r.head; at < seq; at++ {
+		grown[at&uint64(len(grown)-1)] = r.at(at)
+	}
+	r.buf = grown
+	r.mu.Unlock()
 }
 
 // at returns the submission with a number that is in the ring.

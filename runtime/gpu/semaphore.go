@@ -191,14 +191,19 @@ func (s *Semaphore) Close() error {
 // signal looks at the list.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
-		s.list = new(expected)
-		s.list.backing = s.list.first[:]
-		s.list.points = s.list.backing[:0]
+		s.list = newExpected()
 	}
 	if f := s.flags.Load(); f&flag == 0 {
 		s.flags.Store(f | flag)
 	}
 	return s.list
+}
+
+func newExpected() *expected {
+	l := new(expected)
+	l.backing = l.first[:]
+	l.points = l.backing[:0]
+	return l
 }
 
 // settle makes flags say what the list has. The caller holds mu.
@@ -346,26 +351,39 @@ func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
 	if p.value <= s.value.Load() { // or it has failed; completion finds out
-		s.settle()
-		s.mu.Unlock()
-		return nil, false
+		return s.settleFor(0), false
 	}
-	if len(l.points) == cap(l.points) { // at the end of the backing: to its front, or to a larger one
+	n := len(l.points)
+	if n == cap(l.points) { // at the end of the backing: to its front, or to a larger one
 		l.makeRoom()
 	}
-	i := len(l.points)
-	l.points = append(l.points, p)
-	for i > 0 && l.points[i-1].value > p.value {
-		l.points[i], l.points[i-1] = l.points[i-1], p
-		i--
+	l.points = l.points[:n+1]
+	l.points[n] = p
+	if n > 0 && l.points[n-1].value > p.value {
+		l.sink(n)
 	}
 	wanted = len(l.reach) > 0 && l.reach[0].value <= p.value
 	if len(l.issued) > 0 {
-		released = l.issued.pop(p.value, nil)
-		s.settle()
+		return s.settleFor(p.value), wanted
 	}
 	s.mu.Unlock()
-	return released, wanted
+	return nil, wanted
+}
+
+// settleFor unlocks mu, which the caller holds, after it has taken away the timepoints for which it is enough that a value has been
+// issued.
+func (s *Semaphore) settleFor(value uint64) *timepoint {
+	released := s.list.issued.pop(value, nil)
+	s.settle()
+	s.mu.Unlock()
+	return released
+}
+
+// sink brings the last point to its place.
+func (l *expected) sink(i int) {
+	for ; i > 0 && l.points[i-1].value > l.points[i].value; i-- {
+		l.points[i], l.points[i-1] = l.points[i-1], l.points[i]
+	}
 }
 
 // makeRoom moves the points to the front of the backing, or of a larger one.

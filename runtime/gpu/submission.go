@@ -47,14 +47,11 @@ const (
 
 var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "prefetch", "dispatch", "alloca", "dealloca", "execute", "collective", "nothing", "timestamp", "host call", "notify", "transfer"}
 
+// warm are the operations that do not use what comes last in their records.
+const warm = 1<<opBarrier | 1<<opFill | 1<<opFill8 | 1<<opCopy | 1<<opAlloca | 1<<opDealloca
+
 // cold reports whether an operation uses what comes last in its record.
-func (op opcode) cold() bool {
-	switch op {
-	case opBarrier, opFill, opFill8, opCopy, opAlloca, opDealloca:
-		return false
-	}
-	return true
-}
+func (op opcode) cold() bool { return warm>>op&1 == 0 }
 
 // onHost reports whether an operation is a call of a function.
 func (op opcode) onHost() bool { return op >= opHost }
@@ -69,12 +66,13 @@ type submission struct {
 	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
 	op     opcode
 	hostly bool // waits must be reached, not only issued: for host calls, and where two drivers meet
-	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
-	gathered, passing bool
-	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
-	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	cold              bool   // what comes last in the record may be in use
-	seq               uint64 // once issued
+	// gathered says that deps have been found, near that what the stream orders anyway was left out of them; passing that the
+	// submission has no work, and is done when its only dep is.
+	gathered, near, passing bool
+	late                    bool   // some of the deps are of barriers, which are done after the work that they are behind
+	recorded                bool   // the event has been recorded; under the ring's mu while the submission is in the ring
+	cold                    bool   // what comes last in the record may be in use
+	seq                     uint64 // once issued
 
 	waits   []Point
 	signals []Point
@@ -130,9 +128,10 @@ type dep struct {
 }
 
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
-// to issue what a wait is for; then there are no deps.
+// to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
+// barrier, which may have no work: whoever issues it looks that nothing was given up since.
 func (s *submission) gather() (resolution, error) {
-	s.late = false
+	s.late, s.near = false, false
 	for i := range s.waits {
 		w := &s.waits[i]
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
@@ -148,11 +147,26 @@ func (s *submission) gather() (resolution, error) {
 			return unknown, nil
 		case ordered:
 			s.late = s.late || p.late
-			s.addDep(mark{p.tl, p.seq})
+			if p.tl == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
+				s.near = true
+			} else {
+				s.addDep(mark{p.tl, p.seq})
+			}
 		}
 	}
 	s.gathered = true
 	return ordered, nil
+}
+
+// gatherAll is gather for who issues the submission. It returns an error, and what becomes of that, if there are no deps.
+func (s *submission) gatherAll() (outcome, error) {
+	switch how, err := s.gather(); how {
+	case failed:
+		return notIssued, err
+	case unknown:
+		return early, errEarly
+	}
+	return issuedWork, nil
 }
 
 // waited reports whether all that the submission waits for is over.
@@ -188,12 +202,18 @@ func (s *submission) letGo(i int) {
 
 // letGoAll takes all deps away.
 func (s *submission) letGoAll() {
+	if s.gathered = false; len(s.deps) > 0 {
+		s.letGoDeps()
+	}
+}
+
+func (s *submission) letGoDeps() {
 	for i := range s.deps {
 		if s.deps[i].tl != nil {
 			s.letGo(i)
 		}
 	}
-	s.deps, s.gathered = s.deps[:0], false
+	s.deps = s.deps[:0]
 }
 
 // resolved is called when a timepoint of a parked submission is released. It reports whether the submission is ready, and

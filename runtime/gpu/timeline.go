@@ -19,6 +19,7 @@ type timeline struct {
 	lives atomic.Uint32 // how many streams it has had before
 
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
+	last   Point      // what is signalled by that which was issued last, if it signals that alone
 	tidyAt uint64     // the number at which the submitter looks what is done
 	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
@@ -92,116 +93,149 @@ func (tl *timeline) urge(seq uint64) {
 // nobody waits. If many are in flight it looks more rarely.
 const tidyEvery = 128
 
-// issue gives a submission whose waits are all issued to the device, and publishes what it signals. It runs in the caller
-// or on a thread to which the device is bound.
+// issue gives a submission to the device if somebody has issued all that it waits for, and publishes what it signals. It runs in
+// the caller or on a thread to which the device is bound.
+//
+// Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
+// processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if err := tl.dev.halted(); err != nil {
-		tl.dev.failSubmission(s, err)
-		return notIssued, err
-	}
-	if !s.gathered { // before the lock, as is all that follows: it may need an event of another timeline
-		switch how, err := s.gather(); how {
-		case failed:
-			tl.dev.failSubmission(s, err)
-			return notIssued, err
-		case unknown:
-			tl.dev.failSubmission(s, errTakenBack)
-			return notIssued, errTakenBack
-		}
-	}
-	if s.event == nil {
-		e, err := tl.dev.events.get(onThread) // the pool may have to grow on the device's thread
-		if err != nil {
-			tl.dev.check(err)
-			tl.dev.failSubmission(s, err)
-			return refused, err
-		}
-		s.event = e
-	}
-	if s.op == opAlloca {
-		if err := s.prepare(); err != nil {
-			tl.dev.check(err)
-			tl.dev.failSubmission(s, err)
-			return refused, err
+	if s.event == nil || s.op == opAlloca && s.keep[0].pool.blocks != nil {
+		if how, err := tl.equip(s, onThread); err != nil {
+			return how, err
 		}
 	}
 	tl.mu.Lock()
 	how, err := tl.submit(s)
 	for how == unmarked {
-		tl.mu.Unlock()
-		err = s.markDeps()
-		tl.mu.Lock()
-		if how = notIssued; err == nil {
-			how, err = tl.submit(s)
-		}
+		how, err = tl.submitMarked(s)
 	}
 	var released *timepoint
-	tidy, flying := uint64(0), uint64(0)
-	if how == issuedWork || how == issuedBroken {
-		wanted := false
-		if how == issuedWork {
-			released, wanted = tl.publish(s)
-		} else { // its signals fail now, and what it holds stays until the stream has passed it
-			released = tl.dev.failSignals(s, err)
-		}
-		seq, done := s.seq, tl.done.Load()
-		tl.ring.put(s, done)
-		if s.op == opAlloca && how == issuedBroken {
+	wanted := false
+	switch how {
+	case issuedWork:
+		released, wanted = tl.publish(s)
+	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
+		released = tl.dev.failSignals(s, err)
+		if s.op == opAlloca {
 			s.spoil(tl)
 		}
-		recorded := s.recorded
-		tl.issued.Store(seq) // only now may it be retired, and recycled
-		if recorded {
-			tl.noteMark(seq)
-		}
-		if wanted {
-			tl.want(seq)
-		}
-		if tl.wanted.Load() >= seq { // who found it published, and not yet in the ring, may have signalled too early
-			tl.dev.signalAsker()
-		}
-		if seq >= tl.tidyAt {
-			flying = seq - done
-			tl.tidyAt = seq + max(tidyEvery, flying/2)
-			tidy = seq
-		}
+	default:
+		tl.mu.Unlock()
+		tl.dismiss(s, how, err, onThread)
+		return how, err
+	}
+	seq, done, recorded := s.seq, tl.done.Load(), s.recorded
+	tl.ring.put(s, done)
+	tl.issued.Store(seq) // only now may it be retired, and recycled
+	if recorded {
+		tl.noteMark(seq)
+	}
+	if wanted || tl.wanted.Load() >= seq { // who found it published, and not yet in the ring, may have signalled too early
+		tl.awaited(seq)
+	}
+	many := false
+	if seq >= tl.tidyAt {
+		many = tl.tidyLater(seq, done) && (onThread || tl.dev.caps.SubmitAnywhere)
 	}
 	tl.mu.Unlock()
-	var on *Device
-	if onThread {
-		on = tl.dev
+	if how == issuedBroken {
+		tl.dev.check(err)
+	}
+	if released != nil {
+		tl.dev.releaseHere(released, onThread)
+	}
+	if many {
+		tl.tidy(seq)
+	}
+	if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
+		tl.dev.failInFlight()
+	}
+	return how, err
+}
+
+// equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is
+// issue's.
+func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error) {
+	if err = tl.dev.halted(); err == nil && !s.gathered {
+		how, err = s.gatherAll()
+	}
+	if err == nil && s.event == nil {
+		how = refused
+		s.event, err = tl.dev.events.get(onThread) // which may have to happen on the device's thread
+	}
+	if err == nil && s.op == opAlloca {
+		how = refused
+		err = s.prepare()
+	}
+	if err != nil {
+		tl.dismiss(s, how, err, onThread)
+	}
+	return how, err
+}
+
+// submitMarked is submit for what waits for work that no event is behind yet. The caller holds mu, which it gives up meanwhile.
+func (tl *timeline) submitMarked(s *submission) (outcome, error) {
+	tl.mu.Unlock()
+	err := s.markDeps()
+	tl.mu.Lock()
+	if err != nil {
+		return notIssued, err
+	}
+	return tl.submit(s)
+}
+
+// dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
+func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool) {
+	state := isFailed
+	if how == early || how == foreign {
+		state = isPending
+	}
+	if s.op == opAlloca {
+		s.unprepare(state)
 	}
 	switch how {
-	case notIssued, refused:
-		if how == refused {
-			tl.dev.check(err)
-		}
-		if s.op == opAlloca {
-			s.unprepare(isFailed)
-		}
-		tl.dev.failSubmission(s, err)
+	case early:
 	case foreign:
-		if s.op == opAlloca {
-			s.unprepare(isPending)
-		}
 		s.letGoAll()
 		s.hostly = true
 		s.q.enlist(s, onThread)
+	case refused:
+		tl.dev.check(err)
+		fallthrough
 	default:
-		if how == issuedBroken {
-			tl.dev.check(err)
-		}
-		if released != nil {
-			release(released, on)
-		}
-		if flying > tidyEvery/2 && (onThread || tl.dev.caps.SubmitAnywhere) {
-			tl.tidy(tidy)
-		}
-		if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
-			tl.dev.failInFlight()
+		tl.dev.failSubmission(s, err)
+	}
+}
+
+// issueReady is issue for a submission that was parked until somebody had issued all that it waits for. That is looked up before
+// the timeline is locked, for many may be issued by several at once.
+func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
+	if !s.gathered {
+		if how, err := s.gatherAll(); err != nil {
+			tl.dev.failSubmission(s, err)
+			return how, err
 		}
 	}
+	how, err := tl.issue(s, onThread)
+	if how == early {
+		tl.dev.failSubmission(s, err)
+	}
 	return how, err
+}
+
+// awaited has the device asked until seq is done, for somebody is parked until then.
+func (tl *timeline) awaited(seq uint64) {
+	if tl.wanted.Load() >= seq {
+		tl.dev.signalAsker()
+	} else {
+		tl.want(seq)
+	}
+}
+
+// tidyLater says when the submitter is to look again what is done, and reports whether so much is in flight that it is to look now.
+func (tl *timeline) tidyLater(seq, done uint64) bool {
+	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
+	return seq-done > tidyEvery/2
 }
 
 // An outcome is what became of a submission that was to be issued.
@@ -214,80 +248,107 @@ const (
 	issuedBroken                // a part of it is in the stream, with the event behind it
 	foreign                     // it waits for a device of another driver, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
+	early                       // it waits for something that nobody has issued
 )
 
-var errTakenBack = errors.New("gpu: a wait was taken back after it had been issued")
+var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
 	if err := tl.dev.halted(); err != nil {
 		return notIssued, err
 	}
+	if !s.gathered {
+		if len(s.waits) == 1 && s.waits[0] == tl.last && tl.last.Semaphore.failed() == nil {
+			s.gathered, s.near = true, true
+		} else if how, err := s.gatherAll(); err != nil {
+			return how, err
+		}
+	}
 	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
-	for i := range s.deps {
-		p := &s.deps[i]
-		if p.tl == nil {
-			continue
+	if len(s.deps) > 0 || s.near && losses.Load() != 0 {
+		how, waits, err := tl.order(s)
+		if how != issuedWork {
+			return how, err
 		}
-		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
-			return foreign, nil
-		}
-		if tl.covers(p.tl, p.seq) {
-			if err := p.gone(); err != nil {
-				return notIssued, err
-			}
-			s.letGo(i)
-			continue
-		}
-		brief = false
-		if p.event == nil {
-			ok := false
-			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
-				return unmarked, nil
-			}
-			if p.event == nil { // done, or given up, since covers looked
-				if err := p.gone(); err != nil {
-					return notIssued, err
-				}
-			}
-		}
+		brief = brief && !waits
 	}
 	if !brief {
 		if err := tl.mark(); err != nil {
 			return refused, err
 		}
 	}
-	seq := tl.issued.Load() + 1
-	started, err := tl.start(s, seq)
-	switch {
-	case err == nil && brief && tl.unmarked(s, seq):
-	case err == nil:
+	how, seq := issuedWork, tl.issued.Load()+1
+	started, err := tl.start(s, seq, brief)
+	if err == nil && !(brief && tl.unmarked(s, seq)) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 		s.recorded = err == nil
 	}
-	switch {
-	case err == nil:
-	case !started:
-		return refused, err
-	default:
-		// The stream has got something of it, and only an event can say when that is over. If there cannot be one, nobody
-		// will ever know what the device still does.
-		if again := tl.dev.drv.Record(s.event.h, tl.h); again != nil {
-			tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(again))
-			return refused, err
+	if err != nil {
+		if how = tl.broken(s, started); how == refused {
+			return how, err
 		}
-		s.recorded = true
 	}
 	s.seq = seq
 	s.letGoAll()
-	if err != nil {
-		return issuedBroken, err
+	return how, err
+}
+
+// order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
+// events; the others it lets go of.
+func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
+	if s.near {
+		if how, err := s.gatherAll(); err != nil {
+			return how, false, err
+		}
 	}
-	return issuedWork, nil
+	for i := range s.deps {
+		p := &s.deps[i]
+		if p.tl == nil {
+			continue
+		}
+		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
+			return foreign, false, nil
+		}
+		if tl.covers(p.tl, p.seq) {
+			if err := p.gone(); err != nil {
+				return notIssued, false, err
+			}
+			s.letGo(i)
+			continue
+		}
+		waits = true
+		if p.event == nil {
+			ok := false
+			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
+				return unmarked, false, nil
+			}
+			if p.event == nil { // done, or given up, since covers looked
+				if err := p.gone(); err != nil {
+					return notIssued, false, err
+				}
+			}
+		}
+	}
+	return issuedWork, waits, nil
+}
+
+// broken says what becomes of a submission that the driver has not taken as a whole. If the stream has got something of it,
+// only an event can say when that is over; and if there cannot be one, nobody will ever know what the device still does.
+func (tl *timeline) broken(s *submission, started bool) outcome {
+	if !started {
+		return refused
+	}
+	if err := tl.dev.drv.Record(s.event.h, tl.h); err != nil {
+		tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(err))
+		return refused
+	}
+	s.recorded = true
+	return issuedBroken
 }
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
-func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
+func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, err error) {
 	dst, err := s.dst.resolve()
 	if err != nil {
 		return false, err
@@ -296,6 +357,17 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if !brief { // else it has nothing to do with other streams and devices
+		if started, err = tl.follow(s, seq); err != nil {
+			return started, err
+		}
+	}
+	some, err := s.start(tl, dst, src)
+	return started || some, err
+}
+
+// follow makes the stream wait for what a submission comes after, and tells other devices what it does with what is theirs.
+func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) {
 	if err := s.borrow(mark{tl, seq}); err != nil {
 		return false, err
 	}
@@ -319,8 +391,7 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 		tl.addCover(p.tl, p.seq, seq)
 		s.follows = append(s.follows, p.mark)
 	}
-	some, err := s.start(tl, dst, src)
-	return started || some, err
+	return started, nil
 }
 
 // borrow tells the devices of others' buffers that the work is about to use them.
@@ -355,8 +426,10 @@ func (s *submission) borrow(to mark) (err error) {
 // publish tells the semaphores what is coming, now that the stream has got it.
 func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 	if len(s.signals) == 1 {
-		return s.signals[0].Semaphore.publish(point{value: s.signals[0].Value, tl: tl, seq: s.seq})
+		tl.last = s.signals[0]
+		return tl.last.Semaphore.publish(point{value: tl.last.Value, tl: tl, seq: s.seq})
 	}
+	tl.last = Point{}
 	var released timepointList
 	wanted := false
 	for _, p := range s.signals {
@@ -398,7 +471,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case opAlloca:
 		return s.alloca(tl)
 	case opDealloca:
-		err = s.keep[0].deallocate(tl)
+		err = s.keep[0].deallocate(tl, tl.issued.Load()+1)
 	case opExecute:
 		return s.execute(tl)
 	case opCollect:

@@ -23,6 +23,21 @@ var failures = []test{
 		}
 		e.holds(b, 0)
 	}},
+	{name: "B77 a wait fails that the work before it in the same queue was to end", run: func(e *env) {
+		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
+		for v := range uint64(4) { // so that there are records to be used again
+			e.must(e.q(0).Fill(signal(y, v+1), b.All(), []byte{0}))
+		}
+		e.wait(y, 4)
+		e.must(e.q(0).Fill(signal(s, 1), b.Range(32, 32), []byte{1}))
+		s.Fail(io.ErrUnexpectedEOF)
+		e.must(e.q(0).Fill(between(s, 1, x, 1), b.Range(0, 32), []byte{2}))
+		e.failed(x, 1, io.ErrUnexpectedEOF)
+		z := e.sem()
+		e.must(e.q(0).Fill(signal(z, 1), b.Range(32, 32), []byte{0}))
+		e.wait(z, 1)
+		e.holds(b, 0)
+	}},
 	{name: "B78 a failure passes through chains", run: func(e *env) {
 		const n = 1000
 		b, s, last := e.buffer(64), e.sems(n+1), e.sem()

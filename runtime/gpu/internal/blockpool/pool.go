@@ -169,6 +169,25 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
+// Hit is Alloc where the pool has a block about which the order need not be asked, because it was freed behind work of the same
+// timeline, or is known to be done with. It reports whether there is one.
+func (p *Pool) Hit(size uint64, timeline int) (addr uint64, ok bool) {
+	n, err := p.round(size)
+	if err != nil || uint(timeline) >= MaxTimelines {
+		return 0, false
+	}
+	p.mu.Lock()
+	if !p.closed {
+		if b := p.near(n, int32(timeline)); b != nil {
+			p.use(b, n)
+			p.stats.Hits++
+			addr, ok = b.addr, true
+		}
+	}
+	p.mu.Unlock()
+	return addr, ok
+}
+
 // allocSlow allocates what the pool had no block for.
 func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	p.sourceMu.Lock()
@@ -204,10 +223,11 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 		return timelineError(after.Timeline)
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	b := p.live.remove(addr)
 	if b == nil {
-		return p.freeError(addr)
+		err := p.freeError(addr)
+		p.mu.Unlock()
+		return err
 	}
 	p.unuse(b)
 	p.dropParts(b)
@@ -216,6 +236,7 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 		b.tl, b.seq = int32(after.Timeline), after.Seq
 	}
 	p.place(b)
+	p.mu.Unlock()
 	return nil
 }
 
