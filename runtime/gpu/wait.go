@@ -123,7 +123,10 @@ func askUntil(ctx context.Context, points []Point, all bool, index *int) (over b
 		case past == 0 && n > maxSpins:
 			return false, nil
 		case past <= spin || stands != nil && stands == dev && past <= dev.opt.Poll:
-		case stands == nil && dev != nil && past <= dev.opt.Poll && dev.standFor():
+		case dev != nil && stands != dev && past <= dev.opt.Poll && dev.standFor():
+			if stands != nil { // for which there is nothing left to wait
+				stands.stoodFor.Store(false)
+			}
 			stands = dev
 		default:
 			return false, nil

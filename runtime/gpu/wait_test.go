@@ -81,3 +81,54 @@ func TestStandFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStandForAll has a waiter for several devices ask in the place of each one's asker, one after the other.
+func TestStandForAll(t *testing.T) {
+	sim := simdriver.New(simdriver.Config{Devices: 3})
+	var points []Point
+	var devs []*Device
+	for i := range 3 {
+		d, err := Open(sim, i, Options{Spin: time.Microsecond, Poll: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.Alloc(DeviceMem, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Point{newSemaphore(t, 0), 1}
+		sim.StallDevice(i)
+		if err := d.Queue(0).Fill(Order{Signal: []Point{p}}, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		devs, points = append(devs, d), append(points, p)
+	}
+	done := make(chan error, 1)
+	go func() { done <- WaitAll(within(t), points...) }()
+	for i, d := range devs {
+		for end := time.Now().Add(time.Minute); !d.stoodFor.Load(); runtime.Gosched() {
+			if d.wanted() || time.Now().After(end) {
+				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, d.wanted())
+			}
+		}
+		for _, other := range devs[:i] {
+			for end := time.Now().Add(time.Minute); other.stoodFor.Load(); runtime.Gosched() { // it leaves that a moment later
+				if time.Now().After(end) {
+					t.Fatalf("beside device %d it stands for another", i)
+				}
+			}
+		}
+		sim.ResumeDevice(i)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, d := range devs {
+		if d.stoodFor.Load() {
+			t.Error("somebody still stands for an asker")
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
