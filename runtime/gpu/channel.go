@@ -94,10 +94,13 @@ type Channel struct {
 	todo    []func()
 	first   *submission // not issued, in order
 	last    *submission
-	waiting int         // how many there are of them with a context
-	out     bool        // one has been given back, because it waits for another driver's device, and
-	back    *submission // has come again
-	resting atomic.Bool // the thread has been given away
+	waiting int           // how many there are of them with a context
+	out     bool          // one has been given back, because it waits for another driver's device, and
+	back    *submission   // has come again
+	resting atomic.Bool   // the thread has been given away
+	sleeper sleeper       // the thread, if it sleeps
+	attends atomic.Bool   // the thread lingers
+	sought  atomic.Uint64 // until this is done it asks the device then
 	issuing bool
 	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
 	nowAt   time.Time

@@ -28,6 +28,7 @@ func (c *Channel) run(started chan<- error) {
 	if err != nil {
 		return // and with the goroutine the thread, to which the device may be bound
 	}
+	passes := false // time, as far as is known
 	for rested := true; ; {
 		worked, ended := c.step()
 		switch {
@@ -39,8 +40,9 @@ func (c *Channel) run(started chan<- error) {
 		case worked:
 			rested = false
 		case !rested && c.dev.opt.Spin > 0:
-			c.linger()
+			passes = c.linger() || passes
 			rested = true
+		case passes && c.sleeper.sleep(c.wake):
 		default:
 			c.resting.Store(true)
 			<-c.wake
@@ -50,23 +52,56 @@ func (c *Channel) run(started chan<- error) {
 }
 
 // linger waits for more to do without giving the thread away, a few times as long as other waits ask: to wake a locked thread takes
-// longer than many a group.
-func (c *Channel) linger() {
+// longer than many a group. While somebody waits for a group, and does so himself without a pause, it goes on and asks the device in
+// his place: what there is to complete is in this processor's caches. It reports whether that time has passed: in a bubble of
+// testing/synctest it does not, and nobody is to sleep there either.
+func (c *Channel) linger() (passed bool) {
+	c.attends.Store(true)
+	defer c.attends.Store(false)
+	tl, asks, keeps := c.q.tl, false, false
 	start := time.Now()
-	for n := 1; n < lingerRounds; n++ {
+	for n := 1; ; n++ {
 		select {
 		case <-c.wake:
-			return
+			return false
 		default:
 		}
-		if n%64 == 0 && time.Since(start) > 4*c.dev.opt.Spin {
-			return
+		switch seq := min(c.sought.Load(), tl.issued.Load()); {
+		case seq > tl.done.Load():
+			tl.poll(seq, 1)
+			asks = true
+		case asks: // whoever waited may soon have more
+			asks, start = false, time.Now()
+		}
+		if n%64 != 0 {
+			continue
+		}
+		switch past := time.Since(start); {
+		case past == 0 && n >= maxSpins:
+			return false
+		case past <= 4*c.dev.opt.Spin:
+		case !asks || past > c.dev.opt.Poll:
+			return true
+		case !keeps:
+			if !keepProcessor() {
+				return true
+			}
+			defer giveProcessor()
+			keeps = true
 		}
 	}
 }
 
-// lingerRounds is how often linger looks at most: where time stands still, as in a bubble of testing/synctest, it would go on.
-const lingerRounds = 1 << 18
+// ask has the thread ask the device until seq is done, and reports false if it does not attend.
+func (c *Channel) ask(seq uint64) bool {
+	if !c.attends.Load() {
+		return false
+	}
+	if c.sought.Load() < seq {
+		c.sought.Store(seq)
+	}
+	return true
+}
 
 // step does what was asked of the thread, or issues one group.
 func (c *Channel) step() (worked, ended bool) {
@@ -227,7 +262,10 @@ func (c *Channel) ready(s *submission) {
 	c.signal()
 }
 
-func (c *Channel) signal() { nudge(c.wake) }
+func (c *Channel) signal() {
+	nudge(c.wake)
+	c.sleeper.rouse()
+}
 
 // post has a function run on the thread. It reports false if that has ended.
 func (c *Channel) post(fn func()) bool {

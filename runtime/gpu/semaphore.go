@@ -517,7 +517,7 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
 // stands for the asker does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
-// ask, which then does.
+// ask, which then does. A channel's thread that has nothing else to do asks itself.
 func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
 	switch {
@@ -526,6 +526,8 @@ func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	case !tl.dev.caps.SubmitAnywhere:
 		tl.want(seq)
 		return nil
+	case tl.ch != nil && tl.ch.ask(seq):
+		return tl.dev
 	}
 	rounds, times := int32(leaveOut), watch
 	if stands {

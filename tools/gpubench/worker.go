@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -30,7 +29,8 @@ type worker struct {
 	group *gpu.Group
 	chans []*gpu.Channel
 	ranks []rank
-	v     uint64 // the highest value of the ranks' semaphores that was promised
+	v     uint64      // the highest value of the ranks' semaphores that was promised
+	all   []gpu.Point // that value of each
 }
 
 // A rank is what a worker submits on one channel.
@@ -149,14 +149,13 @@ func (w *worker) onAll(submit func(i int, r *rank, o gpu.Order) error) error {
 	return nil
 }
 
-// wait waits until all that was submitted is done. It begins with the last, so that the others mostly are.
+// wait waits until all that was submitted is done.
 func (w *worker) wait(ctx context.Context) error {
-	for i := range slices.Backward(w.ranks) {
-		if err := w.ranks[i].sem.Wait(ctx, w.v); err != nil {
-			return err
-		}
+	w.all = w.all[:0]
+	for i := range w.ranks {
+		w.all = append(w.all, w.ranks[i].signal[0])
 	}
-	return nil
+	return gpu.WaitAll(ctx, w.all...)
 }
 
 // zeros allocates memory of zeros on all devices.
