@@ -324,10 +324,10 @@ func (s *submission) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 // A recordedOp is an operation of a command buffer.
 type recordedOp struct {
 	groupOp
-	dstRef, srcRef int // in refers, or -1
+	dstRef, srcRef int32 // in refers, or -1
 }
 
-func (r *recordedOp) rebase(by int) {
+func (r *recordedOp) rebase(by int32) {
 	if r.dstRef >= 0 {
 		r.dstRef += by
 	}
@@ -368,7 +368,7 @@ func (c *CommandBuffer) takeGroup(s *submission) error {
 	}
 	p := &c.parts[s.part]
 	for i := p.from; i < p.to; i++ {
-		for _, r := range c.cmds.at(i).group {
+		for _, r := range c.cmds.at(i).rare.group {
 			if r.dstRef >= 0 {
 				r.op.Dst = c.present[r.dstRef]
 			}

@@ -49,8 +49,9 @@ type CommandBuffer struct {
 	turn    *Semaphore
 	turns   uint64
 	cmds    commandList
-	bounds  []argRef  // room for the commands', as is:
-	afters  []Command //
+	bounds  []argRef // room for the commands', as are:
+	afters  []Command
+	rares   []rareCommand
 	slots   []slot
 	refers  []reference
 	nrefers int // of refers, those of commands that have been recorded
@@ -106,29 +107,41 @@ func carve[T any](block *[]T, n int) []T {
 // A command is one of a recording.
 type command struct {
 	op       opcode
-	dst, src int // in refers, or -1
+	width    uint8
+	depends  bool  // its dst or src is only known when it is executed
+	moves    bool  // something that it uses may be somewhere else each time
+	arg      int32 // where its arguments begin in args, a word or more each
+	dst, src int32 // in refers, or -1
 	n        uint64
 	pattern  uint32
 	pattern2 uint32
-	width    int
 	launch   driver.Launch // without Args
-	arg      int           // where its arguments begin in args, a word or more each
-	sizes    []int         // of them; the kernel's own
+	sizes    []int         // of the arguments; the kernel's own
 	bound    []argRef
 	after    []Command
-	stage    *stageBlock
-	fn       func() error
-	timer    driver.Event
-	ch       *Channel
-	group    []recordedOp
-	depends  bool // its dst or src is only known when it is executed
-	moves    bool // something that it uses may be somewhere else each time
+	rare     *rareCommand
+}
+
+// rare keeps a rareCommand.
+func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
+	kept := &carve(&c.rares, 1)[0]
+	*kept = r
+	return kept
+}
+
+// A rareCommand is what fills, copies and dispatches, of which there are many, do not have.
+type rareCommand struct {
+	stage *stageBlock  // of an update
+	fn    func() error // of a host call
+	timer driver.Event // of a timestamp
+	ch    *Channel     // of collectives, as is:
+	group []recordedOp
 }
 
 // An argRef is an argument that is an address.
 type argRef struct {
-	word int // in args
-	ref  int // in refers
+	word int32 // in args
+	ref  int32 // in refers
 }
 
 // A reference is a range that commands use.
@@ -232,7 +245,7 @@ func (c *CommandBuffer) leave() {
 }
 
 // record adds a command, after others if there are some, with what it refers to.
-func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
+func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
 			return -1, c.fail(cmd.op, argument("record", "it is to come after command %d, which there is not", a))
@@ -253,7 +266,7 @@ func (c *CommandBuffer) record(cmd command, after []Command) (Command, error) {
 		cmd.after = carve(&c.afters, len(after))
 		copy(cmd.after, after)
 	}
-	c.cmds.add(&cmd)
+	c.cmds.add(cmd)
 	c.nrefers = len(c.refers)
 	return Command(c.cmds.n - 1), nil
 }
@@ -278,7 +291,7 @@ func (c *CommandBuffer) begin(op opcode) error {
 }
 
 // refer checks a range and returns its number. Addresses are multiples of align as far as is known.
-func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
+func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
 	at, err := r.checkOn(opNames[op], c.dev)
 	switch {
 	case err != nil:
@@ -290,11 +303,11 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int, error) {
 	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
 	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late})
-	return len(c.refers) - 1, nil
+	return int32(len(c.refers) - 1), nil
 }
 
 // referTo is refer for a range that is written to.
-func (c *CommandBuffer) referTo(op opcode, r Range, align uint64) (int, error) {
+func (c *CommandBuffer) referTo(op opcode, r Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
 		return -1, err
@@ -404,7 +417,7 @@ func (c *CommandBuffer) layOut() {
 		c.timed = c.timed || cmd.op == opTime
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
-		from, word := len(c.ptrs), cmd.arg
+		from, word := len(c.ptrs), int(cmd.arg)
 		for _, size := range cmd.sizes {
 			c.ptrs = append(c.ptrs, unsafe.Pointer(&c.args[word]))
 			word += (size + 7) / 8
@@ -465,13 +478,13 @@ func (c *CommandBuffer) split() {
 		switch cmd.op {
 		case opHost:
 			end(i)
-			c.parts = append(c.parts, part{from: i, to: next, host: cmd.fn})
+			c.parts = append(c.parts, part{from: i, to: next, host: cmd.rare.fn})
 		case opCollect:
 			end(i)
-			for next < c.cmds.n && c.cmds.at(next).joins(cmd.ch) {
+			for next < c.cmds.n && c.cmds.at(next).joins(cmd.rare.ch) {
 				next++
 			}
-			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.ch})
+			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
 		default:
 			i++
 			continue
@@ -487,7 +500,7 @@ func (c *CommandBuffer) split() {
 
 // joins reports whether a command goes on with a group of a channel, as one does that is to move nothing.
 func (cmd *command) joins(ch *Channel) bool {
-	return cmd.op == opCollect && cmd.ch == ch || cmd.op == opNothing && cmd.ch != nil
+	return cmd.op == opCollect && cmd.rare.ch == ch || cmd.op == opNothing && cmd.rare != nil && cmd.rare.ch != nil
 }
 
 // worthGraph is from how many commands on one launch of a graph costs less than they do.

@@ -206,7 +206,7 @@ func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) 
 		cmd := c.cmds.at(i)
 		switch cmd.op {
 		case opFill:
-			err = d.Fill(tl.h, c.present[cmd.dst], cmd.pattern, cmd.width, cmd.n)
+			err = d.Fill(tl.h, c.present[cmd.dst], cmd.pattern, int(cmd.width), cmd.n)
 		case opFill8:
 			if err = d.FillStrided(tl.h, c.present[cmd.dst], cmd.pattern, 8, cmd.n); err == nil {
 				started = true
@@ -215,12 +215,12 @@ func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) 
 		case opCopy:
 			err = d.Copy(tl.h, c.present[cmd.dst], c.present[cmd.src], cmd.n)
 		case opUpload:
-			err = d.Upload(tl.h, c.present[cmd.dst], cmd.stage.host, cmd.n)
+			err = d.Upload(tl.h, c.present[cmd.dst], cmd.rare.stage.host, cmd.n)
 		case opDispatch:
 			c.setArgs(cmd)
 			err = d.Launch(tl.h, &cmd.launch)
 		case opTime:
-			err = d.Record(cmd.timer, tl.h)
+			err = d.Record(cmd.rare.timer, tl.h)
 		default:
 			continue
 		}

@@ -240,7 +240,7 @@ next:
 func (c *CommandBuffer) nodeOp(cmd *command, high bool) (op driver.NodeOp) {
 	switch cmd.op {
 	case opFill:
-		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: cmd.width, Count: cmd.n}
+		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: int(cmd.width), Count: cmd.n}
 	case opFill8:
 		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: 4, Count: cmd.n, Stride: 8}
 		if high {
@@ -249,12 +249,12 @@ func (c *CommandBuffer) nodeOp(cmd *command, high bool) (op driver.NodeOp) {
 	case opCopy:
 		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: c.present[cmd.src], Count: cmd.n}
 	case opUpload:
-		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: cmd.stage.ptr, Count: cmd.n}
+		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: cmd.rare.stage.ptr, Count: cmd.n}
 	case opDispatch:
 		c.setArgs(cmd)
 		op = driver.NodeOp{Kind: driver.KernelNode, Launch: cmd.launch}
 	case opTime:
-		op = driver.NodeOp{Kind: driver.RecordNode, Event: cmd.timer}
+		op = driver.NodeOp{Kind: driver.RecordNode, Event: cmd.rare.timer}
 	}
 	return op
 }
@@ -271,9 +271,9 @@ func (cmd *command) halves() int {
 func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
-	put := func(at *driver.Ptr, ref int) {
+	put := func(at *driver.Ptr, ref int32) {
 		if c.refers[ref].buffer.late() {
-			x.places = append(x.places, place{at: at, behind: *at - c.present[ref], ref: int32(ref), node: int32(node)})
+			x.places = append(x.places, place{at: at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
 		}
 	}
 	if op := &x.ops[node]; cmd.dst >= 0 {

@@ -29,10 +29,10 @@ type Queue struct {
 	slab atomic.Pointer[bufferSlab]
 }
 
-// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 2 KiB.
+// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 4 KiB.
 type bufferSlab struct {
 	used atomic.Int32
-	b    [18]Buffer
+	b    [36]Buffer
 }
 
 // newBuffer makes a buffer that will most likely live for a short time.

@@ -15,7 +15,7 @@ func (c *CommandBuffer) Barrier() (Command, error) {
 		return -1, err
 	}
 	defer c.leave()
-	return c.record(command{op: opBarrier, dst: -1, src: -1}, nil)
+	return c.record(&command{op: opBarrier, dst: -1, src: -1}, nil)
 }
 
 // Fill records what [Queue.Fill] does.
@@ -35,11 +35,11 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 	if err != nil {
 		return -1, err
 	}
-	cmd := command{op: f.op, dst: ref, src: -1, n: f.count(dst.Size), pattern: f.pattern, pattern2: f.pattern2, width: f.width}
+	cmd := command{op: f.op, dst: ref, src: -1, n: f.count(dst.Size), pattern: f.pattern, pattern2: f.pattern2, width: uint8(f.width)}
 	if dst.Size == 0 {
 		cmd.op = opNothing
 	}
-	return c.record(cmd, after)
+	return c.record(&cmd, after)
 }
 
 // Copy records what [Queue.Copy] does.
@@ -63,7 +63,7 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	if dst.Size == 0 {
 		cmd.op = opNothing
 	}
-	return c.record(cmd, after)
+	return c.record(&cmd, after)
 }
 
 // Update records what [Queue.Update] does. The data is copied by the call, to pinned memory that the command buffer keeps.
@@ -82,15 +82,15 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 	cmd := command{op: opUpload, dst: ref, src: -1, n: dst.Size}
 	if len(data) == 0 {
 		cmd.op = opNothing
-		return c.record(cmd, after)
+		return c.record(&cmd, after)
 	}
 	b, err := c.dev.stage.get(len(data))
 	if err != nil {
 		return -1, c.fail(opUpload, err)
 	}
 	copy(b.bytes(), data)
-	cmd.stage = b
-	at, err := c.record(cmd, after)
+	cmd.rare = c.rare(rareCommand{stage: b})
+	at, err := c.record(&cmd, after)
 	if err != nil {
 		b.free()
 		return -1, err
@@ -112,7 +112,7 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	if err := c.holdCode(d.Kernel.exe); err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
-	cmd := command{op: opDispatch, dst: -1, src: -1, arg: len(c.args), sizes: sizes,
+	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), sizes: sizes,
 		launch: driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem}}
 	if d.Kernel.info.Params == nil { // then they are the caller's
 		cmd.sizes = append([]int(nil), sizes...)
@@ -125,20 +125,20 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 		if err != nil {
 			return -1, err
 		}
-		cmd.bound[i] = argRef{cmd.arg + wordOf(sizes, b.Index), ref}
+		cmd.bound[i] = argRef{cmd.arg + int32(wordOf(sizes, b.Index)), ref}
 	}
 	if d.nothing() {
 		cmd.op = opNothing
 	}
 	words := wordOf(sizes, len(sizes))
-	at, err := c.record(cmd, after)
+	at, err := c.record(&cmd, after)
 	if err != nil {
 		return -1, err
 	}
 	for range words {
 		c.args = append(c.args, 0)
 	}
-	word := cmd.arg
+	word := int(cmd.arg)
 	for i, n := range sizes {
 		if d.Args[i] != nil {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(d.Args[i]), n))
@@ -159,7 +159,7 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	if fn == nil {
 		return -1, c.fail(opHost, argument("host call", "no function"))
 	}
-	return c.record(command{op: opHost, dst: -1, src: -1, fn: fn}, nil)
+	return c.record(&command{op: opHost, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
 }
 
 // Collective records collective operations on a channel, of the same device, behind all that was recorded before them, and
@@ -180,11 +180,11 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 			return -1, c.fail(opCollect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
-	cmd := command{op: opCollect, dst: -1, src: -1, ch: ch, group: g.ops}
+	cmd := command{op: opCollect, dst: -1, src: -1, rare: c.rare(rareCommand{ch: ch, group: g.ops})}
 	if len(g.ops) == 0 {
 		cmd.op = opNothing
 	}
-	return c.record(cmd, nil)
+	return c.record(&cmd, nil)
 }
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
@@ -207,7 +207,7 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 		return -1, c.fail(opTime, err)
 	}
 	c.timers = append(c.timers, e)
-	return c.record(command{op: opTime, dst: -1, src: -1, timer: e}, after)
+	return c.record(&command{op: opTime, dst: -1, src: -1, rare: c.rare(rareCommand{timer: e})}, after)
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
@@ -220,7 +220,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 			c.mu.Unlock()
 			return 0, argument("elapsed", "command %d is no timestamp", at)
 		}
-		timers[i] = c.cmds.at(int(at)).timer
+		timers[i] = c.cmds.at(int(at)).rare.timer
 	}
 	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
 	if c.closed.Load() || !holdLive(&c.refs, 1) {
@@ -258,7 +258,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	gate := Command(-1)
 	if len(after) > 0 {
 		var err error
-		if gate, err = c.record(command{op: opNothing, dst: -1, src: -1}, after); err != nil {
+		if gate, err = c.record(&command{op: opNothing, dst: -1, src: -1}, after); err != nil {
 			return -1, err
 		}
 	}
@@ -274,7 +274,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	if len(last) == 0 && gate >= 0 {
 		last = append(last, gate)
 	}
-	return c.record(command{op: opNothing, dst: -1, src: -1}, last)
+	return c.record(&command{op: opNothing, dst: -1, src: -1}, last)
 }
 
 // leaves returns the commands since the last barrier that no other one is said to come after.
@@ -312,8 +312,8 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		return c.fail(opExecute, ErrClosed)
 	}
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
-	base, baseArg := c.cmds.n, len(c.args)
-	baseRef := len(c.refers)
+	base, baseArg := c.cmds.n, int32(len(c.args))
+	baseRef := int32(len(c.refers))
 	for _, r := range refers {
 		if s := r.buffer.slot(); s != nil {
 			b := bindings[s.index]
@@ -349,9 +349,12 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 			after = append(after, gate)
 		}
 		cmd.after = after
-		cmd.group = slices.Clone(cmd.group)
-		for i := range cmd.group {
-			cmd.group[i].rebase(baseRef)
+		if cmd.op == opCollect {
+			group := slices.Clone(cmd.rare.group)
+			for i := range group {
+				group[i].rebase(baseRef)
+			}
+			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
 		}
 		c.cmds.add(&cmd)
 	}

@@ -14,10 +14,11 @@ type block struct {
 	parts       *block // of a live block that was joined: the blocks it was made of, linked by next
 	slab        *slab
 
-	tl   int32 // of the mark, or unmarked
-	prio uint32
-	free bool // it is in a set
-	seam bool // it is in the list of seams: it and the next neighbour are free
+	tl    int32 // of the mark, or unmarked
+	prio  uint32
+	class uint16 // in which it is in a set
+	free  bool   // it is in a set
+	seam  bool   // it is in the list of seams: it and the next neighbour are free
 }
 
 // unmarked is the timeline of blocks that anybody may use.

@@ -67,13 +67,14 @@ func (s *set) insert(b *block) {
 	}
 	s.n++
 	c := s.class(b.size)
+	b.class = uint16(c)
 	s.bits[c/64] |= 1 << (c % 64)
 	insert(&s.roots[c], b)
 }
 
 func (s *set) remove(b *block) {
 	s.n--
-	c := s.class(b.size)
+	c := b.class
 	s.roots[c] = remove(s.roots[c], b)
 	if s.roots[c] == nil {
 		s.bits[c/64] &^= 1 << (c % 64)
