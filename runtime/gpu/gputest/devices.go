@@ -9,9 +9,8 @@ import (
 )
 
 var devices = []test{
-	{name: "B116 B117 a wait before and after the signal, between devices", devices: 2, run: func(e *env) {
-		for from := range 2 {
-			p, c := e.devs[from], e.devs[1-from]
+	{name: "B116 B117 a wait before and after the signal, between any two devices", devices: every, run: func(e *env) {
+		e.pairs(func(p, c *gpu.Device) {
 			for _, waitFirst := range []bool{true, false} {
 				for _, byHost := range []bool{true, false} {
 					host, s, x := e.sem(), e.sem(), e.sem()
@@ -35,9 +34,11 @@ var devices = []test{
 					}
 					e.wait(x, 1)
 					e.holds(b, 2)
+					e.must(a.Close())
+					e.must(b.Close())
 				}
 			}
-		}
+		})
 	}},
 	{name: "B117 devices of a driver wait for each other without the host", devices: 2, stall: true, calls: true, run: func(e *env) {
 		a, b, s := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
@@ -54,7 +55,7 @@ var devices = []test{
 		e.wait(s, 2)
 		e.holds(b, 4)
 	}},
-	{name: "B116 fan-in from all devices, fan-out to them, and diamonds", devices: 2, run: func(e *env) {
+	{name: "B116 fan-in from all devices, fan-out to them, and diamonds", devices: every, run: func(e *env) {
 		s := e.sem()
 		var all []gpu.Point
 		var bufs []*gpu.Buffer
@@ -68,7 +69,7 @@ var devices = []test{
 				e.must(d.Queue(i).Fill(between(s, 2*round+1, x, 1), bufs[i].All(), []byte{byte(round)}))
 				all = append(all, gpu.Point{Semaphore: x, Value: 1})
 			}
-			e.must(e.devs[round%2].Queue(3).Barrier(gpu.Order{Wait: all, Signal: points(s, 2*round+2)}))
+			e.must(e.devs[round%uint64(len(e.devs))].Queue(3).Barrier(gpu.Order{Wait: all, Signal: points(s, 2*round+2)}))
 			e.must(s.Signal(2*round + 1))
 			e.wait(s, 2*round+2)
 		}
@@ -76,36 +77,60 @@ var devices = []test{
 			e.holds(b, 49)
 		}
 	}},
-	{name: "B116 a chain that goes to and fro", devices: 2, run: func(e *env) {
-		const n = 200
-		a, b, s := e.bufferOn(e.devs[0], n+2), e.bufferOn(e.devs[1], n+2), e.sem()
-		for i := uint64(n); i >= 1; i-- {
-			from, to := a, b
-			if i%2 == 0 {
-				from, to = b, a
+	{name: "B116 a chain that goes to and fro", devices: every, run: func(e *env) {
+		e.pairs(func(first, second *gpu.Device) {
+			const n = 40
+			devs, s := [2]*gpu.Device{first, second}, e.sem()
+			mem := [2]*gpu.Buffer{e.bufferOn(first, n+2), e.bufferOn(second, n+2)}
+			for i := uint64(n); i >= 1; i-- {
+				e.must(devs[i%2].Queue(int(i)).Copy(between(s, i, s, i+1), mem[i%2].Range(i+1, 1), mem[(i+1)%2].Range(i, 1)))
 			}
-			e.must(e.devs[i%2].Queue(int(i)).Copy(between(s, i, s, i+1), to.Range(i+1, 1), from.Range(i, 1)))
+			e.must(first.Queue(0).Fill(signal(s, 1), mem[0].Range(1, 1), []byte{77}))
+			if got := e.fetch(mem[n%2], points(s, n+1)...); got[n+1] != 77 {
+				e.Errorf("%v came through", got[n+1])
+			}
+			e.must(mem[0].Close())
+			e.must(mem[1].Close())
+		})
+	}},
+	{name: "B116 copies around a ring of all devices, all at once", devices: every, run: func(e *env) {
+		const rounds, size = 50, 1 << 16
+		n := len(e.devs)
+		s, mem := e.sems(n), make([][2]*gpu.Buffer, n)
+		for i, d := range e.devs {
+			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		e.must(e.q(0).Fill(signal(s, 1), a.Range(1, 1), []byte{77}))
-		e.wait(s, n+1)
-		if got := e.read(a); got[n+1] != 77 {
-			e.Errorf("%v came through", got[n+1])
+		// At v a device has what was sent it in mem[v%2]. It sends that on when the next one has sent on what it had there.
+		for v := uint64(rounds); v >= 1; v-- {
+			for i, d := range e.devs {
+				next, after := (i+1)%n, (i+2)%n
+				o := gpu.Order{Wait: []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[after], Value: v}}, Signal: points(s[next], v+1)}
+				e.must(d.Queue(int(v)).Copy(o, mem[next][(v+1)%2].All(), mem[i][v%2].All()))
+			}
+		}
+		for i, d := range e.devs {
+			e.must(d.Queue(0).Fill(signal(s[i], 1), mem[i][1].All(), []byte{byte(i)}))
+		}
+		for i := range e.devs {
+			want := byte(((i-rounds)%n + n) % n)
+			e.same("what came around", e.fetch(mem[i][(rounds+1)%2], points(s[i], rounds+1)...), bytes.Repeat([]byte{want}, size))
 		}
 	}},
-	{name: "B116 fan-in and fan-out of many queues, and a diamond between devices", devices: 2, run: func(e *env) {
+	{name: "B116 fan-in and fan-out of many queues, and a diamond between devices", devices: every, run: func(e *env) {
 		const width = 12
+		n := len(e.devs)
 		var bufs []*gpu.Buffer
 		for _, d := range e.devs {
 			bufs = append(bufs, e.bufferOn(d, 4*width))
 		}
 		for _, topFirst := range []bool{true, false} {
-			for top := range 2 {
+			for top := range n {
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
 					for i := uint64(2); i < width; i++ { // the first words are the tops'
 						x := e.sem()
-						d := int(i) % 2
+						d := int(i) % n
 						e.must(e.devs[d].Queue(int(i)).Copy(between(s, 1, x, 1), bufs[d].Range(4*i, 4), bufs[top].Range(0, 4)))
 						mid = append(mid, gpu.Point{Semaphore: x, Value: 1})
 					}
@@ -120,13 +145,14 @@ var devices = []test{
 					middle()
 					first()
 				}
-				e.must(e.devs[1-top].Queue(0).Barrier(gpu.Order{Wait: mid, Signal: points(end, 1)}))
+				e.must(e.devs[(top+1)%n].Queue(0).Barrier(gpu.Order{Wait: mid, Signal: points(end, 1)}))
 				e.must(host.Signal(1))
 				e.wait(end, 1)
 				for i := uint64(2); i < width; i++ {
 					got := make([]byte, 4)
 					x := e.sem()
-					e.must(e.devs[i%2].Queue(1).Download(between(end, 1, x, 1), got, bufs[i%2].Range(4*i, 4)))
+					d := int(i) % n
+					e.must(e.devs[d].Queue(1).Download(between(end, 1, x, 1), got, bufs[d].Range(4*i, 4)))
 					e.wait(x, 1)
 					e.same("a piece", got, bytes.Repeat([]byte{byte(top + 5)}, 4))
 				}

@@ -14,7 +14,7 @@ import (
 // A test is one of the suite.
 type test struct {
 	name    string
-	devices int         // 0 is 1
+	devices int         // 0 is 1, and every is all that there are
 	options gpu.Options // with 4 queues
 	kernels bool
 	stall   bool
@@ -23,12 +23,29 @@ type test struct {
 	run     func(e *env)
 }
 
+// every stands for all devices, of which there must be two.
+const every = -2
+
+// needs returns how many devices there must be for a test.
+func (x *test) needs() int { return max(x.devices, -x.devices, 1) }
+
 // An env is what a test has.
 type env struct {
 	*testing.T
 	h    Harness
 	devs []*gpu.Device
 	ctx  context.Context // ends when nobody can hope any more
+}
+
+// pairs does something with any two devices, in either order.
+func (e *env) pairs(do func(a, b *gpu.Device)) {
+	for _, a := range e.devs {
+		for _, b := range e.devs {
+			if a != b {
+				do(a, b)
+			}
+		}
+	}
 }
 
 // q returns a queue of the first device.

@@ -86,8 +86,8 @@ func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
 					switch {
 					case err != nil:
 						t.Fatal(err)
-					case len(infos) < max(x.devices, 1):
-						t.Skipf("needs %d devices, and there are %d", max(x.devices, 1), len(infos))
+					case len(infos) < x.needs():
+						t.Skipf("needs %d devices, and there are %d", x.needs(), len(infos))
 					case x.kernels && !h.Kernels:
 						t.Skip("needs kernels")
 					case x.stall && h.Stall == nil:
@@ -101,7 +101,11 @@ func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					t.Cleanup(cancel)
 					e.ctx = ctx
-					for i := range max(x.devices, 1) {
+					n := x.needs()
+					if x.devices == every {
+						n = len(infos)
+					}
+					for i := range n {
 						opt := x.options
 						opt.Queues = 4
 						d, err := gpu.Open(h.Driver, i, opt)

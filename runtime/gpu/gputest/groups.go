@@ -267,23 +267,23 @@ var groups = []test{
 			e.Errorf("pools that nobody makes: %v", err)
 		}
 	}},
-	{name: "B116 copies between devices in all orders of wait and signal", devices: 2, run: func(e *env) {
+	{name: "B116 copies between any two devices in all orders of wait and signal", devices: every, run: func(e *env) {
 		const n = 3000
-		for from := range 2 {
-			for by := range 2 { // whose queue copies
+		e.pairs(func(from, to *gpu.Device) {
+			for _, by := range []*gpu.Device{from, to} { // whose queue copies
 				for _, waitFirst := range []bool{true, false} {
 					for _, byHost := range []bool{true, false} {
-						src, dst := e.bufferOn(e.devs[from], n), e.bufferOn(e.devs[1-from], n)
-						data := random(n, uint64(from))
+						src, dst := e.bufferOn(from, n), e.bufferOn(to, n)
+						data := random(n, uint64(from.Info().Index))
 						host, s, x := e.sem(), e.sem(), e.sem()
 						steps := []func(){
-							func() { e.must(e.devs[by].Queue(1).Copy(between(s, 1, x, 1), dst.All(), src.All())) },
+							func() { e.must(by.Queue(1).Copy(between(s, 1, x, 1), dst.All(), src.All())) },
 							func() {
 								if byHost {
 									e.store(src, data)
 									e.must(s.Signal(1))
 								} else {
-									e.must(e.devs[from].Queue(2).Upload(between(host, 1, s, 1), src.All(), data))
+									e.must(from.Queue(2).Upload(between(host, 1, s, 1), src.All(), data))
 									e.must(host.Signal(1))
 								}
 							},
@@ -295,10 +295,12 @@ var groups = []test{
 							f()
 						}
 						e.same("the copy", e.fetch(dst, points(x, 1)...), data)
+						e.must(src.Close())
+						e.must(dst.Close())
 					}
 				}
 			}
-		}
+		})
 	}},
 	{name: "B116 a chain over all queues of a group", devices: 2, run: func(e *env) {
 		g := e.group(gpu.Options{Queues: 3})
