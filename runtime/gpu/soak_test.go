@@ -16,10 +16,17 @@ func TestSoakPool(t *testing.T) {
 		d = time.Minute
 	}
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	for name, caps := range map[string]*driver.Caps{"the driver's pool": &cuda, "portable": &hip} {
+	for name, x := range map[string]struct {
+		caps *driver.Caps
+		o    gpu.PoolOptions
+	}{
+		"the driver's pool":         {&cuda, gpu.PoolOptions{}},
+		"portable":                  {&hip, gpu.PoolOptions{}},
+		"portable, from any thread": {&cuda, gpu.PoolOptions{Portable: true}},
+	} {
 		t.Run("B90 B98 "+name, func(t *testing.T) {
-			dev := openDevice(t, newSim(t, simdriver.Config{Caps: caps}), 0, gpu.Options{Queues: 8})
-			p, err := dev.NewPool(gpu.PoolOptions{})
+			dev := openDevice(t, newSim(t, simdriver.Config{Caps: x.caps}), 0, gpu.Options{Queues: 8})
+			p, err := dev.NewPool(x.o)
 			must(t, err)
 			gputest.SoakPool(t, p, d)
 		})
