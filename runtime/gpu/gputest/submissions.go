@@ -241,11 +241,11 @@ var submissions = []test{
 		copies := e.h.Calls(0, "copy")
 		resume := e.h.Stall(0)
 		e.must(host.Signal(1))
-		e.until("all are issued", func() bool { return e.h.Calls(0, "copy") == copies+n })
+		e.until("all are issued", func() bool {
+			st := e.devs[0].Stats()
+			return e.h.Calls(0, "copy") == copies+n && st.Parked == 0 && st.InFlight == n+1
+		})
 		e.at(s, 0)
-		if st := e.devs[0].Stats(); st.Parked != 0 || st.InFlight != n+1 {
-			e.Errorf("%+v", st)
-		}
 		resume()
 		e.wait(s, n+1)
 		e.holds(b, 9)
