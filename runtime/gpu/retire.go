@@ -73,7 +73,7 @@ func (tl *timeline) complete(batch []*submission) {
 	for i := 0; i < len(batch); {
 		if err := tl.outcomeOf(batch[i]); err != nil {
 			released.join(tl.dev.failSignals(batch[i], err))
-		} else if run := sameSignal(batch[i:]); run > 1 && tl.arriveTogether(batch[i:i+run], &released) {
+		} else if run := sameSignal(batch[i:]); run > 0 && tl.arriveTogether(batch[i:i+run], &released) {
 			i += run
 			continue
 		} else {
@@ -108,7 +108,7 @@ func (tl *timeline) outcomeOf(s *submission) error {
 	return s.gone()
 }
 
-// sameSignal returns how many of the first submissions do nothing but raise one semaphore higher and higher.
+// sameSignal returns how many of the first submissions have nothing left to do but raise one semaphore higher and higher.
 func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {

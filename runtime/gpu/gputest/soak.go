@@ -18,7 +18,7 @@ const settling = 20 * time.Second
 // SoakPool allocates and deallocates memory of a pool for a time, on all queues of its device at once, in sizes from 256
 // bytes to 4 MiB, mostly small ones, with lists and without. Each buffer has a pattern of its own, which is checked before it
 // goes. In the end none of the pool's memory may be in use, and in a soak of 20 seconds or more it must not have grown after the
-// first quarter, give or take a tenth.
+// first quarter, give or take a tenth, and twice by what more was in use at a time since.
 func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -28,7 +28,7 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	start := time.Now()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	steps, most := 0, uint64(0)
+	steps, was := 0, gpu.MemoryStats{}
 	for q := range dev.Queues() {
 		wg.Go(func() {
 			s := soaker{t: t, ctx: ctx, p: p, q: q, r: rand.New(rand.NewPCG(seed, uint64(q)))}
@@ -48,7 +48,7 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	quarter := time.AfterFunc(d/4, func() {
 		if st, err := p.Stats(); err == nil {
 			mu.Lock()
-			most = st.ReservedHigh
+			was = st
 			mu.Unlock()
 		}
 	})
@@ -59,9 +59,10 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d allocations, at the most %d bytes reserved, of which %d after a quarter of the time", steps, st.ReservedHigh, most)
-	if d >= settling && st.ReservedHigh > most+most/10 {
-		t.Errorf("the pool has grown from %d bytes to %d", most, st.ReservedHigh)
+	t.Logf("%d allocations, at the most %d bytes reserved and %d used, of which %d and %d after a quarter of the time", steps,
+		st.ReservedHigh, st.UsedHigh, was.ReservedHigh, was.UsedHigh)
+	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+was.ReservedHigh/10+2*grown {
+		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
 	if err := p.Trim(0); err != nil {
 		t.Error(err)
