@@ -100,11 +100,13 @@ var devices = []test{
 		for i, d := range e.devs {
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		// At v a device has what was sent it in mem[v%2]. It sends that on when the next one has sent on what it had there.
+		// At v a device has what was sent it in mem[v%2]. It sends that on when the next one has sent on what it had there, and
+		// after what it sent before.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n
-				o := gpu.Order{Wait: []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[after], Value: v}}, Signal: points(s[next], v+1)}
+				wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[after], Value: v}, {Semaphore: s[next], Value: v}}
+				o := gpu.Order{Wait: wait, Signal: points(s[next], v+1)}
 				e.must(d.Queue(int(v)).Copy(o, mem[next][(v+1)%2].All(), mem[i][v%2].All()))
 			}
 		}
