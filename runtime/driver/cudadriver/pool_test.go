@@ -155,6 +155,8 @@ func TestPoolAttrs(t *testing.T) {
 }
 
 func TestAccessPool(t *testing.T) {
+	runtime.LockOSThread() // which has the context
+	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
 	d, err := drv.Open(0)
