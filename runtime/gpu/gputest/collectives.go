@@ -929,16 +929,20 @@ func (e *env) neverComes(n int) {
 			return s, gpu.ErrAborted
 		},
 		"a context": func(t *team) (*gpu.Semaphore, error) {
-			ctx, cancel := context.WithTimeout(t.ctx, 30*time.Millisecond)
-			t.Cleanup(cancel)
-			return t.alone(0, ctx), context.DeadlineExceeded
+			ctx, cancel := context.WithCancel(t.ctx)
+			defer cancel()
+			return t.alone(0, ctx), context.Canceled
 		},
 		"a timeout": func(t *team) (*gpu.Semaphore, error) {
 			return t.alone(0, context.Background()), context.DeadlineExceeded
 		},
 	} {
+		o := gpu.ChannelOptions{Name: "test"}
+		if what == "a timeout" {
+			o.Timeout = 300 * time.Millisecond // time enough to meet
+		}
 		for _, met := range []bool{false, true} {
-			e.team(n, gpu.ChannelOptions{Timeout: 100 * time.Millisecond, Name: "test"}, func(t *team) {
+			e.team(n, o, func(t *team) {
 				if met {
 					t.meet()
 				}
