@@ -184,3 +184,28 @@ func BenchmarkPoolPair(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPoolHit allocates from a portable pool that has the memory, a hundred times before all goes back.
+func BenchmarkPoolHit(b *testing.B) {
+	dev := idle(b)
+	q := dev.Queue(0)
+	var bufs [100]*gpu.Buffer
+	pool, err := dev.NewPool(gpu.PoolOptions{Portable: true, InitialSize: uint64(len(bufs)) << 20})
+	must(b, err)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		if bufs[n], err = q.Alloca(gpu.Order{}, pool, 1<<20); err != nil {
+			b.Fatal(err)
+		}
+		if n++; n < len(bufs) {
+			continue
+		}
+		b.StopTimer()
+		for _, m := range bufs {
+			must(b, q.Dealloca(gpu.Order{}, m))
+		}
+		b.StartTimer()
+		n = 0
+	}
+}

@@ -95,7 +95,7 @@ func TestLacks(t *testing.T) {
 			}
 		}
 	}
-	if len(ran) != 4 || !ran["pool/portable: alloca and dealloca of 1 MiB"] || !ran["graph/recording a kernel"] ||
+	if len(ran) != 5 || !ran["pool/portable: alloca of 1 MiB that it has"] || !ran["graph/recording a kernel"] ||
 		!ran["graph/10 kernels, launched one by one: until done"] {
 		t.Errorf("ran %v", ran)
 	}
