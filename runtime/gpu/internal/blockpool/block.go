@@ -57,14 +57,35 @@ func (p *Pool) recycle(b *block) {
 	p.spare = b
 }
 
-// use makes a free block live, n bytes of it; the rest stays free as it was.
+// use makes n bytes of a free block live; the rest stays free as it was.
 func (p *Pool) use(b *block, n uint64) *block {
-	p.lift(b)
 	if b.size > n {
-		p.place(p.split(b, n))
+		b = p.front(b, n)
+	} else {
+		p.lift(b)
 	}
 	p.hand(b)
 	return b
+}
+
+// front cuts the first n bytes off a free block, and returns them, in no set.
+func (p *Pool) front(b *block, n uint64) *block {
+	c := p.record()
+	c.addr, c.size = b.addr, n
+	c.tl, c.seq, c.slab = b.tl, b.seq, b.slab
+	c.prev, c.next = b.prev, b
+	if b.prev == nil {
+		b.slab.first = c
+	} else {
+		b.prev.next = c
+		if b.prev.seam {
+			p.dropSeam(b.prev)
+		}
+	}
+	b.prev = c
+	p.set(b.tl).resize(b, b.addr+n, b.size-n)
+	p.stats.Splits++
+	return c
 }
 
 // hand enters a block that is in no set among the live ones.
@@ -91,22 +112,14 @@ func (p *Pool) unuse(b *block) {
 	p.stats.Live--
 }
 
-// place makes a block free, as its mark says. It absorbs neighbours with the same mark.
+// place makes a block free, as its mark says. Neighbours with the same mark and it become one, with the record of one of them.
 func (p *Pool) place(b *block) {
-	if a := b.prev; a != nil && a.free && a.tl == b.tl && a.seq == b.seq {
-		p.lift(a)
-		b.addr = a.addr
-		b.size += a.size
-		b.prev = a.prev
-		if a.prev != nil {
-			a.prev.next = b
-		} else {
-			b.slab.first = b
+	a, c := b.prev, b.next
+	if c != nil && c.free && c.tl == b.tl && c.seq == b.seq {
+		if a == nil || !a.free || a.tl != b.tl || a.seq != b.seq {
+			p.absorbFront(c, b)
+			return
 		}
-		p.recycle(a)
-		p.stats.Merges++
-	}
-	if c := b.next; c != nil && c.free && c.tl == b.tl && c.seq == b.seq {
 		p.lift(c)
 		b.size += c.size
 		b.next = c.next
@@ -116,14 +129,48 @@ func (p *Pool) place(b *block) {
 		p.recycle(c)
 		p.stats.Merges++
 	}
+	if a != nil && a.free && a.tl == b.tl && a.seq == b.seq {
+		p.absorbBack(a, b)
+		return
+	}
 	p.setOf(b.tl).insert(b)
 	b.free = true
-	if b.prev != nil && b.prev.free {
-		p.addSeam(b.prev)
+	if a != nil && a.free {
+		p.addSeam(a)
 	}
-	if b.next != nil && b.next.free {
+	if c != nil && c.free {
 		p.addSeam(b)
 	}
+}
+
+// absorbFront makes a free block larger by one in front of it that is in no set.
+func (p *Pool) absorbFront(c, b *block) {
+	c.prev = b.prev
+	if b.prev == nil {
+		c.slab.first = c
+	} else {
+		b.prev.next = c
+		if b.prev.free {
+			p.addSeam(b.prev)
+		}
+	}
+	p.set(c.tl).resize(c, b.addr, b.size+c.size)
+	p.recycle(b)
+	p.stats.Merges++
+}
+
+// absorbBack makes a free block larger by one behind it that is in no set.
+func (p *Pool) absorbBack(a, b *block) {
+	a.next = b.next
+	if b.next != nil {
+		b.next.prev = a
+		if b.next.free {
+			p.addSeam(a)
+		}
+	}
+	p.set(a.tl).resize(a, a.addr, a.size+b.size)
+	p.recycle(b)
+	p.stats.Merges++
 }
 
 // lift takes a free block out of its set.

@@ -179,9 +179,8 @@ func (p *Pool) Hit(size uint64, timeline int) (addr uint64, ok bool) {
 	p.mu.Lock()
 	if !p.closed {
 		if b := p.near(n, int32(timeline)); b != nil {
-			p.use(b, n)
+			addr, ok = p.use(b, n).addr, true
 			p.stats.Hits++
-			addr, ok = b.addr, true
 		}
 	}
 	p.mu.Unlock()

@@ -81,6 +81,18 @@ func (s *set) remove(b *block) {
 	}
 }
 
+// resize makes a block of the set larger or smaller. One that is alone in its class, as the rest of a large slab mostly is,
+// stays where it is.
+func (s *set) resize(b *block, addr, size uint64) {
+	if s.roots[b.class] == b && b.left == nil && b.right == nil && s.class(size) == int(b.class) {
+		b.addr, b.size = addr, size
+		return
+	}
+	s.remove(b)
+	b.addr, b.size = addr, size
+	s.insert(b)
+}
+
 // fit returns the smallest block of at least n bytes, of equal ones the oldest.
 func (s *set) fit(n uint64) *block {
 	if s.n == 0 {
