@@ -183,7 +183,13 @@ func (s *submission) waited() bool {
 func (s *submission) addDep(m mark) {
 	for i := range s.deps {
 		if d := &s.deps[i]; d.tl == m.tl {
-			d.seq = max(d.seq, m.seq)
+			if d.seq < m.seq {
+				d.seq = m.seq
+				if d.event != nil { // it is behind less
+					d.event.drop()
+					d.event = nil
+				}
+			}
 			return
 		}
 	}

@@ -297,7 +297,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 // order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
 // events; the others it lets go of.
 func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
-	if s.near {
+	if s.near && losses.Load() != 0 { // something may have been given up since it was left out
 		if how, err := s.gatherAll(); err != nil {
 			return how, false, err
 		}
