@@ -14,15 +14,18 @@ const (
 	isPending int32 = iota // its allocation has not been issued
 	isLive
 	isGone   // its deallocation has been issued
+	isKept   // likewise, but work that was given up may use it
 	isFailed // it was never allocated
 )
 
 // Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
-// The buffer is returned at once; its memory is there for whatever is ordered after a signal, or on this queue after the
-// call. What uses it without such an order fails, with [ErrUnallocated].
+// The buffer is returned at once; its memory is there for whatever is ordered after a signal, and for what the device does for
+// this queue after the call. That leaves out barriers, host calls and collectives, which have no place in the queue's stream: they,
+// and what comes after them elsewhere, must wait for a signal. To use the memory without such an order is a mistake; it is
+// [ErrUnallocated] as long as the allocation has not been issued.
 //
 // Without lists a driver's pool takes the call alone, with no event; and a portable pool that has memory whose last use was on
-// the same queue, or is over, gives it out at once, and the device hears nothing of it. If the memory cannot be allocated the
+// the same queue, or is known to be over, gives it out at once, and the device hears nothing of it. If the memory cannot be allocated the
 // signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The failure is
 // [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been closed
 // meanwhile. It blocks only while a pool grows.
@@ -88,7 +91,7 @@ func (q *Queue) allocaNow(b *Buffer) (done bool, err error) {
 	}
 	q.tl.loose = true
 	if err == nil {
-		err = b.allocate(q.tl, q.tl.issued.Load())
+		err = b.allocate(q.tl, q.tl.place())
 	}
 	q.tl.mu.Unlock()
 	if err != nil {
@@ -104,12 +107,20 @@ func (b *Buffer) hit(tl *timeline) bool {
 	if !ok {
 		return false
 	}
-	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), tl.issued.Load()
+	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), tl.place()
 	if b.mem.Kind != DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}
 	b.goLive()
 	return true
+}
+
+// place returns the number of what the stream has been given last, or 0 if that is nothing. The caller holds mu.
+func (tl *timeline) place() uint64 {
+	if n := tl.issued.Load(); n > tl.base {
+		return n
+	}
+	return 0
 }
 
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
@@ -176,7 +187,8 @@ func (s *submission) prepare() error {
 		return err
 	}
 	for {
-		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
+		b.line = int32(p.number(s.q.tl))
+		block, err := p.blocks.Alloc(b.mem.Size, int(b.line), p.order())
 		if err != nil {
 			b.state.Store(isFailed)
 			if errors.Is(err, blockpool.ErrClosed) {
@@ -197,6 +209,21 @@ func (s *submission) prepare() error {
 	}
 }
 
+// outlived reports whether the stream that prepare took memory for has been given up since. The caller holds the timeline's mu.
+func (s *submission) outlived() bool {
+	b := s.keep[0]
+	return b.pool.blocks != nil && int(b.line) != b.pool.number(s.q.tl)
+}
+
+// comeAfterAlloca has a dealloca come after the alloca, which may be another queue's, and so after whoever had the memory before:
+// it may be that nothing else does which the dealloca comes after.
+func (s *submission) comeAfterAlloca() {
+	b := s.keep[0]
+	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
+		s.addDep(mark{b.home.tl, b.made})
+	}
+}
+
 // unprepare gives back what prepare took, as the alloca was not issued.
 func (s *submission) unprepare(state int32) {
 	b := s.keep[0]
@@ -213,7 +240,7 @@ func (s *submission) unprepare(state int32) {
 // spoil gives back what prepare took when a part of the alloca is in the stream.
 func (s *submission) spoil(tl *timeline) {
 	b := s.keep[0]
-	if b.state.Load() == isLive || b.pool.blocks == nil {
+	if b.state.Load() == isLive || b.pool.blocks == nil || b.mem.Ptr == 0 {
 		return
 	}
 	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
@@ -237,8 +264,11 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 		if err := b.allocate(tl, tl.issued.Load()+1); err != nil {
 			return false, err
 		}
-	} else if b.mem.Kind != DeviceMem {
-		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	} else {
+		b.made = tl.issued.Load() + 1
+		if b.mem.Kind != DeviceMem {
+			b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+		}
 	}
 	if b.pool.opt.Zero {
 		if err := tl.dev.drv.Fill(tl.h, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
@@ -279,7 +309,8 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. It does not block.
+// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until the buffer is
+// closed and that work is over, or the device is closed. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
@@ -287,13 +318,17 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
+		if b.from == pooled {
+			b.dev.buffers.remove(b)
+		}
 		return q.submit(q.get(opBarrier), o)
-	case b.state.Load() == isGone && b.dev.failed() == nil: // else it went with its device
+	case b.hasGone() && b.dev.failed() == nil: // else it went with its device
 		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev && (b.pool.native != 0 || b.pool.keepsAll()) {
+	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev &&
+		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
 	s := q.get(opDealloca)
@@ -316,21 +351,30 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		q.tl.mu.Unlock()
 		return err
 	}
-	err := b.deallocate(q.tl, q.tl.issued.Load())
+	err := b.deallocate(q.tl, q.tl.place(), 0)
 	q.tl.mu.Unlock()
 	if err != nil {
 		return q.refused(opDealloca, err)
 	}
 	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
-		p.dev.clean(func() { p.tidy() })
+		p.dev.clean(func() { p.tidySoon() })
 	}
 	return nil
 }
 
+// precedes reports whether all that a timeline is given from now on comes after the alloca of a portable pool's memory, if that is
+// there.
+func (b *Buffer) precedes(tl *timeline) bool {
+	return b.home.tl == tl || b.state.Load() != isLive || tl.covers(b.home.tl, b.made)
+}
+
 // deallocate takes the memory away and gives it back to the pool, a portable one behind a submission. The caller holds the
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
-// what somebody else has by then.
-func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
+// what somebody else has by then. own is how many references to the buffer the dealloca has itself.
+func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
+	if b.besetBy(tl, own) && b.state.CompareAndSwap(isLive, isKept) {
+		return nil
+	}
 	if !b.state.CompareAndSwap(isLive, isGone) {
 		_, err := (address{late: b}).resolve()
 		if err == nil {
@@ -344,6 +388,21 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
 	}
 	tl.loose = true
 	return b.freeAsync(tl)
+}
+
+// besetBy reports whether work that a timeline has given up, or which is in a stream that it has given up, may use the memory, for
+// all that is known: then it stays as it is until the buffer has been closed and nothing uses it, or the device is closed.
+func (b *Buffer) besetBy(tl *timeline, own int32) bool {
+	if b.born == b.dev.replaced.Load() && (tl.dev == b.dev || tl.dev.replaced.Load() == 0) || b.state.Load() != isLive {
+		return false
+	}
+	return b.refs.Load() > own || (mark{b.home.tl, b.made}).gone() != nil
+}
+
+// hasGone reports whether a dealloca of the memory has been issued.
+func (b *Buffer) hasGone() bool {
+	state := b.state.Load()
+	return state == isGone || state == isKept
 }
 
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
@@ -361,19 +420,20 @@ func (b *Buffer) freeAsync(tl *timeline) error {
 
 // giveBack frees memory that no queue has deallocated and nothing uses. It runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer) error {
-	if b.mem.Size == 0 || !b.state.CompareAndSwap(isLive, isGone) {
+	was := b.state.Load()
+	if b.mem.Size == 0 || was != isLive && was != isKept || !b.state.CompareAndSwap(was, isGone) {
 		return nil
 	}
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.
 		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: int(b.line), Seq: b.made})
-		return errors.Join(err, p.tidy())
+		return errors.Join(err, p.tidySoon())
 	}
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	if (mark{tl, b.made}).gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
-		b.state.Store(isLive)
+		b.state.Store(was)
 		p.dev.buffers.add(b)
 		return nil
 	}

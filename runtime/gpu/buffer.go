@@ -37,7 +37,8 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
 	closed atomic.Bool
 	from   origin
-	line   int32  // what a portable pool knows the timeline of home by, if made is not 0
+	line   int32  // what a portable pool knows the timeline of home by
+	born   uint32 // how many streams its device had given up when it was made, if it is from a pool
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
 	made   uint64 // behind which submission of that it is there
@@ -266,7 +267,7 @@ func (b *Buffer) releaseAll(n int32) {
 		return
 	}
 	switch {
-	case b.from == pooled && b.state.Load() != isLive: // it has gone, or has never come
+	case b.from == pooled && !b.taken(): // it has gone, or has never come
 		b.dev.buffers.remove(b)
 		return
 	case b.from == borrowed:
@@ -280,6 +281,12 @@ func (b *Buffer) releaseAll(n int32) {
 			b.free() // nobody is left to hear of an error
 		}
 	})
+}
+
+// taken reports whether a pool has given out the memory, and has not got it back.
+func (b *Buffer) taken() bool {
+	state := b.state.Load()
+	return state == isLive || state == isKept
 }
 
 // A bufferRun is references to buffers that are let go of together where they are to the same one.
@@ -353,7 +360,7 @@ func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
 		return a.late.mem.Ptr + a.ptr, nil
-	case isGone:
+	case isGone, isKept:
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
 	}
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
@@ -397,7 +404,7 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():
-		if b.state.Load() == isGone && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
+		if b.hasGone() && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
 			return address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
 		return address{driver.Ptr(r.Offset), b}, nil

@@ -136,12 +136,14 @@ func (tl *timeline) replace() {
 	}
 	tl.old = append(tl.old, tl.h)
 	tl.h = h
-	tl.lives.Add(1)
 	tl.coverMu.Lock()
 	tl.cover = nil
 	tl.coverMu.Unlock()
 	list := tl.drain(err)
-	tl.noteMark(tl.issued.Load()) // nothing is left that an event could be put behind
+	tl.lives.Add(1) // only now: who finds it finds what was given up, too
+	tl.dev.replaced.Add(1)
+	tl.base = tl.issued.Load()
+	tl.noteMark(tl.base) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
 	tl.dev.spoil(tl, err)
 	for s := list; s != nil; {

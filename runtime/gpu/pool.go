@@ -429,7 +429,7 @@ func (p *Pool) Close() error {
 	if p.blocks != nil {
 		p.dev.clean(func() {
 			p.blocks.Close(p.order())
-			p.tidy() // what cannot be given back stays until the device is closed
+			p.tidySoon()
 		})
 		return nil
 	}
@@ -437,7 +437,7 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools destroys the native pools that are closed and have nothing left. One on whose memory streams may still work gives back
+// sweepPools destroys the pools that are closed and have nothing left. One on whose memory streams may still work gives back
 // what it can, and waits for the next time, or for the device to be closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
@@ -447,13 +447,19 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 		d.pools.mu.Lock()
 		var over []*Pool
 		for _, p := range d.pools.all {
-			if p.blocks == nil && p.closed.Load() && p.live.Load() == 0 {
+			if p.closed.Load() && p.empty() {
 				over = append(over, p)
 			}
 		}
 		d.pools.mu.Unlock()
 		busy := false
 		for _, p := range over {
+			if p.blocks != nil {
+				p.hurry()
+				p.tidy()
+				busy = busy || p.blocks.Stats().Slabs > 0
+				continue
+			}
 			if !errors.Is(d.pooling.DestroyPool(p.native), driver.ErrBusy) {
 				d.pools.remove(p)
 				continue
@@ -468,6 +474,14 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 			})
 		}
 	})
+}
+
+// empty reports whether nothing of the pool is allocated, as far as has been issued.
+func (p *Pool) empty() bool {
+	if p.blocks != nil {
+		return p.blocks.Stats().Live == 0
+	}
+	return p.live.Load() == 0
 }
 
 // close destroys all pools. It runs on the device's thread when no memory is left in use.

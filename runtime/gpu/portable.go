@@ -193,6 +193,24 @@ func (p *Pool) maintain(done mark) {
 	})
 }
 
+// tidySoon is tidy, and if that leaves something of a closed pool, tries again later.
+func (p *Pool) tidySoon() error {
+	err := p.tidy()
+	if p.closed.Load() {
+		p.dev.sweepPools()
+	}
+	return err
+}
+
+// hurry has the device asked what is done of that which may use the pool's memory.
+func (p *Pool) hurry() {
+	if all := p.tls.Load(); all != nil {
+		for _, l := range *all {
+			l.tl.urge(l.tl.issued.Load())
+		}
+	}
+}
+
 // tidy gives back what a portable pool need not keep. A pool that is closed and has nothing left is then forgotten.
 func (p *Pool) tidy() error {
 	err := p.blocks.Maintain(p.order())

@@ -23,6 +23,7 @@ type timeline struct {
 	tidyAt uint64     // the number at which the submitter looks what is done
 	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
+	base   uint64     // what was issued before it had this stream
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
 	done   atomic.Uint64
@@ -99,12 +100,20 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.event == nil || s.op == opAlloca && s.keep[0].pool.blocks != nil {
+	if s.event == nil || s.op == opAlloca && s.keep[0].pool.blocks != nil || s.op == opDealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
 	}
 	tl.mu.Lock()
+	for s.op == opAlloca && s.outlived() {
+		tl.mu.Unlock()
+		s.unprepare(isPending)
+		if how, err := tl.equip(s, onThread); err != nil {
+			return how, err
+		}
+		tl.mu.Lock()
+	}
 	how, err := tl.submit(s)
 	for how == unmarked {
 		how, err = tl.submitMarked(s)
@@ -166,6 +175,9 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	if err == nil && s.op == opAlloca {
 		how = refused
 		err = s.prepare()
+	}
+	if err == nil && s.op == opDealloca {
+		s.comeAfterAlloca()
 	}
 	if err != nil {
 		tl.dismiss(s, how, err, onThread)
@@ -359,6 +371,9 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	}
 	if !brief { // else it has nothing to do with other streams and devices
 		if started, err = tl.follow(s, seq); err != nil {
+			if s.op == opAlloca {
+				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
+			}
 			return started, err
 		}
 	}
@@ -471,7 +486,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case opAlloca:
 		return s.alloca(tl)
 	case opDealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1)
+		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
 	case opExecute:
 		return s.execute(tl)
 	case opCollect:
