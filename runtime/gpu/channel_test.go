@@ -72,13 +72,16 @@ func TestDeadRank(t *testing.T) {
 			lose   bool
 		}{{"told", time.Millisecond, false}, {"not told", -1, false}, {"with its device", 0, true}} {
 			t.Run(fmt.Sprintf("%d ranks, %s", n, way.name), func(t *testing.T) {
-				rounds := 20
+				rounds, limit := 20, time.Minute
 				if n == 2 || raceEnabled {
 					rounds = 5
 				}
+				if way.notice < 0 { // then only the time tells
+					rounds, limit = 5, 200*time.Millisecond
+				}
 				for round := range rounds {
 					d := newSim(t, simdriver.Config{Devices: n})
-					g, chans := openChannels(t, d, n, gpu.ChannelOptions{Timeout: 50 * time.Millisecond})
+					g, chans := openChannels(t, d, n, gpu.ChannelOptions{Timeout: limit})
 					var bufs []*gpu.Buffer
 					for _, dev := range g.Devices() {
 						bufs = append(bufs, allocate(t, dev, 4096))
@@ -222,7 +225,11 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	defer g.Close()
 	making, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	chans, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: 30 * time.Millisecond})
+	limit := 30 * time.Millisecond
+	if sound {
+		limit = time.Minute
+	}
+	chans, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: limit})
 	if err != nil {
 		return failing(sound, err)
 	}
@@ -276,7 +283,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 				c.Abort(nil)
 				return
 			}
-			split, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			split, cancel := context.WithTimeout(ctx, max(limit, 50*time.Millisecond))
 			defer cancel()
 			if part, err := c.Split(split, 0, 0); note(err) {
 				s := sem()

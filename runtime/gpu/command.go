@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,8 +47,7 @@ type CommandBuffer struct {
 	ended   bool
 	flaw    error // what End failed with
 	timed   bool  // there are timestamps; see inTurn
-	turn    *Semaphore
-	turns   uint64
+	turn    *Semaphore // reached when the last execution is over, and so are those before; see inTurn
 	cmds    commandList
 	bounds  []argRef // room for the commands', as are:
 	afters  []Command
@@ -220,6 +220,14 @@ func (c *CommandBuffer) recording() error {
 	return nil
 }
 
+// roomFor returns an error if there is no number left for so many words of arguments or references more.
+func (c *CommandBuffer) roomFor(words, refers int) error {
+	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
+		return argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
+	}
+	return nil
+}
+
 // fail says which command went wrong.
 func (c *CommandBuffer) fail(op opcode, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, opNames[op], err)
@@ -300,6 +308,9 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
 		return -1, c.fail(op, argument(opNames[op], "a binding of another command buffer"))
 	case uint64(at.ptr)%align != 0:
 		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
+	}
+	if err := c.roomFor(0, 1); err != nil {
+		return -1, c.fail(op, err)
 	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
 	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late})

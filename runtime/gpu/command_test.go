@@ -280,12 +280,147 @@ func TestTimestampsInTurn(t *testing.T) {
 	failed.Fail(io.EOF)
 	must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c))
 	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[3], 1)}, c))
-	if err := s[3].Wait(minute(t), 1); err != nil && !errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
-	s = semaphores(t, 1)
+	must(t, s[3].Wait(minute(t), 1)) // nothing orders it after the one that failed
+
+	s, before = semaphores(t, 2), records()
+	d.StallDevice(0)
 	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+	eventually(t, "it is issued", func() bool { return records() == before+2 })
+	must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c))
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+	if n := records(); n != before+2 {
+		t.Errorf("%d events were recorded while one was outstanding, behind one that failed", n-before-2)
+	}
+	d.ResumeDevice(0)
 	must(t, s[0].Wait(minute(t), 1))
+	must(t, s[1].Wait(minute(t), 1))
+}
+
+// TestNestedTimestamps nests a recording with a timestamp twice, and executes it beside.
+func TestNestedTimestamps(t *testing.T) {
+	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		a, b, s := allocate(t, dev, 64), allocate(t, dev, 64), semaphores(t, 2)
+		child, parent := commandBuffer(t, dev, gpu.StreamMode), commandBuffer(t, dev, gpu.StreamMode)
+		to, err := child.Binding()
+		must(t, err)
+		recorded(t)(child.Timestamp())
+		recorded(t)(child.Fill(to.Range(0, 64), []byte{1}))
+		must(t, child.End())
+		must(t, parent.Execute(child, b.All()))
+		must(t, parent.Execute(child, b.All()))
+		must(t, parent.End())
+		d.StallDevice(0)
+		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, child, a.All()))
+		must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, parent))
+		d.ResumeDevice(0)
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, s[1].Wait(minute(t), 1))
+		if _, err := parent.Elapsed(0, 2); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNestWhileExecuted nests a recording while it is being executed with bindings.
+func TestNestWhileExecuted(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
+	x, err := dev.Load(simdriver.Image("words"))
+	must(t, err)
+	k, err := x.Kernel("words")
+	must(t, err)
+	child, n := commandBuffer(t, dev, gpu.StreamMode), uint64(4)
+	in, err1 := child.Binding()
+	out, err2 := child.Binding()
+	must(t, errors.Join(err1, err2))
+	recorded(t)(child.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{4, 1, 1},
+		Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
+		Buffers: []gpu.BufferArg{{Index: 1, Range: out.Range(0, 16)}, {Index: 2, Range: in.Range(0, 16)}}}))
+	must(t, child.End())
+	a, b, s := allocate(t, dev, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range uint64(100) {
+			if err := dev.Queue(0).Execute(order(s, i, s, i+1), child, a.All(), b.All()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 100 {
+		parent := commandBuffer(t, dev, gpu.StreamMode)
+		must(t, parent.Execute(child, b.All(), a.All()))
+		must(t, parent.End())
+		must(t, parent.Close())
+	}
+	wg.Wait()
+	must(t, s.Wait(minute(t), 100))
+}
+
+// TestHostCallHolds closes what a recording holds while a host call of it is under way.
+func TestHostCallHolds(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	b, err := dev.Alloc(gpu.HostMem, 64)
+	must(t, err)
+	c, s := commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 2)
+	recorded(t)(c.Fill(b.All(), []byte{1}))
+	begun, left := make(chan bool), 0
+	recorded(t)(c.HostCall(func() error {
+		begun <- true
+		err := s[1].Wait(minute(t), 1)
+		left = dev.Stats().Buffers
+		return err
+	}))
+	must(t, c.End())
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+	<-begun
+	must(t, c.Close())
+	must(t, b.Close())
+	must(t, s[1].Signal(1))
+	must(t, s[0].Wait(minute(t), 1))
+	if left != 1 {
+		t.Errorf("%d buffers are left in a host call of an execution, want 1", left)
+	}
+	eventually(t, "all is let go of", func() bool { return dev.Stats().Buffers == 0 })
+}
+
+// TestExecuteClosing executes a recording of two parts while its device is being closed, or it itself: a call that fails may leave
+// nobody who waits.
+func TestExecuteClosing(t *testing.T) {
+	for round := range 200 {
+		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)
+		recorded(t)(c.Fill(b.All(), []byte{1}))
+		recorded(t)(c.HostCall(func() error { return nil }))
+		must(t, c.End())
+		closing := dev.Close
+		if round%2 == 0 {
+			closing = c.Close
+		}
+		go func() {
+			for range round % 50 {
+				runtime.Gosched()
+			}
+			closing()
+		}()
+		for {
+			s := semaphores(t, 1)[0]
+			err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c)
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, gpu.ErrClosed) {
+				t.Error(err)
+			}
+			if round%2 == 1 {
+				if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("round %d: who waits for what failed: %v", round, err)
+				}
+			}
+			break
+		}
+		must(t, dev.Close())
+	}
 }
 
 func TestExecuteLost(t *testing.T) {

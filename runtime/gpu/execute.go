@@ -42,7 +42,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 
 func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
 	if len(parts) == 1 {
-		return q.executePart(o, c, 0, bindings)
+		return q.executePart(o, c, parts, 0, bindings)
 	}
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
@@ -56,8 +56,8 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
-		if err := q.executePart(step, c, i, bindings); err != nil {
-			if i == 0 && parts[0].ch == nil {
+		if err := q.executePart(step, c, parts, i, bindings); err != nil {
+			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
 				return err
 			}
 			FailAll(err, signalled(o)...) // what has been submitted goes on
@@ -73,25 +73,27 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 // inTurn has an execution of a recording with timestamps begin when the one before is over, as the host sees it, where the driver
 // does not let the event of a timestamp be recorded again earlier.
 func (q *Queue) inTurn(c *CommandBuffer, o Order, parts []part, bindings []Range) error {
+	over, next := new(Semaphore), new(Semaphore) // next never fails, for nothing else orders the next one after this
 	c.mu.Lock()
-	if c.turn == nil || c.turn.failed() != nil {
-		c.turn, c.turns = new(Semaphore), 0
-	}
-	turn, n := c.turn, c.turns
-	c.turns++
+	turn := c.turn
+	c.turn = next
 	c.mu.Unlock()
-	gate := new(Semaphore)
-	b := q.get(opBarrier)
-	b.hostly = true
-	err := q.submit(b, Order{Wait: []Point{{turn, n}}, Signal: []Point{{gate, 1}}})
-	if err == nil {
-		o.Wait = append(slices.Clip(o.Wait), Point{gate, 1})
-		o.Signal = append(slices.Clip(o.Signal), Point{turn, n + 1})
-		err = q.executeParts(o, c, parts, bindings)
+	if turn != nil {
+		o.Wait = append(slices.Clip(o.Wait), Point{turn, 1})
 	}
+	o.Signal = append(slices.Clip(o.Signal), Point{over, 1})
+	err := q.executeParts(o, c, parts, bindings)
 	if err != nil {
-		turn.Fail(err)
+		over.Fail(err)
 	}
+	pass := func(error) { next.Signal(1) }
+	over.OnReached(1, func(err error) {
+		if turn == nil {
+			pass(err)
+		} else {
+			turn.OnReached(1, pass) // it may have failed before its turn
+		}
+	})
 	return err
 }
 
@@ -104,15 +106,18 @@ func signalled(o Order) (all []*Semaphore) {
 }
 
 // executePart submits a part.
-func (q *Queue) executePart(o Order, c *CommandBuffer, i int, bindings []Range) error {
-	op := opExecute
-	switch p := &c.parts[i]; {
+func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
+	op, p := opExecute, &parts[i]
+	switch {
 	case p.host != nil:
-		return q.HostCall(o, p.host)
+		op = opHost
 	case p.ch != nil:
 		q, op = p.ch.q, opCollect
 	}
 	s := q.get(op)
+	if p.host != nil {
+		s.fn, s.hostly = p.host, true
+	}
 	if q.dev.failed() != nil { // as above
 		return q.submit(s, o)
 	}

@@ -1,5 +1,7 @@
 package gpu
 
+import "runtime"
+
 // What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
 // next event of the stream is behind it as well, for a stream does its work in order. One is recorded
 //   - behind each markEvery submissions, so that what is done comes back in small pieces; or some more, if among them are some of
@@ -123,6 +125,12 @@ func (s *submission) markDeps() error {
 	for i := range s.deps {
 		d := &s.deps[i]
 		if d.tl == nil || d.tl == s.q.tl || d.event != nil {
+			continue
+		}
+		if d.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
+			for d.tl.issued.Load() < d.seq {
+				runtime.Gosched()
+			}
 			continue
 		}
 		d.tl.mu.Lock() // what has been published is issued then

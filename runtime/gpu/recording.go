@@ -109,6 +109,10 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	if err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
+	words := wordOf(sizes, len(sizes))
+	if err := c.roomFor(words, len(d.Buffers)); err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
 	if err := c.holdCode(d.Kernel.exe); err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
@@ -130,7 +134,6 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	if d.nothing() {
 		cmd.op = opNothing
 	}
-	words := wordOf(sizes, len(sizes))
 	at, err := c.record(&cmd, after)
 	if err != nil {
 		return -1, err
@@ -198,16 +201,23 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.dev.timers == nil {
 		return -1, c.fail(opTime, driver.ErrUnsupported)
 	}
-	var e driver.Event
-	err := c.dev.do(func() (err error) {
-		e, err = c.dev.timers.NewTimer()
-		return err
-	})
+	e, err := c.newTimer()
 	if err != nil {
 		return -1, c.fail(opTime, err)
 	}
-	c.timers = append(c.timers, e)
 	return c.record(&command{op: opTime, dst: -1, src: -1, rare: c.rare(rareCommand{timer: e})}, after)
+}
+
+// newTimer makes a timer that the command buffer keeps.
+func (c *CommandBuffer) newTimer() (e driver.Event, err error) {
+	err = c.dev.do(func() (err error) {
+		e, err = c.dev.timers.NewTimer()
+		return err
+	})
+	if err == nil {
+		c.timers = append(c.timers, e)
+	}
+	return e, err
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
@@ -301,11 +311,24 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
 		return c.fail(opExecute, err)
 	}
+	if err := c.roomFor(len(args), len(refers)+1); err != nil {
+		return c.fail(opExecute, err)
+	}
 	for _, b := range bindings {
 		if s := b.Buffer.slot(); s == nil {
 			if err := c.hold(b.Buffer); err != nil {
 				return c.fail(opExecute, err)
 			}
+		}
+	}
+	var timers []driver.Event // of its own, for the child may be executed besides, and nested twice
+	for i := range cmds.n {
+		if cmds.at(i).op == opTime {
+			e, err := c.newTimer()
+			if err != nil {
+				return c.fail(opExecute, err)
+			}
+			timers = append(timers, e)
 		}
 	}
 	if !holdLive(&child.refs, 1) {
@@ -324,7 +347,9 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		c.refers = append(c.refers, r)
 	}
 	c.nrefers = len(c.refers)
+	child.mu.Lock() // for an execution of it, which puts addresses in
 	c.args = append(c.args, args...)
+	child.mu.Unlock()
 	for i := range cmds.n {
 		cmd := *cmds.at(i)
 		if cmd.dst >= 0 {
@@ -349,12 +374,16 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 			after = append(after, gate)
 		}
 		cmd.after = after
-		if cmd.op == opCollect {
+		switch cmd.op {
+		case opCollect:
 			group := slices.Clone(cmd.rare.group)
 			for i := range group {
 				group[i].rebase(baseRef)
 			}
 			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
+		case opTime:
+			cmd.rare = c.rare(rareCommand{timer: timers[0]})
+			timers = timers[1:]
 		}
 		c.cmds.add(&cmd)
 	}

@@ -440,7 +440,11 @@ var commandBuffers = []test{
 				copy(want[256*i+64:], []byte{7, 7, 7, 7})
 				q := int(i % 4)
 				bindings := []gpu.Range{to.Range(256*i, 256), from.Range(256*i, 256)}
-				e.must(e.q(q).Execute(gpu.Order{Wait: points(host, 1+i%2), Signal: points(s[q], i+1)}, c.CommandBuffer, bindings...))
+				o := gpu.Order{Wait: points(host, 1+i%2), Signal: points(s[q], i+1)}
+				if i >= 4 {
+					o.Wait = append(o.Wait, gpu.Point{Semaphore: s[q], Value: i - 3})
+				}
+				e.must(e.q(q).Execute(o, c.CommandBuffer, bindings...))
 				clear(bindings)
 			}
 			e.must(host.Signal(2))

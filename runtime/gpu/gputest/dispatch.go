@@ -227,9 +227,7 @@ var dispatches = []test{
 		}
 		e.must(b.Close())
 		e.must(b.Close())
-		if st := d.Stats(); st.Buffers != 0 {
-			e.Errorf("%+v", st)
-		}
+		e.until("it is let go of", func() bool { return d.Stats().Buffers == 0 })
 	}},
 	{name: "code from a file", kernels: true, run: func(e *env) {
 		name := filepath.Join(e.TempDir(), "code")
