@@ -51,11 +51,16 @@ func (c *Channel) run(started chan<- error) {
 	}
 }
 
-// linger waits for more to do without giving the thread away, a few times as long as other waits ask: to wake a locked thread takes
-// longer than many a group. While somebody waits for a group, and does so himself without a pause, it goes on and asks the device in
-// his place: what there is to complete is in this processor's caches. It reports whether that time has passed: in a bubble of
-// testing/synctest it does not, and nobody is to sleep there either.
+// linger waits for more to do without giving the thread away, a few times as long as other waits ask, where there are processors
+// enough: to wake a locked thread takes longer than many a group. If somebody waits for a group meanwhile, and does so himself
+// without a pause, it asks the device in his place, and goes on as long as he would: what there is to complete is in this
+// processor's caches. It reports whether that time has passed: in a bubble of testing/synctest it does not, and nobody is to sleep
+// there either.
 func (c *Channel) linger() (passed bool) {
+	if !keepProcessor(briefKeep) {
+		return false
+	}
+	defer giveProcessor()
 	c.attends.Store(true)
 	defer c.attends.Store(false)
 	tl, asks, keeps := c.q.tl, false, false
@@ -83,10 +88,9 @@ func (c *Channel) linger() (passed bool) {
 		case !asks || past > c.dev.opt.Poll:
 			return true
 		case !keeps:
-			if !keepProcessor() {
+			if !mayKeep(longKeep) {
 				return true
 			}
-			defer giveProcessor()
 			keeps = true
 		}
 	}

@@ -45,8 +45,8 @@ type CommandBuffer struct {
 
 	mu      sync.Mutex
 	ended   bool
-	flaw    error // what End failed with
-	timed   bool  // there are timestamps; see inTurn
+	flaw    error      // what End failed with
+	timed   bool       // there are timestamps; see inTurn
 	turn    *Semaphore // reached when the last execution is over, and so are those before; see inTurn
 	cmds    commandList
 	bounds  []argRef // room for the commands', as are:

@@ -15,7 +15,7 @@ type Options struct {
 	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all. Where nobody has
 	// parked before, one goes on for as long as Poll says, since the device would be asked on its behalf all the same.
 	// While one asks for a channel, the channel's thread asks instead, and after that it looks out for more to do for four times as
-	// long: each has a processor to itself then, but no more than a quarter of them once that time is over.
+	// long: each has a processor to itself then, so that no more than half of them do, and a quarter once that time is over.
 	Spin time.Duration
 
 	// Poll is how long the device is asked without a pause on behalf of those who have parked; then it is asked the less

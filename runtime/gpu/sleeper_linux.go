@@ -1,29 +1,37 @@
 package gpu
 
 import (
+	"cmp"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
 // A sleeper is a thread that sleeps in the kernel. A goroutine that is locked to a thread and waits for a channel is woken by some
 // other thread, which must be woken first, and gives it its processor: twice the time, tens of microseconds more in a virtual
 // machine.
-type sleeper struct{ word atomic.Uint32 } // 1 while it sleeps, or is about to
+type sleeper struct {
+	word  atomic.Uint32 // 1 while it sleeps, or is about to
+	limit time.Duration // 0 is sleepLimit
+}
+
+// sleepLimit is how long a thread sleeps at the most. Go's monitor leaves a processor to who does not use it no longer than that.
+const sleepLimit = 10 * time.Millisecond
 
 const (
 	futexWait = 128 // FUTEX_WAIT_PRIVATE
 	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
-// sleep waits for a channel on which something is sent before rouse is called. It reports false, and does not wait, where that is
-// better left to Go.
+// sleep waits for a channel on which something is sent before rouse is called. It reports false, and has waited for a short time or
+// not at all, where that is better left to Go.
 func (s *sleeper) sleep(wake <-chan struct{}) bool {
-	if !keepProcessor() { // which Go takes away only after it has found that somebody else needs it
+	if !keepProcessor(longKeep) { // which Go takes away where others need it, and after some time anyway
 		return false
 	}
 	defer giveProcessor()
-	for {
+	for until := time.Now().Add(cmp.Or(s.limit, sleepLimit)); ; {
 		s.word.Store(1)
 		select {
 		case <-wake:
@@ -31,7 +39,13 @@ func (s *sleeper) sleep(wake <-chan struct{}) bool {
 			return true
 		default:
 		}
-		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&s.word)), futexWait, 1, 0, 0, 0)
+		left := time.Until(until)
+		if left <= 0 {
+			s.word.Store(0)
+			return false
+		}
+		limit := syscall.NsecToTimespec(int64(left))
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&s.word)), futexWait, 1, uintptr(unsafe.Pointer(&limit)), 0, 0)
 	}
 }
 

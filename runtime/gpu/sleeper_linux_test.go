@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
@@ -19,7 +20,7 @@ func TestSleeper(t *testing.T) {
 	t.Run("nobody sleeps on", func(t *testing.T) {
 		processors(t, 8)
 		const n = 20000
-		var s sleeper
+		s := sleeper{limit: time.Hour}
 		wake, seen := make(chan struct{}, 1), make(chan bool)
 		go func() {
 			for range n {
@@ -37,6 +38,15 @@ func TestSleeper(t *testing.T) {
 			if !<-seen {
 				t.Fatal("it did not sleep")
 			}
+		}
+		if n := kept.Load(); n != 0 {
+			t.Errorf("%d processors are kept", n)
+		}
+	})
+	t.Run("nobody sleeps for long", func(t *testing.T) {
+		processors(t, 8)
+		if new(sleeper).sleep(make(chan struct{})) {
+			t.Error("it was woken")
 		}
 		if n := kept.Load(); n != 0 {
 			t.Errorf("%d processors are kept", n)
@@ -68,7 +78,7 @@ func TestSleeper(t *testing.T) {
 		s := []*Semaphore{newSemaphore(t, 0), newSemaphore(t, 0)}
 		for v := uint64(1); v < 10; v++ {
 			for i, c := range chans {
-				for c.sleeper.word.Load() == 0 {
+				for c.sleeper.word.Load() == 0 && !c.resting.Load() {
 					runtime.Gosched()
 				}
 				if c.ask(v) {

@@ -19,7 +19,7 @@ type timeline struct {
 	lives atomic.Uint32 // how many streams it has had before
 
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
-	last   Point      // what is signalled by that which was issued last, if it signals that alone
+	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
 	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
