@@ -103,11 +103,11 @@ func (q *Queue) allocaNow(b *Buffer) (done bool, err error) {
 // hit takes memory of a portable pool that the timeline may use at once, and reports whether there is some. The caller holds its mu.
 func (b *Buffer) hit(tl *timeline) bool {
 	line := b.pool.number(tl)
-	addr, ok := b.pool.blocks.Hit(b.mem.Size, line)
+	addr, seq, ok := b.pool.blocks.Hit(b.mem.Size, line)
 	if !ok {
 		return false
 	}
-	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), tl.place()
+	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), seq
 	if b.mem.Kind != DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}

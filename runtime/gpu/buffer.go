@@ -41,7 +41,7 @@ type Buffer struct {
 	born   uint32 // how many streams its device had given up when it was made, if it is from a pool
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
-	made   uint64 // behind which submission of that it is there
+	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
 	rare   *rare  // what few have, for many are made
 
 	before, after *Buffer // in the device's list

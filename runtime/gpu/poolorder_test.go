@@ -53,6 +53,21 @@ func TestPoolOrder(t *testing.T) {
 			must(t, b.Dealloca(gpu.Order{}))
 		}
 	})
+	t.Run("B90 memory that nobody had is deallocated elsewhere", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
+		p, all := whole(t, dev)
+		one, other := dev.Queue(0), dev.Queue(1)
+		d.StallStream(d.Streams(0)[0])
+		must(t, one.Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{}, alloca(t, one, gpu.Order{}, p, all)))
+		b := alloca(t, other, gpu.Order{}, p, all)
+		must(t, other.Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{2}))
+		must(t, s[1].Wait(minute(t), 1)) // whatever the other stream is at
+		d.ResumeStream(d.Streams(0)[0])
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, b.Dealloca(gpu.Order{}))
+	})
 	t.Run("B80 an allocation of which only some waits were made", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 3}), semaphores(t, 4)

@@ -249,7 +249,7 @@ func (w *world) alloc() {
 func (w *world) hitOrAlloc(size, rounded uint64, on int) (Block, error) {
 	if w.c.below(2) == 0 {
 		before := w.p.Stats()
-		addr, ok := w.p.Hit(size, on)
+		addr, _, ok := w.p.Hit(size, on)
 		if got := w.p.Stats().Hits - before.Hits; got != map[bool]uint64{true: 1}[ok] {
 			w.t.Fatalf("%d hits are counted, and it was %t", got, ok)
 		}

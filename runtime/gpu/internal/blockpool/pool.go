@@ -170,21 +170,22 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 }
 
 // Hit is Alloc where the pool has a block about which the order need not be asked, because it was freed behind work of the same
-// timeline, or is known to be done with. It reports whether there is one.
-func (p *Pool) Hit(size uint64, timeline int) (addr uint64, ok bool) {
+// timeline, or is known to be done with. It reports whether there is one, and the number of the work behind which it was freed, or 0.
+func (p *Pool) Hit(size uint64, timeline int) (addr, seq uint64, ok bool) {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {
-		return 0, false
+		return 0, 0, false
 	}
 	p.mu.Lock()
 	if !p.closed {
 		if b := p.near(n, int32(timeline)); b != nil {
-			addr, ok = p.use(b, n).addr, true
+			b = p.use(b, n)
+			addr, seq, ok = b.addr, b.seq, true
 			p.stats.Hits++
 		}
 	}
 	p.mu.Unlock()
-	return addr, ok
+	return addr, seq, ok
 }
 
 // allocSlow allocates what the pool had no block for.

@@ -137,6 +137,24 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+func TestHitSays(t *testing.T) {
+	p, _ := newTest(t, Config{Initial: 4096})
+	hit := func(timeline int, seq uint64) Block {
+		t.Helper()
+		addr, got, ok := p.Hit(4096, timeline)
+		if !ok || got != seq {
+			t.Errorf("a block behind work %d, %t; want %d", got, ok, seq)
+		}
+		return Block{Addr: addr}
+	}
+	mustFree(t, p, hit(1, 0), Mark{1, 7})
+	if addr, _, ok := p.Hit(4096, 2); ok {
+		t.Errorf("%#x is for another timeline", addr)
+	}
+	mustFree(t, p, hit(1, 7), Mark{})
+	mustFree(t, p, hit(2, 0), Mark{})
+}
+
 func TestBestFit(t *testing.T) {
 	p, _ := newTest(t, Config{Initial: 1 << 20})
 	var blocks []Block
