@@ -357,6 +357,24 @@ func TestNestWhileExecuted(t *testing.T) {
 	must(t, s.Wait(minute(t), 100))
 }
 
+// TestNestErrors names the command that nested ones would have begun with.
+func TestNestErrors(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	b, c, child := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), commandBuffer(t, dev, gpu.StreamMode)
+	must(t, child.End())
+	first, err := c.Fill(b.All(), []byte{1})
+	must(t, err)
+	for i := range 2 {
+		if _, err := c.Nest(child, []gpu.Range{b.All()}, []gpu.Command{first}[i:]...); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+			t.Error(err)
+		}
+	}
+	if err := c.Execute(child, b.All()); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+		t.Error(err)
+	}
+	must(t, c.End())
+}
+
 // TestHostCallHolds closes what a recording holds while a host call of it is under way.
 func TestHostCallHolds(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})

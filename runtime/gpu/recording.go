@@ -254,7 +254,10 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 		return err
 	}
 	defer c.leave()
-	return c.nest(child, bindings, -1)
+	if err := c.nest(child, bindings, -1); err != nil {
+		return c.fail(opExecute, err)
+	}
+	return nil
 }
 
 // Nest is Execute of a command buffer whose commands come after others, besides the last barrier. The command that it returns stands
@@ -275,7 +278,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	base := Command(c.cmds.n)
 	if err := c.nest(child, bindings, gate); err != nil {
 		c.cmds.n = before
-		return -1, err
+		return -1, c.fail(opExecute, err)
 	}
 	last := child.leaves()
 	for i := range last {
@@ -309,15 +312,15 @@ func (c *CommandBuffer) leaves() (last []Command) {
 func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
-		return c.fail(opExecute, err)
+		return err
 	}
 	if err := c.roomFor(len(args), len(refers)+1); err != nil {
-		return c.fail(opExecute, err)
+		return err
 	}
 	for _, b := range bindings {
 		if s := b.Buffer.slot(); s == nil {
 			if err := c.hold(b.Buffer); err != nil {
-				return c.fail(opExecute, err)
+				return err
 			}
 		}
 	}
@@ -326,13 +329,13 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		if cmds.at(i).op == opTime {
 			e, err := c.newTimer()
 			if err != nil {
-				return c.fail(opExecute, err)
+				return err
 			}
 			timers = append(timers, e)
 		}
 	}
 	if !holdLive(&child.refs, 1) {
-		return c.fail(opExecute, ErrClosed)
+		return ErrClosed
 	}
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
 	base, baseArg := c.cmds.n, int32(len(c.args))
