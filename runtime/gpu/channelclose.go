@@ -153,6 +153,9 @@ func (c *Channel) destroy() error {
 		err = tl.settleOnce()
 	}
 	c.dev.check(err)
+	if c.givenUp.Load() {
+		<-c.drained // whoever has failed the channel may still be about that
+	}
 	if err != nil { // what comes after it on other streams may never be done; the device's Close ends it
 		tl.neverEnds()
 		tl.limbo = append(tl.limbo, c.limbo...)

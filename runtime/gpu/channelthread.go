@@ -323,6 +323,7 @@ func (c *Channel) giveUp(abort bool) {
 	err := c.Err()
 	if first {
 		c.drain(err) // before what is aborted looks as if it was done
+		close(c.drained)
 	}
 	if abort && c.ending.CompareAndSwap(false, true) {
 		go func() {
