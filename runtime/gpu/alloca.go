@@ -219,7 +219,7 @@ func (s *submission) outlived() bool {
 // it may be that nothing else does which the dealloca comes after.
 func (s *submission) comeAfterAlloca() {
 	b := s.keep[0]
-	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
+	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl && (mark{b.home.tl, b.made}).gone() == nil {
 		s.addDep(mark{b.home.tl, b.made})
 	}
 }
@@ -233,6 +233,7 @@ func (s *submission) unprepare(state int32) {
 	if b.mem.Ptr != 0 {
 		b.pool.blocks.Cancel(uint64(b.mem.Ptr))
 		b.mem.Ptr = 0
+		b.pool.tidyIfClosed()
 	}
 	b.state.Store(state)
 }
@@ -244,6 +245,7 @@ func (s *submission) spoil(tl *timeline) {
 		return
 	}
 	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
+	b.pool.tidyIfClosed()
 	b.state.Store(isFailed)
 }
 
@@ -309,8 +311,8 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until the buffer is
-// closed and that work is over, or the device is closed. It does not block.
+// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is
+// over, or the device is closed. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
@@ -372,7 +374,8 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.besetBy(tl, own) && b.state.CompareAndSwap(isLive, isKept) {
+	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
+		b.Close() // for the rest is what it is for buffers that nobody deallocates
 		return nil
 	}
 	if !b.state.CompareAndSwap(isLive, isGone) {
@@ -390,13 +393,17 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	return b.freeAsync(tl)
 }
 
-// besetBy reports whether work that a timeline has given up, or which is in a stream that it has given up, may use the memory, for
-// all that is known: then it stays as it is until the buffer has been closed and nothing uses it, or the device is closed.
-func (b *Buffer) besetBy(tl *timeline, own int32) bool {
-	if b.born == b.dev.replaced.Load() && (tl.dev == b.dev || tl.dev.replaced.Load() == 0) || b.state.Load() != isLive {
+// beset reports whether work that was given up may use the memory, or may have had it before, for all that is known: then the pool
+// gets it back only when nothing holds the buffer any more.
+func (b *Buffer) beset(own int32) bool {
+	if b.born == uint32(losses.Load()) || b.state.Load() != isLive {
 		return false
 	}
-	return b.refs.Load() > own || (mark{b.home.tl, b.made}).gone() != nil
+	refs := b.refs.Load()
+	if b.closed.Load() { // looked at after the count
+		own--
+	}
+	return refs > own || (mark{b.home.tl, b.made}).gone() != nil
 }
 
 // hasGone reports whether a dealloca of the memory has been issued.
@@ -420,9 +427,14 @@ func (b *Buffer) freeAsync(tl *timeline) error {
 
 // giveBack frees memory that no queue has deallocated and nothing uses. It runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer) error {
-	was := b.state.Load()
-	if b.mem.Size == 0 || was != isLive && was != isKept || !b.state.CompareAndSwap(was, isGone) {
+	if b.mem.Size == 0 {
 		return nil
+	}
+	was := isLive
+	for !b.state.CompareAndSwap(was, isGone) { // a dealloca may keep it meanwhile
+		if was = b.state.Load(); was != isLive && was != isKept {
+			return nil
+		}
 	}
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.

@@ -38,7 +38,7 @@ type Buffer struct {
 	closed atomic.Bool
 	from   origin
 	line   int32  // what a portable pool knows the timeline of home by
-	born   uint32 // how many streams its device had given up when it was made, if it is from a pool
+	born   uint32 // what losses was when it was made, if it is from a pool
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
 	made   uint64 // behind which submission of that it is there, 0 if that is known to be over

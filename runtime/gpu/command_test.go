@@ -296,6 +296,48 @@ func TestTimestampsInTurn(t *testing.T) {
 	must(t, s[1].Wait(minute(t), 1))
 }
 
+// TestTurnAfterFailure executes a recording with a timestamp again after an execution that has failed, and of which the device still has
+// something.
+func TestTurnAfterFailure(t *testing.T) {
+	hip := simdriver.HIPCaps()
+	for what, collective := range map[string]bool{"a command that the driver refuses": false, "a channel that is closed": true} {
+		t.Run(what, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Caps: &hip})
+			g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+			dev := g.Devices()[0]
+			b, s, c := allocate(t, dev, 64), semaphores(t, 2), commandBuffer(t, dev, gpu.StreamMode)
+			recorded(t)(c.Timestamp())
+			if collective {
+				recorded(t)(c.Collective(chans[0], sum(b)))
+				must(t, chans[0].Close())
+			} else {
+				recorded(t)(c.Fill(b.All(), []byte{1}))
+				d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: io.ErrShortWrite})
+			}
+			must(t, c.End())
+			d.StallDevice(0)
+			records := func() uint64 { return calls(d, 0, simdriver.OpRecord) }
+			before := records()
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+			if err := s[0].Wait(minute(t), 1); err == nil {
+				t.Fatal("it did not fail")
+			}
+			eventually(t, "it is issued", func() bool { return records() == before+2 })
+			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+			for range 1000 {
+				runtime.Gosched()
+			}
+			if n := records(); n != before+2 {
+				t.Errorf("%d events were recorded while one was outstanding", n-before-2)
+			}
+			d.ResumeDevice(0)
+			if err := s[1].Wait(minute(t), 1); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestNestedTimestamps nests a recording with a timestamp twice, and executes it beside.
 func TestNestedTimestamps(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {

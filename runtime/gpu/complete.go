@@ -104,6 +104,7 @@ func (s *submission) letGoCold() {
 	for i := range s.binds {
 		s.binds[i].Buffer.release()
 	}
+	s.leaveTurn()
 	if s.recording != nil {
 		s.recording.release()
 	}

@@ -26,9 +26,8 @@ type Device struct {
 	scratched  driver.Mem // of which graphs are made; see scratch
 	buffers    bufferStats
 	pools      pools
-	pooling    driver.Pools  // nil if the driver has none
-	sweeping   atomic.Bool   // closed pools will be looked at again
-	replaced   atomic.Uint32 // how many streams have been given up
+	pooling    driver.Pools // nil if the driver has none
+	sweeping   atomic.Bool  // closed pools will be looked at again
 	cleaner    cleaner
 	current    atomic.Pointer[Pool]
 

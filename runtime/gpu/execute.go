@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -37,12 +38,12 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c.timed && !q.dev.caps.RerecordEvents {
 		return q.inTurn(c, o, parts, bindings)
 	}
-	return q.executeParts(o, c, parts, bindings)
+	return q.executeParts(o, c, parts, bindings, nil)
 }
 
-func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
+func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range, t *turn) error {
 	if len(parts) == 1 {
-		return q.executePart(o, c, parts, 0, bindings)
+		return q.executePart(o, c, parts, 0, bindings, t)
 	}
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
@@ -56,7 +57,7 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
-		if err := q.executePart(step, c, parts, i, bindings); err != nil {
+		if err := q.executePart(step, c, parts, i, bindings, t); err != nil {
 			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
 				return err
 			}
@@ -73,28 +74,46 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 // inTurn has an execution of a recording with timestamps begin when the one before is over, as the host sees it, where the driver
 // does not let the event of a timestamp be recorded again earlier.
 func (q *Queue) inTurn(c *CommandBuffer, o Order, parts []part, bindings []Range) error {
-	over, next := new(Semaphore), new(Semaphore) // next never fails, for nothing else orders the next one after this
+	t := &turn{next: new(Semaphore)}
+	t.parts.Store(1)
 	c.mu.Lock()
-	turn := c.turn
-	c.turn = next
+	t.before, c.turn = c.turn, t.next
 	c.mu.Unlock()
-	if turn != nil {
-		o.Wait = append(slices.Clip(o.Wait), Point{turn, 1})
+	if t.before != nil {
+		o.Wait = append(slices.Clip(o.Wait), Point{t.before, 1})
 	}
-	o.Signal = append(slices.Clip(o.Signal), Point{over, 1})
-	err := q.executeParts(o, c, parts, bindings)
-	if err != nil {
-		over.Fail(err)
-	}
-	pass := func(error) { next.Signal(1) }
-	over.OnReached(1, func(err error) {
-		if turn == nil {
-			pass(err)
-		} else {
-			turn.OnReached(1, pass) // it may have failed before its turn
-		}
-	})
+	err := q.executeParts(o, c, parts, bindings, t)
+	t.leave()
 	return err
+}
+
+// A turn is that of an execution of a recording with timestamps. It is over when the device has none of the execution's parts any
+// more, whatever has become of them, nor of those before.
+type turn struct {
+	parts  atomic.Int32
+	before *Semaphore // nil for the first
+	next   *Semaphore // never fails, for nothing else orders the next one after this
+}
+
+// leave says that a part is over.
+func (t *turn) leave() {
+	if t.parts.Add(-1) > 0 {
+		return
+	}
+	pass := func(error) { t.next.Signal(1) }
+	if t.before == nil {
+		go pass(nil) // since who releases a record may hold locks
+	} else {
+		go t.before.OnReached(1, pass)
+	}
+}
+
+// leaveTurn is leave for a part that will do nothing more, or is given up.
+func (s *submission) leaveTurn() {
+	if s.turn != nil {
+		s.turn.leave()
+		s.turn = nil
+	}
 }
 
 // signalled returns the semaphores of an order's signals.
@@ -106,7 +125,7 @@ func signalled(o Order) (all []*Semaphore) {
 }
 
 // executePart submits a part.
-func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
+func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range, t *turn) error {
 	op, p := opExecute, &parts[i]
 	switch {
 	case p.host != nil:
@@ -133,12 +152,19 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording, s.part = c, i
+	if t != nil && op == opExecute {
+		t.parts.Add(1)
+		s.turn = t
+	}
 	return q.submit(s, o)
 }
 
 // execute makes the native calls of a part of a command buffer.
 func (s *submission) execute(tl *timeline) (started bool, err error) {
 	c := s.recording
+	if s.turn != nil {
+		tl.want(tl.issued.Load() + 1) // for whoever waits for the turn
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.parts[s.part]

@@ -141,7 +141,6 @@ func (tl *timeline) replace() {
 	tl.coverMu.Unlock()
 	list := tl.drain(err)
 	tl.lives.Add(1) // only now: who finds it finds what was given up, too
-	tl.dev.replaced.Add(1)
 	tl.base = tl.issued.Load()
 	tl.noteMark(tl.base) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
@@ -149,6 +148,7 @@ func (tl *timeline) replace() {
 	for s := list; s != nil; {
 		next := s.next
 		s.next = nil
+		s.leaveTurn()
 		tl.limbo = append(tl.limbo, s)
 		release(tl.dev.failSignals(s, err), tl.dev)
 		s = next

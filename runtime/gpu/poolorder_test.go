@@ -115,6 +115,21 @@ func TestPoolOrder(t *testing.T) {
 			eventually(t, "the pool's memory is given back", func() bool { return d.Counters().Devices[0].Bytes == 0 })
 		}
 	})
+	t.Run("B94 closed before what is deallocated with lists, and behind what is without", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
+		p, all := whole(t, dev)
+		one, other := dev.Queue(0), dev.Queue(1)
+		d.StallStream(d.Streams(0)[1])
+		x, y := alloca(t, other, gpu.Order{}, p, all/2), alloca(t, one, gpu.Order{}, p, all/2)
+		must(t, other.Fill(gpu.Order{Signal: pts(s[1], 1)}, x.All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{}, x))
+		must(t, p.Close())
+		must(t, one.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, y))
+		must(t, s[0].Wait(minute(t), 1))
+		d.ResumeStream(d.Streams(0)[1])
+		eventually(t, "the pool's memory is given back", func() bool { return d.Counters().Devices[0].Bytes == 0 })
+	})
 	t.Run("B97 buffers of no size are forgotten", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		for range 10 {
@@ -170,6 +185,74 @@ func TestPoolReplaced(t *testing.T) {
 			must(t, b.Close())
 		})
 	}
+	full := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
+		t.Helper()
+		s := semaphores(t, 1)
+		b := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
+		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
+		}
+	}
+	t.Run("B93 deallocated afterwards, and closed meanwhile", func(t *testing.T) {
+		var p *gpu.Pool
+		var b *gpu.Buffer
+		_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
+			var all uint64
+			p, all = whole(t, q.Device())
+			b = alloca(t, q, gpu.Order{}, p, all)
+			must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, b.All(), []byte{1}))
+		})
+		lose()
+		s := semaphores(t, 2)
+		must(t, stuck.Dealloca(order(s[0], 1, s[1], 1), b))
+		must(t, b.Close())
+		must(t, s[0].Signal(1))
+		must(t, s[1].Wait(minute(t), 1))
+		full(t, stuck, p)
+	})
+	t.Run("B93 deallocated afterwards, on any queue", func(t *testing.T) {
+		for i, o := range []gpu.Order{{}, {Signal: pts(semaphores(t, 1)[0], 1)}, {Signal: pts(semaphores(t, 1)[0], 1)}} {
+			var p *gpu.Pool
+			var b *gpu.Buffer
+			_, stuck, other, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
+				var all uint64
+				p, all = whole(t, q.Device())
+				a := alloca(t, q, gpu.Order{}, p, all)
+				must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, a.All(), []byte{1}))
+				must(t, q.Dealloca(gpu.Order{}, a))
+				b = alloca(t, q, gpu.Order{}, p, all) // which nobody uses
+			})
+			lose()
+			q := []*gpu.Queue{other, other, stuck}[i]
+			must(t, q.Dealloca(o, b))
+			for _, p := range o.Signal {
+				must(t, p.Semaphore.Wait(minute(t), 1))
+			}
+			if err := q.Dealloca(gpu.Order{}, b); !errors.Is(err, gpu.ErrUnallocated) {
+				t.Errorf("twice: %v", err)
+			}
+			full(t, other, p)
+		}
+	})
+	t.Run("B93 used by a group that was aborted", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		dev, s := g.Devices()[0], semaphores(t, 2)
+		p, all := whole(t, dev)
+		q, streams := dev.Queue(0), d.Streams(0)
+		b := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, p, all)
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[1], 1)}, gpu.SendReceive(b.Range(0, 64), b.Range(0, 64), gpu.Float32, -1, -1)))
+		eventually(t, "it is issued", func() bool { return dev.Stats().InFlight == 1 })
+		chans[0].Abort(nil)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+			t.Fatal(err)
+		}
+		must(t, q.Dealloca(gpu.Order{}, b))
+		full(t, q, p)
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+	})
 	t.Run("B93 given out and got back before anything else", func(t *testing.T) {
 		for _, close := range []bool{false, true} {
 			var p *gpu.Pool

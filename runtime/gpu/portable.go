@@ -189,7 +189,7 @@ func (p *Pool) maintain(done mark) {
 			}
 			return
 		}
-		p.tidy() // what cannot be given back stays, and counts as reserved
+		p.tidySoon()
 	})
 }
 
@@ -200,6 +200,13 @@ func (p *Pool) tidySoon() error {
 		p.dev.sweepPools()
 	}
 	return err
+}
+
+// tidyIfClosed has a closed pool give back what it has got back.
+func (p *Pool) tidyIfClosed() {
+	if p.closed.Load() {
+		p.dev.clean(func() { p.tidySoon() })
+	}
 }
 
 // hurry has the device asked what is done of that which may use the pool's memory.

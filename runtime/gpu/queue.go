@@ -49,7 +49,7 @@ func (q *Queue) newBuffer(size uint64) *Buffer {
 		b = &s.b[0]
 		q.slab.Store(s)
 	}
-	b.dev, b.mem.Size, b.born = q.dev, size, q.dev.replaced.Load()
+	b.dev, b.mem.Size, b.born = q.dev, size, uint32(losses.Load())
 	return b
 }
 

@@ -109,6 +109,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	for s.op == opAlloca && s.outlived() {
 		tl.mu.Unlock()
 		s.unprepare(isPending)
+		s.letGoAll() // also of what had that memory
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
