@@ -375,7 +375,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
-		b.Close() // for the rest is what it is for buffers that nobody deallocates
+		b.Close() // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}
 	if !b.state.CompareAndSwap(isLive, isGone) {
