@@ -25,10 +25,10 @@ const (
 // [ErrUnallocated] as long as the allocation has not been issued.
 //
 // Without lists a driver's pool takes the call alone, with no event; and a portable pool that has memory whose last use was on
-// the same queue, or is known to be over, gives it out at once, and the device hears nothing of it. If the memory cannot be allocated the
-// signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The failure is
-// [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been closed
-// meanwhile. It blocks only while a pool grows.
+// the same queue, or is known to be over, gives it out at once, and the device hears nothing of it. If the memory cannot be
+// allocated the signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The
+// failure is [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been
+// closed meanwhile. It blocks only while a pool grows.
 //
 // The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
 // closed and nothing uses it any more.
@@ -311,8 +311,8 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is
-// over, or the device is closed. It does not block.
+// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is over, or
+// the device is closed. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:

@@ -325,7 +325,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		}
 	}
 	var timers []driver.Event // of its own, for the child may be executed besides, and nested twice
-	for i := range cmds.n {
+	for i := 0; child.timed && i < cmds.n; i++ {
 		if cmds.at(i).op == opTime {
 			e, err := c.newTimer()
 			if err != nil {

@@ -74,15 +74,10 @@ func (p *Pool) front(b *block, n uint64) *block {
 	c.addr, c.size = b.addr, n
 	c.tl, c.seq, c.slab = b.tl, b.seq, b.slab
 	c.prev, c.next = b.prev, b
-	if b.prev == nil {
-		b.slab.first = c
-	} else {
-		b.prev.next = c
-		if b.prev.seam {
-			p.dropSeam(b.prev)
-		}
+	p.link(c, c)
+	if c.prev != nil && c.prev.seam {
+		p.dropSeam(c.prev)
 	}
-	b.prev = c
 	p.set(b.tl).resize(b, b.addr+n, b.size-n)
 	p.stats.Splits++
 	return c
@@ -115,22 +110,21 @@ func (p *Pool) unuse(b *block) {
 // place makes a block free, as its mark says. Neighbours with the same mark and it become one, with the record of one of them.
 func (p *Pool) place(b *block) {
 	a, c := b.prev, b.next
-	if c != nil && c.free && c.tl == b.tl && c.seq == b.seq {
-		if a == nil || !a.free || a.tl != b.tl || a.seq != b.seq {
-			p.absorbFront(c, b)
-			return
-		}
+	before, behind := b.joins(a), b.joins(c)
+	if before && behind {
 		p.lift(c)
 		b.size += c.size
 		b.next = c.next
-		if c.next != nil {
-			c.next.prev = b
-		}
+		p.link(b, b)
 		p.recycle(c)
 		p.stats.Merges++
 	}
-	if a != nil && a.free && a.tl == b.tl && a.seq == b.seq {
+	switch {
+	case before:
 		p.absorbBack(a, b)
+		return
+	case behind:
+		p.absorbFront(c, b)
 		return
 	}
 	p.setOf(b.tl).insert(b)
@@ -143,16 +137,17 @@ func (p *Pool) place(b *block) {
 	}
 }
 
+// joins reports whether a neighbour, if there is one, is free and has the same mark.
+func (b *block) joins(n *block) bool {
+	return n != nil && n.free && n.tl == b.tl && n.seq == b.seq
+}
+
 // absorbFront makes a free block larger by one in front of it that is in no set.
 func (p *Pool) absorbFront(c, b *block) {
 	c.prev = b.prev
-	if b.prev == nil {
-		c.slab.first = c
-	} else {
-		b.prev.next = c
-		if b.prev.free {
-			p.addSeam(b.prev)
-		}
+	p.link(c, c)
+	if c.prev != nil && c.prev.free {
+		p.addSeam(c.prev)
 	}
 	p.set(c.tl).resize(c, b.addr, b.size+c.size)
 	p.recycle(b)
@@ -162,11 +157,9 @@ func (p *Pool) absorbFront(c, b *block) {
 // absorbBack makes a free block larger by one behind it that is in no set.
 func (p *Pool) absorbBack(a, b *block) {
 	a.next = b.next
-	if b.next != nil {
-		b.next.prev = a
-		if b.next.free {
-			p.addSeam(a)
-		}
+	p.link(a, a)
+	if a.next != nil && a.next.free {
+		p.addSeam(a)
 	}
 	p.set(a.tl).resize(a, a.addr, a.size+b.size)
 	p.recycle(b)
