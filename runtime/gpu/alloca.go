@@ -9,13 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
 )
 
-// How memory from a pool stands.
+// How memory stands. What is not from a pool is always live.
 const (
-	isPending int32 = iota // its allocation has not been issued
-	isLive
-	isGone   // its deallocation has been issued
-	isKept   // likewise, but work that was given up may use it
-	isFailed // it was never allocated
+	isLive    int32 = iota
+	isPending       // its allocation has not been issued
+	isGone          // its deallocation has been issued
+	isKept          // likewise, but work that was given up may use it
+	isFailed        // it was never allocated
 )
 
 // Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
@@ -51,20 +51,20 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
 	}
-	b := q.newBuffer(size)
-	b.mem.Kind, b.from, b.pool, b.home = p.opt.Kind, pooled, p, q
-	if size == 0 {
-		b.state.Store(isLive)
-		d.buffers.add(b)
-		return b, q.submit(q.get(opBarrier), o)
-	}
-	if len(o.Wait)+len(o.Signal) == 0 && !p.opt.Zero && d.caps.SubmitAnywhere {
-		if done, err := q.allocaNow(b); err != nil {
-			return nil, err
-		} else if done {
+	if size > 0 && len(o.Wait)+len(o.Signal) == 0 && !p.opt.Zero && d.caps.SubmitAnywhere {
+		if p.blocks == nil {
+			return q.allocaNow(p, size)
+		}
+		if b := q.hit(p, size); b != nil {
 			return b, nil
 		}
 	}
+	b := q.newBuffer(p, size)
+	if size == 0 {
+		d.buffers.add(b)
+		return b, q.submit(q.get(opBarrier), o)
+	}
+	b.state.Store(isPending)
 	s := q.get(opAlloca)
 	b.refs.Add(1)
 	s.keep[0] = b
@@ -74,45 +74,84 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	return b, nil
 }
 
-// allocaNow allocates without an event. It reports false if a portable pool has no memory that needs none.
-func (q *Queue) allocaNow(b *Buffer) (done bool, err error) {
-	q.tl.mu.Lock()
-	if err := q.dev.failed(); err != nil {
-		q.tl.mu.Unlock()
-		return false, err
-	}
-	if b.pool.blocks != nil {
-		done = b.hit(q.tl)
-		q.tl.mu.Unlock()
-		return done, nil
-	}
-	if b.pool.crosses(q.tl) {
-		err = q.tl.mark() // of what comes before, for whoever waits for that
-	}
-	q.tl.loose = true
-	if err == nil {
-		err = b.allocate(q.tl, q.tl.place())
-	}
-	q.tl.mu.Unlock()
-	if err != nil {
-		return false, q.refused(opAlloca, err)
-	}
-	return true, nil
+// newBuffer makes a buffer for memory of a pool.
+func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
+	stats := &q.dev.buffers
+	stats.mu.Lock()
+	b := stats.fresh()
+	stats.mu.Unlock()
+	b.become(q, p, size)
+	return b
 }
 
-// hit takes memory of a portable pool that the timeline may use at once, and reports whether there is some. The caller holds its mu.
-func (b *Buffer) hit(tl *timeline) bool {
-	line := b.pool.number(tl)
-	addr, seq, ok := b.pool.blocks.Hit(b.mem.Size, line)
+// become says whose memory a buffer is about to be.
+func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
+	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
+	b.mem.Kind, b.mem.Size = p.opt.Kind, size
+}
+
+// allocaNow has a native pool allocate without an event.
+func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
+	tl := q.tl
+	tl.mu.Lock()
+	if err := q.dev.failed(); err != nil {
+		tl.mu.Unlock()
+		return nil, err
+	}
+	var err error
+	if p.crosses(tl) {
+		err = tl.mark() // of what comes before, for whoever waits for that
+	}
+	tl.loose = true
+	var m driver.Mem
+	if err == nil {
+		m, err = p.allocate(tl, size)
+	}
+	if err != nil {
+		tl.mu.Unlock()
+		return nil, q.refused(opAlloca, err)
+	}
+	stats := &q.dev.buffers
+	stats.mu.Lock()
+	b := stats.fresh()
+	b.become(q, p, size)
+	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.place()
+	stats.link(b)
+	stats.mu.Unlock()
+	tl.mu.Unlock()
+	return b, nil
+}
+
+// hit takes memory of a portable pool that the queue may use at once, or returns nil if there is none. It does not wait for who is
+// issuing something else, and so looks afterwards whether the queue has the stream still that it was taken for.
+func (q *Queue) hit(p *Pool, size uint64) *Buffer {
+	tl, lives := q.tl, q.tl.lives.Load()
+	line := p.number(tl)
+	stats := &q.dev.buffers
+	stats.mu.Lock()
+	addr, seq, ok := p.blocks.HitLocked(size, line)
 	if !ok {
-		return false
+		stats.mu.Unlock()
+		return nil
 	}
+	if stats.ended || q.dev.failed() != nil || tl.replacing.Load() || tl.lives.Load() != lives {
+		stats.mu.Unlock()
+		p.blocks.Cancel(addr)
+		p.tidyIfClosed()
+		return nil
+	}
+	b := stats.fresh()
+	b.become(q, p, size)
 	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), seq
-	if b.mem.Kind != DeviceMem {
-		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	stats.link(b)
+	stats.mu.Unlock()
+	if p.opt.Kind != DeviceMem {
+		b.mem.Host = p.hostOf(b.mem.Ptr)
 	}
-	b.goLive()
-	return true
+	if seq > tl.issued.Load() { // the dealloca is being issued
+		tl.letThrough()
+	}
+	return b
 }
 
 // place returns the number of what the stream has been given last, or 0 if that is nothing. The caller holds mu.
@@ -130,39 +169,25 @@ func (q *Queue) refused(op opcode, err error) error {
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
-func (b *Buffer) allocate(tl *timeline, seq uint64) error {
-	if !b.pool.keeps {
-		return b.allocateFrom(tl, seq)
+func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
+	if !p.keeps {
+		return p.allocateOpen(tl, size)
 	}
-	return b.allocateNow(tl, seq) // the pool is not closed before the device
+	return tl.dev.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
 }
 
-// allocateFrom allocates from a pool that may be closed.
-func (b *Buffer) allocateFrom(tl *timeline, seq uint64) error {
-	b.pool.life.RLock()
-	defer b.pool.life.RUnlock()
-	if err := b.pool.ended(); err != nil {
-		b.state.Store(isFailed)
-		return err
+// allocateOpen is allocate for a pool that may be closed.
+func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if err := p.ended(); err != nil {
+		return m, err
 	}
-	b.pool.live.Add(1)
-	err := b.allocateNow(tl, seq)
-	if err != nil {
-		b.pool.live.Add(-1)
+	p.live.Add(1)
+	if m, err = tl.dev.pooling.AllocAsync(tl.h, p.native, size); err != nil {
+		p.live.Add(-1)
 	}
-	return err
-}
-
-func (b *Buffer) allocateNow(tl *timeline, seq uint64) error {
-	m, err := tl.dev.pooling.AllocAsync(tl.h, b.pool.native, b.mem.Size)
-	if err != nil {
-		b.state.Store(isFailed)
-		return err
-	}
-	b.made = seq
-	b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
-	b.goLive()
-	return nil
+	return m, err
 }
 
 // crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
@@ -263,14 +288,18 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	b := s.keep[0]
 	native := b.pool.blocks == nil
 	if native {
-		if err := b.allocate(tl, tl.issued.Load()+1); err != nil {
+		m, err := b.pool.allocate(tl, b.mem.Size)
+		if err != nil {
+			b.state.Store(isFailed)
 			return false, err
 		}
-	} else {
-		b.made = tl.issued.Load() + 1
-		if b.mem.Kind != DeviceMem {
-			b.mem.Host = b.pool.hostOf(b.mem.Ptr)
-		}
+		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
+	} else if b.mem.Kind != DeviceMem {
+		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	}
+	b.made = tl.issued.Load() + 1
+	if native {
+		b.goLive()
 	}
 	if b.pool.opt.Zero {
 		if err := tl.dev.drv.Fill(tl.h, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
@@ -374,7 +403,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
+	if b.haunted(own) && b.state.CompareAndSwap(isLive, isKept) {
 		b.Close() // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}
@@ -385,25 +414,36 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 		}
 		return err
 	}
-	b.dev.buffers.remove(b)
+	stats := &b.dev.buffers
 	if b.pool.blocks != nil {
-		return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
+		line := b.pool.number(tl)
+		stats.mu.Lock()
+		stats.unlist(b)
+		err := b.pool.blocks.FreeLocked(uint64(b.mem.Ptr), blockpool.Mark{Timeline: line, Seq: seq})
+		stats.mu.Unlock()
+		return err
 	}
+	stats.remove(b)
 	tl.loose = true
 	return b.freeAsync(tl)
 }
 
-// beset reports whether work that was given up may use the memory, or may have had it before, for all that is known: then the pool
+// haunted reports whether work that was given up may use the memory, or may have had it before, for all that is known: then the pool
 // gets it back only when nothing holds the buffer any more.
-func (b *Buffer) beset(own int32) bool {
-	if b.born == uint32(losses.Load()) || b.state.Load() != isLive {
+func (b *Buffer) haunted(own int32) bool {
+	if losses.Load() == 0 || b.state.Load() != isLive {
 		return false
 	}
+	return b.beset.Load() && b.shared(own) || (mark{b.home.tl, b.made}).gone() != nil
+}
+
+// shared reports whether there are more references to the buffer than the caller's own, and the program's.
+func (b *Buffer) shared(own int32) bool {
 	refs := b.refs.Load()
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own || (mark{b.home.tl, b.made}).gone() != nil
+	return refs > own
 }
 
 // hasGone reports whether a dealloca of the memory has been issued.

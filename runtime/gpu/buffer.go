@@ -34,15 +34,15 @@ type Buffer struct {
 	dev    *Device
 	mem    driver.Mem
 	refs   atomic.Int32 // one a submission, besides the caller's; -1 when all are gone
-	state  atomic.Int32 // of memory from a pool; mem is what it says from isLive on
+	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	line   int32  // what a portable pool knows the timeline of home by
-	born   uint32 // what losses was when it was made, if it is from a pool
-	pool   *Pool  // that it is from
-	home   *Queue // that allocated it from there
-	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
-	rare   *rare  // what few have, for many are made
+	line   int32       // what a portable pool knows the timeline of home by
+	beset  atomic.Bool // work that was given up holds it, or has held it
+	pool   *Pool       // that it is from
+	home   *Queue      // that allocated it from there
+	made   uint64      // behind which submission of that it is there, 0 if that is known to be over
+	rare   *rare       // what few have, for many are made
 
 	before, after *Buffer // in the device's list
 }
@@ -414,12 +414,27 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 
 // bufferStats lists a device's buffers.
 type bufferStats struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // a leaf but for what a poolOrder locks: the device's portable pools are locked with it
 	list   *Buffer
 	n      int
 	device ByteStats
 	host   ByteStats
 	peak   uint64 // of both
+	slab   *bufferSlab
+	used   int  // of the slab
+	ended  bool // it takes no more
+}
+
+// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 4 KiB.
+type bufferSlab [36]Buffer
+
+// fresh returns a buffer that will most likely live for a short time. The caller holds mu.
+func (s *bufferStats) fresh() *Buffer {
+	if s.slab == nil || s.used == len(s.slab) {
+		s.slab, s.used = new(bufferSlab), 0
+	}
+	s.used++
+	return &s.slab[s.used-1]
 }
 
 // bytes returns where a buffer's are counted, and how many there are: none of what somebody else has, or another buffer.
@@ -435,6 +450,12 @@ func (s *bufferStats) bytes(b *Buffer) (at *ByteStats, n uint64) {
 
 func (s *bufferStats) add(b *Buffer) {
 	s.mu.Lock()
+	s.link(b)
+	s.mu.Unlock()
+}
+
+// link puts a buffer on the list. The caller holds mu.
+func (s *bufferStats) link(b *Buffer) {
 	b.after = s.list
 	if s.list != nil {
 		s.list.before = b
@@ -446,17 +467,21 @@ func (s *bufferStats) add(b *Buffer) {
 	at.Allocated += n
 	at.Peak = max(at.Peak, at.Live)
 	s.peak = max(s.peak, s.device.Live+s.host.Live)
-	s.mu.Unlock()
 }
 
 // remove reports false if the list has been closed meanwhile.
 func (s *bufferStats) remove(b *Buffer) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unlist(b)
+}
+
+// unlist is remove for a caller that holds mu.
+func (s *bufferStats) unlist(b *Buffer) bool {
 	listed := b.before != nil || s.list == b
 	if listed {
 		s.unlink(b)
 	}
-	s.mu.Unlock()
 	return listed
 }
 
@@ -486,6 +511,7 @@ func (s *bufferStats) snapshot(to *Stats) {
 func (s *bufferStats) close(pools bool) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()
+	s.ended = !pools
 	for b, after := s.list, (*Buffer)(nil); b != nil; b = after {
 		after = b.after
 		if pools && b.from != pooled {

@@ -205,6 +205,7 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 	defer c.leave()
 	b := newBuffer(c.dev, 1<<63)
 	b.rare = &rare{slot: &slotInfo{c, len(c.slots)}}
+	b.state.Store(isPending)
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
 	return b, nil
 }

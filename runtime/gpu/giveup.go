@@ -45,6 +45,36 @@ func (tl *timeline) giveUp(from, to uint64, err error) {
 	losses.Add(1)
 }
 
+// beset notes of the memory that a submission uses that nobody knows until when: it is about to be given up.
+func (s *submission) beset() {
+	for _, b := range s.keep {
+		if b != nil {
+			b.beset.Store(true)
+		}
+	}
+	for i := range s.bound {
+		if b := s.bound[i].held; b != nil {
+			b.beset.Store(true)
+		}
+	}
+	for i := range s.binds {
+		s.binds[i].Buffer.beset.Store(true)
+	}
+	if s.recording != nil {
+		s.recording.beset()
+	}
+}
+
+// beset is the same for what a command buffer holds.
+func (c *CommandBuffer) beset() {
+	for b := range c.held {
+		b.beset.Store(true)
+	}
+	for _, child := range c.nested {
+		child.beset()
+	}
+}
+
 // neverEnds says that the stream does not go on, against expectation.
 func (tl *timeline) neverEnds() {
 	tl.goneMu.Lock()

@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"errors"
 	"io"
+	"runtime"
 	"testing"
 	"time"
 
@@ -293,5 +294,73 @@ func TestPoolReplaced(t *testing.T) {
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("memory that work may come to which was given up is given out: %v", err)
 		}
+	})
+}
+
+// TestPoolMeanwhile allocates from a portable pool while something else is being given to the queue's stream.
+func TestPoolMeanwhile(t *testing.T) {
+	open := func(t *testing.T) (sim *simdriver.Driver, hook *recordHook, dev *gpu.Device) {
+		sim = newSim(t, simdriver.Config{})
+		hook = &recordHook{Driver: sim}
+		return sim, hook, openDevice(t, hook, 0, gpu.Options{Queues: 2})
+	}
+	t.Run("B90 it does not wait for that", func(t *testing.T) {
+		_, hook, dev := open(t)
+		p, all := whole(t, dev)
+		q, s := dev.Queue(0), semaphores(t, 1)
+		to := allocate(t, dev, 64)
+		var b *gpu.Buffer
+		hook.before = func(driver.Stream) { b = alloca(t, q, gpu.Order{}, p, all) }
+		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, to.All(), []byte{1}))
+		must(t, s[0].Wait(minute(t), 1))
+		if b == nil || b.Ptr() == 0 {
+			t.Fatal("there is no memory")
+		}
+		hook.before = nil
+		must(t, q.Dealloca(gpu.Order{}, b))
+	})
+	t.Run("B90 that which is being deallocated", func(t *testing.T) {
+		sim, hook, dev := open(t)
+		p, all := whole(t, dev)
+		one, other, s := dev.Queue(0), dev.Queue(1), semaphores(t, 4)
+		streams := sim.Streams(0)
+		must(t, sim.StallStream(streams[0]))
+		must(t, sim.StallStream(streams[1]))
+		must(t, other.Fill(gpu.Order{Signal: pts(s[3], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		a := alloca(t, one, gpu.Order{}, p, all)
+		must(t, one.Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+		given := make(chan struct{})
+		hook.before = func(driver.Stream) {
+			if a.Ptr() != 0 {
+				return
+			}
+			hook.before = nil
+			go func() {
+				b, err := one.Alloca(gpu.Order{}, p, all)
+				if err == nil {
+					err = other.Dealloca(gpu.Order{}, b)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				close(given)
+			}()
+			for range 1000 {
+				runtime.Gosched()
+			}
+		}
+		must(t, one.Dealloca(order(s[3], 1, s[1], 1), a))
+		if hook.before != nil {
+			t.Fatal("no event was put behind the deallocation")
+		}
+		<-given
+		c := alloca(t, other, gpu.Order{}, p, all)
+		must(t, other.Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{2}))
+		must(t, sim.ResumeStream(streams[1]))
+		must(t, s[3].Wait(minute(t), 1))
+		must(t, sim.ResumeStream(streams[0]))
+		must(t, s[2].Wait(minute(t), 1))
+		begins(t, other, c, 2)
+		must(t, c.Dealloca(gpu.Order{}))
 	})
 }

@@ -14,7 +14,8 @@ import (
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p = p
 	p.threshold.Store(p.opt.Threshold)
-	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold, Initial: p.opt.InitialSize})
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold,
+		Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})
 	return err
 }
 
@@ -32,7 +33,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 		return err
 	}
 	var err error
-	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{}); err != nil {
+	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{Mutex: &p.dev.buffers.mu}); err != nil {
 		b.release()
 		return err
 	}

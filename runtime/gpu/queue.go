@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -25,32 +24,6 @@ type Queue struct {
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
-
-	slab atomic.Pointer[bufferSlab]
-}
-
-// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 4 KiB.
-type bufferSlab struct {
-	used atomic.Int32
-	b    [36]Buffer
-}
-
-// newBuffer makes a buffer that will most likely live for a short time.
-func (q *Queue) newBuffer(size uint64) *Buffer {
-	var b *Buffer
-	if s := q.slab.Load(); s != nil {
-		if i := int(s.used.Add(1)) - 1; i < len(s.b) {
-			b = &s.b[i]
-		}
-	}
-	if b == nil {
-		s := new(bufferSlab)
-		s.used.Store(1)
-		b = &s.b[0]
-		q.slab.Store(s)
-	}
-	b.dev, b.mem.Size, b.born = q.dev, size, uint32(losses.Load())
-	return b
 }
 
 // Device returns the queue's device.

@@ -157,14 +157,15 @@ func (tl *timeline) drain(err error) (first *submission) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	last := tl.issued.Load()
-	if from := tl.done.Load(); from < last {
-		tl.giveUp(from, last, err)
-	}
 	end := &first
 	for ; tl.ring.head <= last; tl.ring.head++ {
 		s := tl.ring.at(tl.ring.head)
+		s.beset()
 		s.next = nil
 		*end, end = s, &s.next
+	}
+	if from := tl.done.Load(); from < last {
+		tl.giveUp(from, last, err)
 	}
 	tl.done.Store(last)
 	return first

@@ -249,7 +249,9 @@ func (w *world) alloc() {
 func (w *world) hitOrAlloc(size, rounded uint64, on int) (Block, error) {
 	if w.c.below(2) == 0 {
 		before := w.p.Stats()
-		addr, _, ok := w.p.Hit(size, on)
+		w.p.mu.Lock()
+		addr, _, ok := w.p.HitLocked(size, on)
+		w.p.mu.Unlock()
 		if got := w.p.Stats().Hits - before.Hits; got != map[bool]uint64{true: 1}[ok] {
 			w.t.Fatalf("%d hits are counted, and it was %t", got, ok)
 		}

@@ -44,6 +44,10 @@ type Config struct {
 	Initial   uint64   // bytes to reserve at once
 	SlabSize  uint64   // slabs are multiples of it; 0 takes what suits the block
 	Waits     WaitRule // whether waiting or growing comes first
+
+	// Mutex is what the pool locks, which may guard more than one pool, and what the caller keeps beside them; nil is one of its own.
+	// It is a leaf but for what an Order locks.
+	Mutex *sync.Mutex
 }
 
 // A WaitRule says when Alloc makes a timeline wait.
@@ -74,7 +78,7 @@ type Pool struct {
 
 	sourceMu sync.Mutex // held around calls of the source; taken before mu
 
-	mu        sync.Mutex
+	mu        *sync.Mutex
 	threshold uint64
 	closed    bool
 	destroyed bool
@@ -112,9 +116,9 @@ func New(src Source, c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Fixed makes a pool over one slab of the caller's. Of c it uses Align and Waits.
+// Fixed makes a pool over one slab of the caller's. Of c it uses Align, Waits and Mutex.
 func Fixed(base, size uint64, c Config) (*Pool, error) {
-	p, err := newPool(Config{Align: c.Align, Waits: c.Waits, MaxSize: size})
+	p, err := newPool(Config{Align: c.Align, Waits: c.Waits, Mutex: c.Mutex, MaxSize: size})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +130,10 @@ func Fixed(base, size uint64, c Config) (*Pool, error) {
 }
 
 func newPool(c Config) (*Pool, error) {
-	p := &Pool{align: c.Align, limit: c.MaxSize, threshold: c.Threshold, slabSize: c.SlabSize, rule: c.Waits, rand: 1}
+	p := &Pool{align: c.Align, limit: c.MaxSize, threshold: c.Threshold, slabSize: c.SlabSize, rule: c.Waits, mu: c.Mutex, rand: 1}
+	if p.mu == nil {
+		p.mu = new(sync.Mutex)
+	}
 	if p.align == 0 {
 		p.align = 256
 	}
@@ -169,23 +176,21 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
-// Hit is Alloc where the pool has a block about which the order need not be asked, because it was freed behind work of the same
+// HitLocked is Alloc where the pool has a block about which the order need not be asked, because it was freed behind work of the same
 // timeline, or is known to be done with. It reports whether there is one, and the number of the work behind which it was freed, or 0.
-func (p *Pool) Hit(size uint64, timeline int) (addr, seq uint64, ok bool) {
+// The caller holds the mutex.
+func (p *Pool) HitLocked(size uint64, timeline int) (addr, seq uint64, ok bool) {
 	n, err := p.round(size)
-	if err != nil || uint(timeline) >= MaxTimelines {
+	if err != nil || uint(timeline) >= MaxTimelines || p.closed {
 		return 0, 0, false
 	}
-	p.mu.Lock()
-	if !p.closed {
-		if b := p.near(n, int32(timeline)); b != nil {
-			b = p.use(b, n)
-			addr, seq, ok = b.addr, b.seq, true
-			p.stats.Hits++
-		}
+	b := p.near(n, int32(timeline))
+	if b == nil {
+		return 0, 0, false
 	}
-	p.mu.Unlock()
-	return addr, seq, ok
+	b = p.use(b, n)
+	p.stats.Hits++
+	return b.addr, b.seq, true
 }
 
 // allocSlow allocates what the pool had no block for.
@@ -219,15 +224,20 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 // [ErrTimeline], [ErrUnknown], [ErrInside], [ErrDoubleFree] or [ErrClosed], and changes nothing. A block that was freed and
 // handed out anew at the same address cannot be told from the old one.
 func (p *Pool) Free(addr uint64, after Mark) error {
+	p.mu.Lock()
+	err := p.FreeLocked(addr, after)
+	p.mu.Unlock()
+	return err
+}
+
+// FreeLocked is Free for a caller that holds the mutex.
+func (p *Pool) FreeLocked(addr uint64, after Mark) error {
 	if after.Seq != 0 && uint(after.Timeline) >= MaxTimelines {
 		return timelineError(after.Timeline)
 	}
-	p.mu.Lock()
 	b := p.live.remove(addr)
 	if b == nil {
-		err := p.freeError(addr)
-		p.mu.Unlock()
-		return err
+		return p.freeError(addr)
 	}
 	p.unuse(b)
 	p.dropParts(b)
@@ -236,7 +246,6 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 		b.tl, b.seq = int32(after.Timeline), after.Seq
 	}
 	p.place(b)
-	p.mu.Unlock()
 	return nil
 }
 

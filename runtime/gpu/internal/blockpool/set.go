@@ -45,6 +45,12 @@ func (s *set) class(size uint64) int {
 	return 16 + (e-4)*8 + int(units>>(e-3))&7
 }
 
+// sameClass reports whether two sizes have the same class, which says where their first four bits are, and what. Sizes of less than
+// 16 units have only the same if they are equal.
+func sameClass(a, b uint64) bool {
+	return bits.Len64(a^b)+4 <= bits.Len64(b)
+}
+
 // next returns the first class from c on that has blocks, or -1.
 func (s *set) next(c int) int {
 	if c >= classes {
@@ -84,7 +90,7 @@ func (s *set) remove(b *block) {
 // resize makes a block of the set larger or smaller. One that is alone in its class, as the rest of a large slab mostly is,
 // stays where it is.
 func (s *set) resize(b *block, addr, size uint64) {
-	if s.roots[b.class] == b && b.left == nil && b.right == nil && s.class(size) == int(b.class) {
+	if sameClass(b.size, size) && s.roots[b.class] == b && b.left == nil && b.right == nil {
 		b.addr, b.size = addr, size
 		return
 	}
