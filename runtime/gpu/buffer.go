@@ -425,8 +425,8 @@ type bufferStats struct {
 	ended  bool // it takes no more
 }
 
-// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 4 KiB.
-type bufferSlab [36]Buffer
+// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
+type bufferSlab [146]Buffer
 
 // fresh returns a buffer that will most likely live for a short time. The caller holds mu.
 func (s *bufferStats) fresh() *Buffer {

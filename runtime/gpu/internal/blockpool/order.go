@@ -81,7 +81,7 @@ func (p *Pool) settle(o Order) (moved bool) {
 func (p *Pool) settleSet(s *set, tl int, o Order) (moved bool) {
 	r := reach{s.oldest, math.MaxUint64}
 	oldest := uint64(math.MaxUint64)
-	for c := s.next(0); c >= 0; c = s.next(c + 1) {
+	for c := s.next(0); c < classes; c = s.next(c + 1) {
 		for s.roots[c] != nil {
 			seq := s.roots[c].min
 			if seq > r.yes && seq < r.no {

@@ -36,13 +36,13 @@ func (p *Pool) setOf(tl int32) *set {
 }
 
 // class returns the class of a size in bytes. All sizes of a class are smaller than all of the next.
-func (s *set) class(size uint64) int {
-	units := size >> s.shift
+func (s *set) class(size uint64) uint {
+	units := size >> (s.shift & 63)
 	if units < 16 {
-		return int(units)
+		return uint(units)
 	}
-	e := bits.Len64(units) - 1
-	return 16 + (e-4)*8 + int(units>>(e-3))&7
+	e := uint(bits.Len64(units)) - 1
+	return 16 + (e-4)*8 + uint(units>>((e-3)&63))&7
 }
 
 // sameClass reports whether two sizes have the same class, which says where their first four bits are, and what. Sizes of less than
@@ -51,18 +51,18 @@ func sameClass(a, b uint64) bool {
 	return bits.Len64(a^b)+4 <= bits.Len64(b)
 }
 
-// next returns the first class from c on that has blocks, or -1.
-func (s *set) next(c int) int {
+// next returns the first class from c on that has blocks, or classes.
+func (s *set) next(c uint) uint {
 	if c >= classes {
-		return -1
+		return classes
 	}
 	i := c / 64
 	for w := s.bits[i] &^ (1<<(c%64) - 1); ; w = s.bits[i] {
 		if w != 0 {
-			return i*64 + bits.TrailingZeros64(w)
+			return i*64 + uint(bits.TrailingZeros64(w))
 		}
-		if i++; i == len(s.bits) {
-			return -1
+		if i++; i == uint(len(s.bits)) {
+			return classes
 		}
 	}
 }
@@ -105,13 +105,13 @@ func (s *set) fit(n uint64) *block {
 		return nil
 	}
 	c := s.next(s.class(n))
-	if c < 0 {
+	if c >= classes {
 		return nil
 	}
 	if b := fit(s.roots[c], n); b != nil {
 		return b
 	}
-	if c = s.next(c + 1); c < 0 {
+	if c = s.next(c + 1); c >= classes {
 		return nil
 	}
 	return fit(s.roots[c], n)
@@ -122,7 +122,7 @@ func (s *set) fitOrdered(n uint64, q *query, tl int32) *block {
 	if !q.after(tl, s.oldest) {
 		return nil
 	}
-	for c := s.next(s.class(n)); c >= 0; c = s.next(c + 1) {
+	for c := s.next(s.class(n)); c < classes; c = s.next(c + 1) {
 		if b := fitOrdered(s.roots[c], n, q, tl); b != nil {
 			return b
 		}

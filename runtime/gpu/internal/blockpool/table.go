@@ -16,7 +16,7 @@ type slot struct {
 // home is where the search for an address begins.
 func (t *table) home(addr uint64) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio
-	return addr * golden >> t.shift
+	return addr * golden >> (t.shift & 63)
 }
 
 func (t *table) put(b *block) {

@@ -121,7 +121,7 @@ func (s *set) verify(t testing.TB, b *block, class int, tl int32, last **block) 
 			}
 		}
 	}
-	if *last != nil && !(*last).less(b) || s.class(b.size) != class || b.min != least || b.tl != tl || b.seq < s.oldest || !b.free {
+	if *last != nil && !(*last).less(b) || s.class(b.size) != uint(class) || b.min != least || b.tl != tl || b.seq < s.oldest || !b.free {
 		t.Fatalf("block at %#x is wrong in its tree", b.addr)
 	}
 	*last = b
