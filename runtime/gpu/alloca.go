@@ -76,23 +76,24 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 
 // newBuffer makes a buffer for memory of a pool.
 func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
+	born := mishaps.Load()
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
 	stats.mu.Unlock()
-	b.become(q, p, size)
+	b.become(q, p, size, born)
 	return b
 }
 
 // become says whose memory a buffer is about to be.
-func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
-	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
+func (b *Buffer) become(q *Queue, p *Pool, size uint64, born int64) {
+	b.dev, b.from, b.pool, b.home, b.born = q.dev, pooled, p, q, uint32(born)
 	b.mem.Kind, b.mem.Size = p.opt.Kind, size
 }
 
 // allocaNow has a native pool allocate without an event.
 func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
-	tl := q.tl
+	tl, born := q.tl, mishaps.Load()
 	tl.mu.Lock()
 	if err := q.dev.failed(); err != nil {
 		tl.mu.Unlock()
@@ -114,7 +115,7 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
-	b.become(q, p, size)
+	b.become(q, p, size, born)
 	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.place()
 	stats.link(b)
 	stats.mu.Unlock()
@@ -123,25 +124,23 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 }
 
 // hit takes memory of a portable pool that the queue may use at once, or returns nil if there is none. It does not wait for who is
-// issuing something else, and so looks afterwards whether the queue has the stream still that it was taken for.
+// issuing something else. If the queue's stream is being given up meanwhile, the memory is as good as taken before that.
 func (q *Queue) hit(p *Pool, size uint64) *Buffer {
-	tl, lives := q.tl, q.tl.lives.Load()
-	line := p.number(tl)
+	tl, born := q.tl, mishaps.Load()
 	stats := &q.dev.buffers
 	stats.mu.Lock()
+	if tl.replacing.Load() || q.dev.failed() != nil {
+		stats.mu.Unlock()
+		return nil
+	}
+	line := p.number(tl) // after that: this is the stream that it has, or has had since
 	addr, seq, ok := p.blocks.HitLocked(size, line)
 	if !ok {
 		stats.mu.Unlock()
 		return nil
 	}
-	if stats.ended || q.dev.failed() != nil || tl.replacing.Load() || tl.lives.Load() != lives {
-		stats.mu.Unlock()
-		p.blocks.Cancel(addr)
-		p.tidyIfClosed()
-		return nil
-	}
 	b := stats.fresh()
-	b.become(q, p, size)
+	b.become(q, p, size, born)
 	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), seq
 	stats.link(b)
 	stats.mu.Unlock()
@@ -341,7 +340,8 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
 // cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is over, or
-// the device is closed. It does not block.
+// the device is closed; and what was allocated before any work was given up, on whatever device, comes back only when nothing in
+// flight holds it, so that a pool with a limit may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
@@ -403,7 +403,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.haunted(own) && b.state.CompareAndSwap(isLive, isKept) {
+	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
 		b.Close() // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}
@@ -428,22 +428,17 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	return b.freeAsync(tl)
 }
 
-// haunted reports whether work that was given up may use the memory, or may have had it before, for all that is known: then the pool
-// gets it back only when nothing holds the buffer any more.
-func (b *Buffer) haunted(own int32) bool {
-	if losses.Load() == 0 || b.state.Load() != isLive {
+// beset reports whether work that was given up, or refused in part, may use the memory, or may have had it before, for all that is
+// known: then the pool gets it back only when nothing holds the buffer any more.
+func (b *Buffer) beset(own int32) bool {
+	if b.born == uint32(mishaps.Load()) || b.state.Load() != isLive {
 		return false
 	}
-	return b.beset.Load() && b.shared(own) || (mark{b.home.tl, b.made}).gone() != nil
-}
-
-// shared reports whether there are more references to the buffer than the caller's own, and the program's.
-func (b *Buffer) shared(own int32) bool {
 	refs := b.refs.Load()
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own
+	return refs > own || (mark{b.home.tl, b.made}).gone() != nil
 }
 
 // hasGone reports whether a dealloca of the memory has been issued.

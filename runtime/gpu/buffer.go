@@ -37,12 +37,12 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	line   int32       // what a portable pool knows the timeline of home by
-	beset  atomic.Bool // work that was given up holds it, or has held it
-	pool   *Pool       // that it is from
-	home   *Queue      // that allocated it from there
-	made   uint64      // behind which submission of that it is there, 0 if that is known to be over
-	rare   *rare       // what few have, for many are made
+	line   int32  // what a portable pool knows the timeline of home by
+	born   uint32 // what mishaps was before it was made, if it is from a pool
+	pool   *Pool  // that it is from
+	home   *Queue // that allocated it from there
+	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
+	rare   *rare  // what few have, for many are made
 
 	before, after *Buffer // in the device's list
 }
@@ -359,6 +359,11 @@ func (a address) resolve() (driver.Ptr, error) {
 func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
+		if losses.Load() != 0 {
+			if err := (mark{a.late.home.tl, a.late.made}).gone(); err != nil {
+				return 0, fmt.Errorf("whoever had the memory before may still use it, for that was given up (%v): %w", err, ErrUnallocated)
+			}
+		}
 		return a.late.mem.Ptr + a.ptr, nil
 	case isGone, isKept:
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
@@ -421,8 +426,7 @@ type bufferStats struct {
 	host   ByteStats
 	peak   uint64 // of both
 	slab   *bufferSlab
-	used   int  // of the slab
-	ended  bool // it takes no more
+	used   int // of the slab
 }
 
 // A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
@@ -511,7 +515,6 @@ func (s *bufferStats) snapshot(to *Stats) {
 func (s *bufferStats) close(pools bool) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()
-	s.ended = !pools
 	for b, after := s.list, (*Buffer)(nil); b != nil; b = after {
 		after = b.after
 		if pools && b.from != pooled {

@@ -353,16 +353,16 @@ func (c *Channel) abortComm() error {
 
 // drain fails what has been issued. What that holds stays until the stream has passed it.
 func (c *Channel) drain(err error) {
-	for s := c.q.tl.drain(err); s != nil; {
+	s, released := c.q.tl.drain(err)
+	c.mu.Lock()
+	for s != nil {
 		next := s.next
 		s.next = nil
-		released := c.dev.failSignals(s, err)
-		c.mu.Lock()
 		c.limbo = append(c.limbo, s)
-		c.mu.Unlock()
-		release(released, c.dev)
 		s = next
 	}
+	c.mu.Unlock()
+	release(released, c.dev)
 }
 
 // cancel makes ready, as failed, what has been submitted and still waits.

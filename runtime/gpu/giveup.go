@@ -19,6 +19,10 @@ type gone struct {
 // losses counts how often work was given up anywhere. While it is 0 nobody need look for that.
 var losses atomic.Int64
 
+// mishaps counts that as well, and how often a driver has refused a part of something. Either may leave something in a stream that
+// seems to have failed, or comes after what has.
+var mishaps atomic.Int64
+
 // gone returns why the work at a mark was given up, if it was.
 func (m mark) gone() error { return m.given(false) }
 
@@ -42,37 +46,8 @@ func (tl *timeline) giveUp(from, to uint64, err error) {
 	tl.goneMu.Lock()
 	tl.gone = append(tl.gone, gone{from, to, err, tl.ch != nil})
 	tl.goneMu.Unlock()
+	mishaps.Add(1)
 	losses.Add(1)
-}
-
-// beset notes of the memory that a submission uses that nobody knows until when: it is about to be given up.
-func (s *submission) beset() {
-	for _, b := range s.keep {
-		if b != nil {
-			b.beset.Store(true)
-		}
-	}
-	for i := range s.bound {
-		if b := s.bound[i].held; b != nil {
-			b.beset.Store(true)
-		}
-	}
-	for i := range s.binds {
-		s.binds[i].Buffer.beset.Store(true)
-	}
-	if s.recording != nil {
-		s.recording.beset()
-	}
-}
-
-// beset is the same for what a command buffer holds.
-func (c *CommandBuffer) beset() {
-	for b := range c.held {
-		b.beset.Store(true)
-	}
-	for _, child := range c.nested {
-		child.beset()
-	}
 }
 
 // neverEnds says that the stream does not go on, against expectation.
@@ -169,20 +144,20 @@ func (tl *timeline) replace() {
 	tl.coverMu.Lock()
 	tl.cover = nil
 	tl.coverMu.Unlock()
-	list := tl.drain(err)
+	tl.dev.spoil(tl, err)
+	list, released := tl.drain(err)
 	tl.lives.Add(1) // only now: who finds it finds what was given up, too
 	tl.base = tl.issued.Load()
 	tl.noteMark(tl.base) // nothing is left that an event could be put behind
 	tl.mu.Unlock()
-	tl.dev.spoil(tl, err)
 	for s := list; s != nil; {
 		next := s.next
 		s.next = nil
 		s.leaveTurn()
 		tl.limbo = append(tl.limbo, s)
-		release(tl.dev.failSignals(s, err), tl.dev)
 		s = next
 	}
+	release(released, tl.dev)
 }
 
 // dropOld destroys the streams of the device that were given up. One may still be at what it had begun before it could have got

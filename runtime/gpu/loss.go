@@ -59,14 +59,16 @@ func (d *Device) check(err error) {
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
 	for _, q := range d.all() {
-		for s := q.tl.drain(err); s != nil; {
+		s, released := q.tl.drain(err)
+		for s != nil {
 			next := s.next
 			s.next = nil
 			clear(s.held) // they stay away: nobody knows whether the lost streams still wait for them
 			s.held = s.held[:0]
-			d.failSubmission(s, err)
+			d.recycle(s)
 			s = next
 		}
+		release(released, d)
 	}
 	d.cancelParked(err, true)
 }

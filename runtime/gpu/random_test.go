@@ -452,6 +452,9 @@ func (g *graph) run() {
 			reached[x.done.Semaphore] = true
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errRandom)
+		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
+			known = true // memory from before a loss comes back when nothing in flight holds it, which may be late for who comes next
+		}
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)

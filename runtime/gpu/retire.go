@@ -150,23 +150,27 @@ func (s *submission) gone() error {
 	return nil
 }
 
-// drain takes everything out of the ring and gives it up.
-func (tl *timeline) drain(err error) (first *submission) {
+// drain takes everything out of the ring, gives it up, and fails its signals, of which it returns what they release. All that has
+// happened when the first of it counts as done: who comes after something finds that it has failed.
+func (tl *timeline) drain(err error) (first *submission, released *timepoint) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
 	last := tl.issued.Load()
-	end := &first
-	for ; tl.ring.head <= last; tl.ring.head++ {
-		s := tl.ring.at(tl.ring.head)
-		s.beset()
-		s.next = nil
-		*end, end = s, &s.next
-	}
 	if from := tl.done.Load(); from < last {
 		tl.giveUp(from, last, err)
 	}
+	end := &first
+	for ; tl.ring.head <= last; tl.ring.head++ {
+		s := tl.ring.at(tl.ring.head)
+		s.next = nil
+		*end, end = s, &s.next
+	}
+	tl.ring.mu.Unlock()
+	var list timepointList
+	for s := first; s != nil; s = s.next {
+		list.join(tl.dev.failSignals(s, err))
+	}
 	tl.done.Store(last)
-	return first
+	return first, list.first
 }

@@ -125,9 +125,12 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		released = tl.dev.failSignals(s, err)
 		if s.op == opAlloca {
+			released = tl.dev.failSignals(s, err)
 			s.spoil(tl)
+		} else {
+			mishaps.Add(1)
+			released = tl.dev.failSignals(s, err)
 		}
 	default:
 		tl.mu.Unlock()
@@ -213,6 +216,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 		s.hostly = true
 		s.q.enlist(s, onThread)
 	case refused:
+		if s.op == opCollect || s.stage != nil { // the library may have begun; others of its pieces may be in the stream
+			mishaps.Add(1)
+		}
 		tl.dev.check(err)
 		fallthrough
 	default:

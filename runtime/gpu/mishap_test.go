@@ -1,0 +1,149 @@
+package gpu_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// given deallocates memory that work may still use whose signals have failed, or which comes after what has, and has the pool say
+// that there is none: b is all of it.
+func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
+	t.Helper()
+	s := semaphores(t, 1)[0]
+	must(t, q.Dealloca(gpu.Order{}, b))
+	again := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, b.Size())
+	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("memory at %#x is given out while work may still use it: %v", again.Ptr(), err)
+	}
+}
+
+// TestMishap deallocates memory after a failure that says nothing about the work which uses it: that may be in a stream still.
+func TestMishap(t *testing.T) {
+	t.Run("B93 work behind the same semaphore was given up", func(t *testing.T) {
+		var p *gpu.Pool
+		var b *gpu.Buffer
+		s := semaphores(t, 1)[0]
+		d, stuck, other, lose := stuckQueue(t, func(q *gpu.Queue, lost *gpu.Semaphore) {
+			var all uint64
+			p, all = whole(t, q.Device())
+			b = alloca(t, q, gpu.Order{}, p, all)
+			must(t, q.Fill(gpu.Order{Wait: pts(lost, 1), Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		})
+		stream := d.Streams(1)[1]
+		must(t, d.StallStream(stream))
+		must(t, other.Fill(gpu.Order{Signal: pts(s, 2)}, b.All(), []byte{1}))
+		lose()
+		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
+			t.Fatal(err)
+		}
+		given(t, stuck, p, b)
+		must(t, d.ResumeStream(stream))
+		through(t, other)
+		unused(t, p)
+	})
+	t.Run("B93 nobody has found yet that work will be given up", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s := semaphores(t, 1)[0]
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		p, all := whole(t, dev)
+		b := alloca(t, dev.Queue(1), gpu.Order{}, p, all)
+		must(t, dev.Queue(0).Fill(order(s, 1, s, 2), b.All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Fatal(err)
+		}
+		given(t, dev.Queue(1), p, b)
+	})
+	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order){
+		"an operation": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
+			must(t, q.Fill(o, b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
+		},
+		"a transfer in pieces": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
+			must(t, q.Upload(o, b.All(), make([]byte, b.Size())))
+		},
+	} {
+		t.Run("B93 the driver has refused a part of "+name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
+			p, all := whole(t, dev)
+			b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
+			must(t, d.StallStream(stream))
+			use(t, d, dev.Queue(0), b, gpu.Order{Signal: pts(s, 1)})
+			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				t.Fatal(err)
+			}
+			given(t, dev.Queue(1), p, b)
+			must(t, d.ResumeStream(stream))
+			through(t, dev.Queue(0))
+			unused(t, p)
+		})
+	}
+	t.Run("B93 the library keeps the thread", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stuck, inside := make(chan struct{}), make(chan struct{}, 1)
+			d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
+			d.collect = func(*stubbornDevice, driver.Stream, driver.Comm, []driver.CommOp) error {
+				inside <- struct{}{}
+				<-stuck
+				return errors.New("much too late")
+			}
+			d.abort = func(*stubbornDevice, driver.Comm) error { return errors.New("the library does not want to") }
+			g, err := gpu.OpenGroup(d, gpu.Options{})
+			must(t, err)
+			chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+			must(t, err)
+			dev, s := g.Devices()[0], semaphores(t, 1)[0]
+			p, all := whole(t, dev)
+			b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
+			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+			<-inside
+			chans[0].Abort(nil)
+			chans[0].Close()
+			if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+				t.Error(err)
+			}
+			given(t, dev.Queue(0), p, b)
+			close(stuck)
+			synctest.Wait()
+			g.Close()
+		})
+	})
+}
+
+// TestFormerOwner uses memory after a stream was given up that may still come to what somebody did with it before.
+func TestFormerOwner(t *testing.T) {
+	var p *gpu.Pool
+	var b *gpu.Buffer
+	_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, lost *gpu.Semaphore) {
+		var all uint64
+		p, all = whole(t, q.Device())
+		a := alloca(t, q, gpu.Order{}, p, all)
+		must(t, q.Fill(gpu.Order{Wait: pts(lost, 1)}, a.All(), []byte{1}))
+		must(t, q.Dealloca(gpu.Order{}, a))
+		b = alloca(t, q, gpu.Order{}, p, all)
+	})
+	lose()
+	s := semaphores(t, 1)[0]
+	must(t, stuck.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{2}))
+	if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
+		t.Errorf("B93: %v", err)
+	}
+	given(t, stuck, p, b)
+}
+
+// through waits until a queue has done what it has been given.
+func through(t *testing.T, q *gpu.Queue) {
+	t.Helper()
+	s := semaphores(t, 1)[0]
+	must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+	must(t, s.Wait(minute(t), 1))
+}
