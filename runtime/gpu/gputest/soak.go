@@ -15,10 +15,14 @@ import (
 // settling is from how long a soak on its pool should not grow any more after a quarter of it.
 const settling = 20 * time.Second
 
+// slabSize is by how much a portable pool grows at a time for what it is asked for here.
+const slabSize = 20 << 20
+
 // SoakPool allocates and deallocates memory of a pool for a time, on all queues of its device at once, in sizes from 256
 // bytes to 4 MiB, mostly small ones, with lists and without. Each buffer has a pattern of its own, which is checked before it
-// goes. In the end none of the pool's memory may be in use, and in a soak of 20 seconds or more it must not have grown after the
-// first quarter, give or take a tenth, and twice by what more was in use at a time since.
+// goes. In the end none of the pool's memory may be in use, and a portable pool gives all back; and in a soak of 20 seconds or more
+// it must not have grown after the first quarter, give or take a tenth or a slab, and twice by what more was in use at a time since:
+// what is in use at the most goes on to rise, ever more slowly, where chance says what is.
 func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -61,14 +65,14 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	}
 	t.Logf("%d allocations, at the most %d bytes reserved and %d used, of which %d and %d after a quarter of the time", steps,
 		st.ReservedHigh, st.UsedHigh, was.ReservedHigh, was.UsedHigh)
-	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+was.ReservedHigh/10+2*grown {
+	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+max(was.ReservedHigh/10, slabSize)+2*grown {
 		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
 	if err := p.Trim(0); err != nil {
 		t.Error(err)
 	}
-	if st, err := p.Stats(); err != nil || st.Used > 0 {
-		t.Errorf("%d bytes are still in use, %v", st.Used, err)
+	if st, err := p.Stats(); err != nil || st.Used > 0 || p.Options().Portable && st.Reserved > 0 {
+		t.Errorf("%d bytes are still in use, and %d reserved, %v", st.Used, st.Reserved, err)
 	}
 }
 
