@@ -341,7 +341,7 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
 // cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is over, or
 // the device is closed; and what was allocated before any work was given up, on whatever device, comes back only when nothing in
-// flight holds it, so that a pool with a limit may be short of it for a moment. It does not block.
+// flight holds it, nor a recording that is still open, so that a pool with a limit may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case b == nil:
@@ -404,6 +404,9 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
+		for _, q := range b.dev.all() { // somebody has to find out when that is
+			q.tl.want(q.tl.issued.Load())
+		}
 		b.Close() // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}

@@ -19,8 +19,8 @@ type gone struct {
 // losses counts how often work was given up anywhere. While it is 0 nobody need look for that.
 var losses atomic.Int64
 
-// mishaps counts that as well, and how often a driver has refused a part of something. Either may leave something in a stream that
-// seems to have failed, or comes after what has.
+// mishaps counts that as well, how often a driver has refused a part of something, and how often a semaphore has failed that work in
+// flight was to signal. All of that may leave something in a stream that seems to have failed, or comes after what has.
 var mishaps atomic.Int64
 
 // gone returns why the work at a mark was given up, if it was.

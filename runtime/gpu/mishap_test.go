@@ -43,8 +43,7 @@ func TestMishap(t *testing.T) {
 		}
 		given(t, stuck, p, b)
 		must(t, d.ResumeStream(stream))
-		through(t, other)
-		unused(t, p)
+		unused(t, p) // though nobody asks
 	})
 	t.Run("B93 nobody has found yet that work will be given up", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -83,10 +82,25 @@ func TestMishap(t *testing.T) {
 			}
 			given(t, dev.Queue(1), p, b)
 			must(t, d.ResumeStream(stream))
-			through(t, dev.Queue(0))
-			unused(t, p)
+			unused(t, p) // though nobody asks
 		})
 	}
+	t.Run("B93 other work was to signal the same semaphore, and was refused", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		p, all := whole(t, dev)
+		b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
+		must(t, d.StallStream(stream))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, allocate(t, dev, 64).All(), []byte{1}))
+		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+			t.Fatal(err)
+		}
+		given(t, dev.Queue(1), p, b)
+		must(t, d.ResumeStream(stream))
+		unused(t, p) // though nobody asks
+	})
 	t.Run("B93 the library keeps the thread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stuck, inside := make(chan struct{}), make(chan struct{}, 1)
@@ -140,10 +154,22 @@ func TestFormerOwner(t *testing.T) {
 	given(t, stuck, p, b)
 }
 
-// through waits until a queue has done what it has been given.
-func through(t *testing.T, q *gpu.Queue) {
-	t.Helper()
-	s := semaphores(t, 1)[0]
-	must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
-	must(t, s.Wait(minute(t), 1))
+// TestCoveredFails aborts a group after which work comes that needs not wait for it: its stream has done so before.
+func TestCoveredFails(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	dev, s := g.Devices()[0], semaphores(t, 3)
+	q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
+	must(t, d.StallStream(streams[len(streams)-1]))
+	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+	eventually(t, "it is issued", func() bool { return dev.Stats().InFlight == 1 })
+	must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+	must(t, q.Fill(order(s[0], 1, s[2], 1), x.All(), []byte{1}))
+	chans[0].Abort(nil)
+	must(t, d.ResumeStream(streams[len(streams)-1]))
+	for i, s := range s {
+		if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+			t.Errorf("semaphore %d: %v", i, err)
+		}
+	}
 }

@@ -325,13 +325,16 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
+	l := s.list
+	if l != nil && len(l.points) > 0 && err != errSemaphoreClosed { // what would have signalled it is in a stream still
+		mishaps.Add(1)
+	}
 	for {
 		s.final = s.value.Load()
 		if s.value.CompareAndSwap(s.final, failedValue) {
 			break
 		}
 	}
-	l := s.list
 	if l == nil {
 		return nil
 	}

@@ -125,12 +125,12 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		if s.op == opAlloca {
-			released = tl.dev.failSignals(s, err)
-			s.spoil(tl)
-		} else {
+		if s.op != opAlloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			mishaps.Add(1)
-			released = tl.dev.failSignals(s, err)
+		}
+		released = tl.dev.failSignals(s, err)
+		if s.op == opAlloca {
+			s.spoil(tl)
 		}
 	default:
 		tl.mu.Unlock()
@@ -332,6 +332,9 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 		if tl.covers(p.tl, p.seq) {
 			if err := p.gone(); err != nil {
 				return notIssued, false, err
+			}
+			if p.tl != tl && p.tl.done.Load() < p.seq { // if it is given up, this fails as well
+				s.follows = append(s.follows, p.mark)
 			}
 			s.letGo(i)
 			continue
