@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
 )
 
-// How memory stands. What is not from a pool is always live.
+// How memory stands. What is not from a pool is always live, and a binding always pending.
 const (
 	isLive    int32 = iota
 	isPending       // its allocation has not been issued
