@@ -124,17 +124,19 @@ func (d *Device) spoil(tl *timeline, err error) {
 // replace gives up a stream that is stuck, with what is in it, and takes another. It runs on the device's thread. What the
 // work holds stays until the device is closed, for nobody knows what becomes of the stream.
 func (tl *timeline) replace() {
-	defer tl.replacing.Store(false)
 	if tl.dev.lost.Load() != nil {
+		tl.replacing.Store(false)
 		return
 	}
 	h, err := tl.dev.drv.NewStream()
 	if err != nil {
 		tl.dev.lose(err)
+		tl.replacing.Store(false)
 		return
 	}
 	tl.mu.Lock()
 	if err = tl.stuck(); err == nil {
+		tl.replacing.Store(false)
 		tl.mu.Unlock()
 		tl.old = append(tl.old, h)
 		return
@@ -149,6 +151,7 @@ func (tl *timeline) replace() {
 	tl.lives.Add(1) // only now: who finds it finds what was given up, too
 	tl.base = tl.issued.Load()
 	tl.noteMark(tl.base) // nothing is left that an event could be put behind
+	tl.replacing.Store(false)
 	tl.mu.Unlock()
 	for s := list; s != nil; {
 		next := s.next

@@ -28,6 +28,14 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	}
 }
 
+// through waits until a queue has done what it has been given.
+func through(t *testing.T, q *gpu.Queue) {
+	t.Helper()
+	s := semaphores(t, 1)[0]
+	must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+	must(t, s.Wait(minute(t), 1))
+}
+
 // TestPoolOrder uses the memory of a portable pool anew before the work is done that had it.
 func TestPoolOrder(t *testing.T) {
 	t.Run("B90 memory that nobody used is deallocated elsewhere", func(t *testing.T) {
@@ -262,6 +270,7 @@ func TestPoolReplaced(t *testing.T) {
 			b, s := alloca(t, stuck, gpu.Order{}, p, 1<<16), semaphores(t, 1)
 			if close {
 				must(t, b.Close())
+				through(t, stuck) // the alloca, too, if it came while the stream was being replaced
 				unused(t, p)
 			} else {
 				must(t, stuck.Dealloca(gpu.Order{}, b))
