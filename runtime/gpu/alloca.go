@@ -243,8 +243,8 @@ func (s *submission) outlived() bool {
 // it may be that nothing else does which the dealloca comes after.
 func (s *submission) comeAfterAlloca() {
 	b := s.keep[0]
-	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl && (mark{b.home.tl, b.made}).gone() == nil {
-		s.addDep(mark{b.home.tl, b.made})
+	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl && b.behind().gone() == nil {
+		s.addDep(b.behind())
 	}
 }
 
@@ -441,8 +441,11 @@ func (b *Buffer) beset(own int32) bool {
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own || (mark{b.home.tl, b.made}).gone() != nil
+	return refs > own || b.behind().gone() != nil
 }
+
+// behind returns behind which work the memory is there.
+func (b *Buffer) behind() mark { return mark{b.home.tl, b.made} }
 
 // hasGone reports whether a dealloca of the memory has been issued.
 func (b *Buffer) hasGone() bool {
@@ -482,7 +485,7 @@ func (p *Pool) giveBack(b *Buffer) error {
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
-	if (mark{tl, b.made}).gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
+	if b.behind().gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
 		b.state.Store(was)
 		p.dev.buffers.add(b)
 		return nil

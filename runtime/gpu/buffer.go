@@ -359,10 +359,8 @@ func (a address) resolve() (driver.Ptr, error) {
 func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
-		if losses.Load() != 0 {
-			if err := (mark{a.late.home.tl, a.late.made}).gone(); err != nil {
-				return 0, fmt.Errorf("whoever had the memory before may still use it, for that was given up (%v): %w", err, ErrUnallocated)
-			}
+		if err := a.late.behind().gone(); err != nil {
+			return 0, fmt.Errorf("whoever had the memory before may still use it, for that was given up (%v): %w", err, ErrUnallocated)
 		}
 		return a.late.mem.Ptr + a.ptr, nil
 	case isGone, isKept:

@@ -14,12 +14,8 @@ import (
 // that there is none: b is all of it.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
-	s := semaphores(t, 1)[0]
 	must(t, q.Dealloca(gpu.Order{}, b))
-	again := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, b.Size())
-	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-		t.Errorf("memory at %#x is given out while work may still use it: %v", again.Ptr(), err)
-	}
+	full(t, q, p)
 }
 
 // TestMishap deallocates memory after a failure that says nothing about the work which uses it: that may be in a stream still.
@@ -61,16 +57,21 @@ func TestMishap(t *testing.T) {
 		given(t, dev.Queue(1), p, b)
 	})
 	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order){
-		"an operation": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+		"a part of an operation": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
 			must(t, q.Fill(o, b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
 		},
-		"a transfer in pieces": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+		"a part of a transfer in pieces": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
 			must(t, q.Upload(o, b.All(), make([]byte, b.Size())))
 		},
+		"other work that was to signal the same semaphore": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			must(t, q.Fill(o, b.All(), []byte{1}))
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
+			must(t, q.Fill(gpu.Order{Signal: pts(o.Signal[0].Semaphore, 2)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		},
 	} {
-		t.Run("B93 the driver has refused a part of "+name, func(t *testing.T) {
+		t.Run("B93 the driver has refused "+name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
 			p, all := whole(t, dev)
@@ -85,22 +86,6 @@ func TestMishap(t *testing.T) {
 			unused(t, p) // though nobody asks
 		})
 	}
-	t.Run("B93 other work was to signal the same semaphore, and was refused", func(t *testing.T) {
-		d := newSim(t, simdriver.Config{})
-		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
-		p, all := whole(t, dev)
-		b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
-		must(t, d.StallStream(stream))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, allocate(t, dev, 64).All(), []byte{1}))
-		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
-			t.Fatal(err)
-		}
-		given(t, dev.Queue(1), p, b)
-		must(t, d.ResumeStream(stream))
-		unused(t, p) // though nobody asks
-	})
 	t.Run("B93 the library keeps the thread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stuck, inside := make(chan struct{}), make(chan struct{}, 1)
@@ -135,16 +120,7 @@ func TestMishap(t *testing.T) {
 
 // TestFormerOwner uses memory after a stream was given up that may still come to what somebody did with it before.
 func TestFormerOwner(t *testing.T) {
-	var p *gpu.Pool
-	var b *gpu.Buffer
-	_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, lost *gpu.Semaphore) {
-		var all uint64
-		p, all = whole(t, q.Device())
-		a := alloca(t, q, gpu.Order{}, p, all)
-		must(t, q.Fill(gpu.Order{Wait: pts(lost, 1)}, a.All(), []byte{1}))
-		must(t, q.Dealloca(gpu.Order{}, a))
-		b = alloca(t, q, gpu.Order{}, p, all)
-	})
+	p, b, stuck, _, lose := handedOn(t)
 	lose()
 	s := semaphores(t, 1)[0]
 	must(t, stuck.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{2}))

@@ -169,6 +169,30 @@ func stuckQueue(t *testing.T, use func(q *gpu.Queue, s *gpu.Semaphore)) (d *simd
 	}
 }
 
+// handedOn has memory that such a queue has used go to another buffer, all in the stream that will be given up: b, which nobody uses,
+// is all of the pool.
+func handedOn(t *testing.T) (p *gpu.Pool, b *gpu.Buffer, stuck, other *gpu.Queue, lose func()) {
+	_, stuck, other, lose = stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
+		var all uint64
+		p, all = whole(t, q.Device())
+		a := alloca(t, q, gpu.Order{}, p, all)
+		must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, a.All(), []byte{1}))
+		must(t, q.Dealloca(gpu.Order{}, a))
+		b = alloca(t, q, gpu.Order{}, p, all)
+	})
+	return p, b, stuck, other, lose
+}
+
+// full has a pool that [whole] made say that it has nothing.
+func full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
+	t.Helper()
+	s := semaphores(t, 1)[0]
+	b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
+	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
+	}
+}
+
 // TestPoolReplaced has a queue's stream replaced, while what it was given before may still come to the memory of a pool.
 func TestPoolReplaced(t *testing.T) {
 	for name, native := range map[string]bool{"portable": false, "driver's": true} {
@@ -194,14 +218,6 @@ func TestPoolReplaced(t *testing.T) {
 			must(t, b.Close())
 		})
 	}
-	full := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
-		t.Helper()
-		s := semaphores(t, 1)
-		b := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
-		}
-	}
 	t.Run("B93 deallocated afterwards, and closed meanwhile", func(t *testing.T) {
 		var p *gpu.Pool
 		var b *gpu.Buffer
@@ -221,16 +237,7 @@ func TestPoolReplaced(t *testing.T) {
 	})
 	t.Run("B93 deallocated afterwards, on any queue", func(t *testing.T) {
 		for i, o := range []gpu.Order{{}, {Signal: pts(semaphores(t, 1)[0], 1)}, {Signal: pts(semaphores(t, 1)[0], 1)}} {
-			var p *gpu.Pool
-			var b *gpu.Buffer
-			_, stuck, other, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
-				var all uint64
-				p, all = whole(t, q.Device())
-				a := alloca(t, q, gpu.Order{}, p, all)
-				must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, a.All(), []byte{1}))
-				must(t, q.Dealloca(gpu.Order{}, a))
-				b = alloca(t, q, gpu.Order{}, p, all) // which nobody uses
-			})
+			p, b, stuck, other, lose := handedOn(t)
 			lose()
 			q := []*gpu.Queue{other, other, stuck}[i]
 			must(t, q.Dealloca(o, b))
