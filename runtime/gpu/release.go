@@ -30,12 +30,7 @@ func releaseUpTo(list *timepoint, on *Device, inline int) {
 		switch s := t.sub; {
 		case s != nil:
 			isReady, more := s.resolved(t)
-			if more != nil { // not by recursion: barriers may be chained without end
-				var rest timepointList
-				rest.join(more)
-				rest.join(next)
-				next = rest.first
-			}
+			next = more.before(next) // not by recursion: barriers and links may be chained without end
 			switch {
 			case !isReady:
 			case inline > 0 && s.mayIssue():
@@ -45,6 +40,8 @@ func releaseUpTo(list *timepoint, on *Device, inline int) {
 			default:
 				ready.add(s)
 			}
+		case t.link != nil:
+			next = t.link.pass(t.err).before(next)
 		case t.host != nil:
 			t.host.wake()
 		case t.fn != nil:

@@ -118,16 +118,23 @@ func (s *Semaphore) Signal(value uint64) error {
 }
 
 func (s *Semaphore) signalSlowly(value uint64) error {
+	list, err := s.signal(value)
+	releaseFromHost(list)
+	return err
+}
+
+// signal sets the value and returns the timepoints that this releases.
+func (s *Semaphore) signal(value uint64) (*timepoint, error) {
 	if value > MaxValue {
-		return argument("signal", "value %d is above %d", value, uint64(MaxValue))
+		return nil, argument("signal", "value %d is above %d", value, uint64(MaxValue))
 	}
 	if err := s.raise(value); err != nil {
-		return err
+		return nil, err
 	}
-	if s.flags.Load() != 0 {
-		releaseFromHost(s.passTo(value))
+	if s.flags.Load() == 0 {
+		return nil, nil
 	}
-	return nil
+	return s.passTo(value), nil
 }
 
 // raise sets the value.

@@ -12,7 +12,8 @@ type timepoint struct {
 	sub    *submission
 	on     *Semaphore  // that has it; for sub
 	fn     func(error) // called without locks, once; or
-	host   *hostEvent  // that is to be woken
+	host   *hostEvent  // that is to be woken; or
+	link   *Point      // that is to be signalled
 	next   *timepoint  // in a pool, or in a list of released ones
 	err    error       // what it was released with
 }
@@ -36,6 +37,19 @@ func (l *timepointList) join(t *timepoint) {
 	for l.last = t; l.last.next != nil; {
 		l.last = l.last.next
 	}
+}
+
+// before puts a chain in front of another.
+func (t *timepoint) before(rest *timepoint) *timepoint {
+	if t == nil {
+		return rest
+	}
+	last := t
+	for last.next != nil {
+		last = last.next
+	}
+	last.next = rest
+	return t
 }
 
 // A timepointHeap orders timepoints by value.

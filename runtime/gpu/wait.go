@@ -183,13 +183,29 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 // Link has target signalled with to when s reaches from, and failed when s fails. The function returned takes the link
 // back, and reports whether it was in time.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
-	return s.OnReached(from, func(err error) {
-		if err != nil {
-			target.Fail(err)
-			return
+	l := &struct {
+		timepoint
+		to Point
+	}{timepoint{index: -1}, Point{target, to}}
+	l.link = &l.to
+	switch s.expectAt(from, &l.timepoint) {
+	case reached:
+		releaseFromHost(l.to.pass(nil))
+	case failed:
+		releaseFromHost(l.to.pass(s.failed()))
+	default:
+		return func() bool { return s.cancel(&l.timepoint) }
+	}
+	return func() bool { return false }
+}
+
+// pass signals a link's point, or fails its semaphore with err, and returns the timepoints that this releases.
+func (p *Point) pass(err error) *timepoint {
+	if err == nil {
+		var list *timepoint
+		if list, err = p.Semaphore.signal(p.Value); err == nil {
+			return list
 		}
-		if err := target.Signal(to); err != nil {
-			target.Fail(err)
-		}
-	})
+	}
+	return p.Semaphore.fail(err)
 }
