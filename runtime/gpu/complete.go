@@ -12,9 +12,9 @@ func (d *Device) signal(s *submission) *timepoint {
 	if s.op == opDownload && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
-	at := mark{s.q.tl, s.seq}
+	at := point{tl: s.q.tl, seq: s.seq}
 	if s.passing {
-		at = mark{s.deps[0].tl, s.deps[0].seq}
+		at = point{tl: s.deps[0].tl, seq: s.deps[0].seq, late: true}
 	}
 	var released timepointList
 	var wrong error
@@ -22,7 +22,8 @@ func (d *Device) signal(s *submission) *timepoint {
 		var list *timepoint
 		if wrong == nil {
 			var err error
-			list, err = p.Semaphore.arrive(p.Value, p.Value, at)
+			at.value = p.Value
+			list, err = p.Semaphore.arrive(at, at)
 			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
 				wrong = d.submitError(s, err)
 			}

@@ -3,7 +3,6 @@ package gpu
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -39,9 +38,8 @@ const (
 // expected is what is to happen to a semaphore: who will signal it and who waits for that.
 type expected struct {
 	first   [2]point // what backing is at first
-	points  []point  // issued and not known to be reached, by value; a part of backing, whose front it leaves as it goes
+	points  []point  // of work that is issued and not known to be over, by value; a part of backing, whose front it leaves as it goes
 	backing []point
-	passed  []uint64 // values of points that a higher one went past before their own submission was found done
 	issued  timepointHeap
 	reach   timepointHeap
 	order   uint64
@@ -54,12 +52,14 @@ var errSemaphoreClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 // semaphoreClosed is the failure of every semaphore that was closed, made once so that closing allocates nothing.
 var semaphoreClosed = failure{errSemaphoreClosed}
 
-// A point says that a value is reached once a timeline has done a sequence number.
+// A point says that a value is signalled once a timeline has done a sequence number. It stays until that is so, also where the value
+// has been reached by then: that the signal is a mistake is found out only when the work is over.
 type point struct {
-	value uint64
-	tl    *timeline
-	seq   uint64
-	late  bool // the signal comes from a barrier, after that of the submission
+	value  uint64
+	tl     *timeline
+	seq    uint64
+	late   bool // the signal comes from a barrier, after that of the submission
+	passed bool // by a device: the signal will change nothing, and is no mistake
 }
 
 // NewSemaphore makes a semaphore that has reached a value already.
@@ -220,7 +220,7 @@ func (s *Semaphore) settle() {
 		if len(l.points) > 0 {
 			flags |= hasPoints
 		}
-		if len(l.issued)+len(l.reach)+len(l.passed) > 0 {
+		if len(l.issued)+len(l.reach) > 0 {
 			flags |= hasWaiters
 		}
 	}
@@ -229,92 +229,104 @@ func (s *Semaphore) settle() {
 	}
 }
 
-// passTo takes what a value that has been reached settles off the list and returns the timepoints that this releases.
+// passTo returns the timepoints that a value which the host has signalled releases.
 func (s *Semaphore) passTo(value uint64) *timepoint {
 	s.mu.Lock()
 	if s.list == nil {
 		s.mu.Unlock()
 		return nil
 	}
-	n := 0
-	for n < len(s.list.points) && s.list.points[n].value <= value {
-		n++
-	}
-	s.list.dropPoints(n)
 	list := s.list.reached(value)
 	s.settle()
 	s.mu.Unlock()
 	return list
 }
 
-// arrive raises the value because a submission that signals it is done, or several of one timeline of which the last raises
-// it to last, and returns the timepoints that this releases. Such a submission may find that another one, which nothing
-// orders before it, has been found done first and has raised the value further: it has made no mistake.
-func (s *Semaphore) arrive(first, last uint64, at mark) (*timepoint, error) {
+// arrive raises the value to that of last because a submission that signals it is done, or several of one timeline, from first to
+// last, and returns the timepoints that this releases. Such a submission may find that another one, which nothing orders before it, has
+// been found done first and has raised the value further: it has made no mistake.
+func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 	s.mu.Lock()
-	if l := s.list; l != nil && first == last && len(l.passed) > 0 {
-		if i := slices.Index(l.passed, first); i >= 0 {
-			l.passed = slices.Delete(l.passed, i, i+1)
-			s.settle()
-			s.mu.Unlock()
-			return nil, nil
+	defer s.mu.Unlock()
+	l := s.list
+	n := 0 // of the points, are up to last
+	if l != nil {
+		n = l.find(last.value + 1)
+		if first.value == last.value {
+			for i := range l.points[:n] {
+				if p := &l.points[i]; p.passed && p.within(&first, &last) {
+					l.drop(n, &first, &last)
+					s.settle()
+					return nil, nil
+				}
+			}
 		}
 	}
+	var now uint64
 	for {
-		now := s.value.Load()
-		if now == failedValue || first <= now {
-			s.mu.Unlock()
-			if now == failedValue {
-				return nil, s.failure.Load().err
-			}
-			return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", first, now, ErrValue)
+		now = s.value.Load()
+		if now == failedValue {
+			return nil, s.failure.Load().err
 		}
-		if s.value.CompareAndSwap(now, last) {
+		if first.value <= now {
+			if first.value == last.value && l != nil {
+				l.drop(n, &first, &last)
+				s.settle()
+			}
+			return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", first.value, now, ErrValue)
+		}
+		if s.value.CompareAndSwap(now, last.value) {
 			break
 		}
 	}
-	var list *timepoint
-	if l := s.list; l != nil {
-		n := 0
-		for ; n < len(l.points) && l.points[n].value <= last; n++ {
-			// Of those that have the same value one is no mistake.
-			if p := &l.points[n]; p.value < last && !p.by(at) && !l.twice(n, at) && (n == 0 || l.points[n-1].value < p.value) {
-				l.passed = append(l.passed, p.value)
-			}
-		}
-		l.dropPoints(n)
-		list = l.reached(last)
-		s.settle()
+	if l == nil {
+		return nil, nil
 	}
-	s.mu.Unlock()
+	for i := range l.points[:n] {
+		if p := &l.points[i]; p.value > now && p.value < last.value && !p.within(&first, &last) && !l.again(i, &first, &last) {
+			p.passed = true
+		}
+	}
+	l.drop(n, &first, &last)
+	list := l.reached(last.value)
+	s.settle()
 	return list, nil
 }
 
-// by reports whether what is done on a timeline up to a mark raises the semaphore to the point.
-func (p *point) by(at mark) bool { return p.tl == at.tl && p.seq <= at.seq && !p.late }
+// within reports whether a point is that of a submission from first to last.
+func (p *point) within(first, last *point) bool {
+	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && p.value >= first.value && p.value <= last.value
+}
 
-// twice reports whether what is done up to a mark has the same value as the point at i, whose signal then is a mistake.
-func (l *expected) twice(i int, at mark) bool {
-	same := func(j int) bool { return l.points[j].value == l.points[i].value }
-	for j := i - 1; j >= 0 && same(j); j-- {
-		if l.points[j].by(at) {
+// again reports whether the point at i has the value of one from first to last, or of another one that is no mistake: then it is one.
+func (l *expected) again(i int, first, last *point) bool {
+	is := func(j int) bool {
+		return l.points[j].value == l.points[i].value && (l.points[j].passed || l.points[j].within(first, last))
+	}
+	for j := i - 1; j >= 0 && l.points[j].value == l.points[i].value; j-- {
+		if is(j) {
 			return true
 		}
 	}
-	for j := i + 1; j < len(l.points) && same(j); j++ {
-		if l.points[j].by(at) {
+	for j := i + 1; j < len(l.points) && l.points[j].value == l.points[i].value; j++ {
+		if is(j) {
 			return true
 		}
 	}
 	return false
 }
 
-// dropPoints takes the first n points away.
-func (l *expected) dropPoints(n int) {
-	for i := range l.points[:n] {
-		l.points[i].tl = nil
+// drop takes the points from first to last, which are among the first n, away.
+func (l *expected) drop(n int, first, last *point) {
+	to := n
+	for i := n - 1; i >= 0; i-- {
+		if p := l.points[i]; !p.within(first, last) {
+			to--
+			l.points[to] = p
+		}
 	}
-	l.points = l.points[n:]
+	clear(l.points[:to])
+	l.points = l.points[to:]
 }
 
 // reached takes the timepoints up to a value away.
@@ -346,7 +358,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	clear(l.points)
-	l.points, l.passed = l.points[:0], nil
+	l.points = l.points[:0]
 	list := l.reached(math.MaxUint64)
 	s.settle()
 	for t := list; t != nil; t = t.next {
@@ -355,13 +367,16 @@ func (s *Semaphore) fail(err error) *timepoint {
 	return list
 }
 
-// publish says that a value will be reached when a timeline has done seq, which its stream has been given. It returns the
-// timepoints for which that is enough, and whether somebody is parked until the value is reached.
+// publish says that a value will be signalled when a timeline has done seq, which its stream has been given. It returns the timepoints
+// for which that is enough, and whether somebody is parked who must hear of what becomes of it: for this value or a lower one because
+// it may be the first that is reached, for a higher one because the semaphore may fail.
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
-	if p.value <= s.value.Load() { // or it has failed; completion finds out
-		return s.settleFor(0), false
+	if s.value.Load() == failedValue {
+		s.settle()
+		s.mu.Unlock()
+		return nil, false
 	}
 	n := len(l.points)
 	if n == cap(l.points) { // at the end of the backing: to its front, or to a larger one
@@ -372,21 +387,16 @@ func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	if n > 0 && l.points[n-1].value > p.value {
 		l.sink(n)
 	}
-	wanted = len(l.reach) > 0 && l.reach[0].value <= p.value
+	wanted = len(l.reach) > 0
 	if len(l.issued) > 0 {
-		return s.settleFor(p.value), wanted
+		released = s.list.issued.pop(p.value, nil)
+		wanted = wanted || len(l.issued) > 0
+	}
+	if released != nil {
+		s.settle()
 	}
 	s.mu.Unlock()
-	return nil, wanted
-}
-
-// settleFor unlocks mu, which the caller holds, after it has taken away the timepoints for which it is enough that a value has been
-// issued.
-func (s *Semaphore) settleFor(value uint64) *timepoint {
-	released := s.list.issued.pop(value, nil)
-	s.settle()
-	s.mu.Unlock()
-	return released
+	return released, wanted
 }
 
 // sink brings the last point to its place.
@@ -467,11 +477,9 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 			l.issued.push(t)
 		} else {
 			l.reach.push(t)
-			for ; i < len(l.points) && !t.lazy; i++ { // the first of each timeline is enough, but all may come first
-				if p := l.points[i]; i == 0 || l.points[i-1].tl != p.tl || l.points[i-1].value < value {
-					p.tl.want(p.seq)
-				}
-			}
+		}
+		if !t.lazy {
+			l.want(value, i)
 		}
 		s.mu.Unlock()
 		return unknown
@@ -479,6 +487,19 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 	s.settle()
 	s.mu.Unlock()
 	return how
+}
+
+// want has the devices asked for somebody who waits for a value, which the point at i is the first to reach: about all that may reach
+// it, of each timeline the first, and about all that is below, whose failure would be the semaphore's.
+func (l *expected) want(value uint64, i int) {
+	for j := range l.points[:i] {
+		l.points[j].tl.want(l.points[j].seq)
+	}
+	for ; i < len(l.points); i++ {
+		if p := &l.points[i]; i == 0 || l.points[i-1].tl != p.tl || l.points[i-1].value < value {
+			p.tl.want(p.seq)
+		}
+	}
 }
 
 // cancel takes a timepoint back; it reports false if it was released already, or is about to be.
