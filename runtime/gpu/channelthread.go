@@ -362,7 +362,7 @@ func (c *Channel) drain(err error) {
 		s = next
 	}
 	c.mu.Unlock()
-	release(released, c.dev)
+	release(released)
 }
 
 // cancel makes ready, as failed, what has been submitted and still waits.

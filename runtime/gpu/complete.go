@@ -60,7 +60,7 @@ func (d *Device) failSignals(s *submission, err error) *timepoint {
 func (d *Device) failSubmission(s *submission, err error) {
 	released := d.failSignals(s, err)
 	d.recycle(s)
-	release(released, d)
+	release(released)
 }
 
 // recycle lets go of all that a submission held, and puts the record back.

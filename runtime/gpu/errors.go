@@ -38,6 +38,22 @@ func (e *SubmitError) Error() string { return fmt.Sprintf("gpu: %s on %s: %v", e
 
 func (e *SubmitError) Unwrap() error { return e.Err }
 
+// A PanicError is the panic of a function of the program's: of a host call, which fails with it, or of a notification, where it is logged.
+type PanicError struct {
+	Value any    // that it panicked with
+	Stack []byte // where, as of [runtime/debug.Stack]
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("function panicked: %v\n\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the value, if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 func argument(op, format string, args ...any) error {
 	return fmt.Errorf("gpu: %s: %s: %w", op, fmt.Sprintf(format, args...), ErrArgument)
 }

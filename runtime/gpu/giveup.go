@@ -160,7 +160,7 @@ func (tl *timeline) replace() {
 		tl.limbo = append(tl.limbo, s)
 		s = next
 	}
-	release(released, tl.dev)
+	release(released)
 }
 
 // dropOld destroys the streams of the device that were given up. One may still be at what it had begun before it could have got

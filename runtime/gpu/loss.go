@@ -68,7 +68,7 @@ func (d *Device) failInFlight() {
 			d.recycle(s)
 			s = next
 		}
-		release(released, d)
+		release(released)
 	}
 	d.cancelParked(err, true)
 }

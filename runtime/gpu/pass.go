@@ -30,12 +30,12 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 		q.enlist(s, onThread)
 		return true
 	}
-	q.dev.releaseHere(q.dev.complete(s), onThread)
+	release(q.dev.complete(s))
 	return true
 }
 
-// passOn publishes what a barrier signals as what the work before it does.
-func (s *submission) passOn() *timepoint {
+// handOn publishes what a barrier signals as what the work before it does.
+func (s *submission) handOn() *timepoint {
 	p := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {

@@ -3,8 +3,10 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -154,7 +156,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 	case s.err.Load() != nil: // no use in waiting for the others
 		s.takeBack()
 	case s.passing:
-		released = s.passOn()
+		released = s.handOn()
 	}
 	if s.state.Add(-1) == 0 {
 		switch {
@@ -175,7 +177,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 		}
 	}
 	if released != nil {
-		q.dev.releaseHere(released, onThread)
+		release(released)
 	}
 }
 
@@ -212,8 +214,10 @@ func (q *Queue) call(s *submission) {
 	defer q.dev.leave()
 	fn := s.fn
 	if s.op == opNotify {
-		release(q.dev.complete(s), nil)
-		guard(fn)
+		release(q.dev.complete(s))
+		if err := guard(fn); err != nil { // nothing is left that it could fail
+			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
+		}
 		return
 	}
 	err := errGoexit
@@ -221,7 +225,7 @@ func (q *Queue) call(s *submission) {
 		if err != nil {
 			q.dev.failSubmission(s, err)
 		} else {
-			release(q.dev.complete(s), nil)
+			release(q.dev.complete(s))
 		}
 	}()
 	err = guard(fn)
@@ -233,7 +237,7 @@ var errGoexit = errors.New("the function ended its goroutine")
 func guard(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("host call panicked: %v", p)
+			err = &PanicError{p, debug.Stack()}
 		}
 	}()
 	return fn()
@@ -242,8 +246,8 @@ func guard(fn func() error) (err error) {
 // Barrier signals when its waits are reached.
 func (q *Queue) Barrier(o Order) error { return q.submit(q.get(opBarrier), o) }
 
-// HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error, or a
-// panic, fails the signals. The function is not called if a wait fails. Closing the device waits for calls that are running,
+// HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error fails the
+// signals, as does a panic, with a [PanicError]. The function is not called if a wait fails. Closing the device waits for calls that are running,
 // up to ten seconds.
 func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
@@ -255,7 +259,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 }
 
 // Notify signals when the waits are reached, as [Queue.Barrier] does, and then calls a function on a goroutine. Nothing waits
-// for it. It is not called if a wait fails.
+// for it; a panic of it is logged, as a [PanicError], and hurts nothing else. It is not called if a wait fails.
 func (q *Queue) Notify(o Order, fn func()) error {
 	if fn == nil {
 		return argument("notify", "no function")

@@ -7,23 +7,40 @@ const inline = 1
 // handOver is how many submissions are handed over to a device's thread at a time.
 const handOver = 32
 
-// release passes timepoints on, without any lock held: submissions count down, functions are called. on is the device whose
-// thread may be calling, or nil.
-func release(list *timepoint, on *Device) { releaseUpTo(list, on, 0) }
-
-// releaseHere is release by whoever gives the device work, on a thread to which it is bound or not.
-func (d *Device) releaseHere(list *timepoint, onThread bool) {
-	if !onThread {
-		d = nil
+// release passes timepoints on, without any lock held, for work that is over or has failed. Functions are called on goroutines of
+// their own, for the caller may have more to do.
+func release(list *timepoint) {
+	for t := passOn(list, 0); t != nil; t = t.next {
+		go t.fn(t.err)
 	}
-	release(list, d)
 }
 
-// releaseFromHost is release for a signal of the host.
-func releaseFromHost(list *timepoint) { releaseUpTo(list, nil, inline) }
+// releaseFromHost passes timepoints on for a call of the program's, which calls the functions in the end. One that does not return
+// keeps no other from being called.
+func releaseFromHost(list *timepoint) { call(passOn(list, inline)) }
 
-func releaseUpTo(list *timepoint, on *Device, inline int) {
+func call(list *timepoint) {
+	for t := list; t != nil; t = t.next {
+		callOne(t)
+	}
+}
+
+func callOne(t *timepoint) {
+	returned := false
+	defer func() {
+		if !returned { // it panics, or ends the goroutine
+			call(t.next)
+		}
+	}()
+	t.fn(t.err)
+	returned = true
+}
+
+// passOn counts submissions down, of which it issues so many itself, passes links on and wakes who has parked. It returns the
+// timepoints with functions, in order.
+func passOn(list *timepoint, inline int) *timepoint {
 	var ready readyList
+	var functions timepointList
 	for t := list; t != nil; {
 		next := t.next
 		t.next = nil
@@ -45,16 +62,12 @@ func releaseUpTo(list *timepoint, on *Device, inline int) {
 		case t.host != nil:
 			t.host.wake()
 		case t.fn != nil:
-			fn, err := t.fn, t.err
-			if on != nil {
-				go fn(err) // a device's thread runs no code of others
-			} else {
-				fn(err)
-			}
+			functions.join(t)
 		}
 		t = next
 	}
 	ready.flush()
+	return functions.first
 }
 
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.

@@ -153,15 +153,20 @@ func (s *Semaphore) raise(value uint64) error {
 }
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. The first that cannot be signalled
-// ends it, with its error: those before it are signalled, and those after it stay as they are.
+// ends it, with its error: those before it are signalled, and those after it stay as they are. Functions that this releases are
+// called when all are signalled.
 func SignalAll(points ...Point) error {
+	var released timepointList
+	defer func() { releaseFromHost(released.first) }()
 	for i, p := range points {
 		if p.Semaphore == nil {
 			return argument("signal", "point %d has no semaphore", i)
 		}
-		if err := p.Semaphore.Signal(p.Value); err != nil {
+		list, err := p.Semaphore.signal(p.Value)
+		if err != nil {
 			return fmt.Errorf("point %d: %w", i, err)
 		}
+		released.join(list)
 	}
 	return nil
 }
@@ -169,27 +174,34 @@ func SignalAll(points ...Point) error {
 // FailAll makes semaphores fail with err, one after the other. Those that have failed before keep their failure, and those that
 // are nil are left out.
 func FailAll(err error, semaphores ...*Semaphore) {
+	var released timepointList
 	for _, s := range semaphores {
 		if s != nil {
-			s.Fail(err)
+			released.join(s.failWith(err))
 		}
 	}
+	releaseFromHost(released.first)
 }
 
 // Fail makes the semaphore fail with err, for good, and releases everything that waits for it, with err. The first failure
 // stands; a later one is dropped.
 func (s *Semaphore) Fail(err error) {
+	releaseFromHost(s.failWith(err))
+}
+
+// failWith makes the semaphore fail for a reason of the program's, and returns the timepoints that this releases.
+func (s *Semaphore) failWith(err error) *timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
 	}
-	release(s.fail(err), nil)
+	return s.fail(err)
 }
 
 // Close destroys the semaphore: what still waits for it fails with [ErrClosed]. Closing twice is fine, and so is never
 // closing: a semaphore holds nothing but memory.
 func (s *Semaphore) Close() error {
 	if s.value.Load() != failedValue {
-		release(s.fail(errSemaphoreClosed), nil)
+		releaseFromHost(s.fail(errSemaphoreClosed))
 	}
 	return nil
 }

@@ -258,7 +258,7 @@ func (s *submission) cancel(err error) {
 	s.takeBack()
 	if s.state.Add(-1) == 0 {
 		if s.passing {
-			release(s.q.passed(s), s.q.dev)
+			release(s.q.passed(s))
 			return
 		}
 		s.q.dev.ready(s)

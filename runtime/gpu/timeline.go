@@ -155,7 +155,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dev.check(err)
 	}
 	if released != nil {
-		tl.dev.releaseHere(released, onThread)
+		release(released)
 	}
 	if many {
 		tl.tidy(seq)

@@ -164,9 +164,10 @@ func parkUntil(ctx context.Context, points []Point, all bool, index *int) error 
 }
 
 // OnReached calls a function once, when the value is reached, with nil, or when the semaphore fails, with the failure. If
-// that is so already it is called by OnReached itself, else by whoever signals, or on a goroutine of its own if a device
-// does; never with a lock held. Those that one signal of the host releases are called by value and then by age, those that
-// a device releases in no order. The function returned takes the request back, and reports whether it was in time.
+// that is so already it is called by OnReached itself, with no lock held. Else, if a call signals, fails or closes the semaphore, it is
+// called by that, by value and then by age, when all else that this releases is under way; one that panics or ends the goroutine keeps
+// no other from being called. What work on a device releases, and host calls, is called on goroutines of its own, in no order. The function
+// returned takes the request back, and reports whether it was in time.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &timepoint{fn: fn, index: -1}
 	switch s.expectAt(value, t) {
