@@ -45,9 +45,9 @@ type CommandBuffer struct {
 
 	mu      sync.Mutex
 	ended   bool
-	flaw    error      // what End failed with
-	timed   bool       // there are timestamps; see inTurn
-	turn    *Semaphore // reached when the last execution is over, and so are those before; see inTurn
+	flaw    error                     // what End failed with
+	timed   bool                      // there are timestamps
+	turn    atomic.Pointer[Semaphore] // reached when what has the events of the timestamps recorded is over; see takeTurn
 	cmds    commandList
 	bounds  []argRef // room for the commands', as are:
 	afters  []Command

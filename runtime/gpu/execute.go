@@ -2,8 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
-	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -35,15 +33,12 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if err := checkBindings(opExecute, c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
-	if c.timed && !q.dev.caps.RerecordEvents {
-		return q.inTurn(c, o, parts, bindings)
-	}
-	return q.executeParts(o, c, parts, bindings, nil)
+	return q.executeParts(o, c, parts, bindings)
 }
 
-func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range, t *turn) error {
+func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
 	if len(parts) == 1 {
-		return q.executePart(o, c, parts, 0, bindings, t)
+		return q.executePart(o, c, parts, 0, bindings)
 	}
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
@@ -57,7 +52,7 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
-		if err := q.executePart(step, c, parts, i, bindings, t); err != nil {
+		if err := q.executePart(step, c, parts, i, bindings); err != nil {
 			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
 				return err
 			}
@@ -71,47 +66,29 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	return nil
 }
 
-// inTurn has an execution of a recording with timestamps begin when the one before is over, as the host sees it, where the driver
-// does not let the event of a timestamp be recorded again earlier.
-func (q *Queue) inTurn(c *CommandBuffer, o Order, parts []part, bindings []Range) error {
-	t := &turn{next: new(Semaphore)}
-	t.parts.Store(1)
-	c.mu.Lock()
-	t.before, c.turn = c.turn, t.next
-	c.mu.Unlock()
-	if t.before != nil {
-		o.Wait = append(slices.Clip(o.Wait), Point{t.before, 1})
+// takeTurn reports whether what is about to be issued may record the events of timestamps. If something has them recorded and is not
+// over, the submission is to wait for the end of its turn first. Turns are taken in the order in which work is issued: whoever has one
+// waits for nobody who has not.
+func (s *submission) takeTurn() bool {
+	if s.turn != nil {
+		return true
 	}
-	err := q.executeParts(o, c, parts, bindings, t)
-	t.leave()
-	return err
+	turn, mine := &s.recording.turn, new(Semaphore)
+	for !turn.CompareAndSwap(nil, mine) {
+		if other := turn.Load(); other != nil {
+			s.waits = append(s.waits, Point{other, 1})
+			return false
+		}
+	}
+	s.turn = mine
+	return true
 }
 
-// A turn is that of an execution of a recording with timestamps. It is over when the device has none of the execution's parts any
-// more, whatever has become of them, nor of those before.
-type turn struct {
-	parts  atomic.Int32
-	before *Semaphore // nil for the first
-	next   *Semaphore // never fails, for nothing else orders the next one after this
-}
-
-// leave says that a part is over.
-func (t *turn) leave() {
-	if t.parts.Add(-1) > 0 {
-		return
-	}
-	pass := func(error) { t.next.Signal(1) }
-	if t.before == nil {
-		go pass(nil) // since who releases a record may hold locks
-	} else {
-		go t.before.OnReached(1, pass)
-	}
-}
-
-// leaveTurn is leave for a part that will do nothing more, or is given up.
+// leaveTurn ends the turn of what the device does not have any more, whatever has become of it, or will never come to.
 func (s *submission) leaveTurn() {
 	if s.turn != nil {
-		s.turn.leave()
+		s.recording.turn.Store(nil)
+		go s.turn.Signal(1) // since the caller may hold locks
 		s.turn = nil
 	}
 }
@@ -125,7 +102,7 @@ func signalled(o Order) (all []*Semaphore) {
 }
 
 // executePart submits a part.
-func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range, t *turn) error {
+func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
 	op, p := opExecute, &parts[i]
 	switch {
 	case p.host != nil:
@@ -152,10 +129,7 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording, s.part = c, i
-	if t != nil && op == opExecute {
-		t.parts.Add(1)
-		s.turn = t
-	}
+	s.takesTurn = c.timed && op == opExecute && !q.dev.caps.RerecordEvents
 	return q.submit(s, o)
 }
 

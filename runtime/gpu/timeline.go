@@ -265,7 +265,7 @@ const (
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it
-	foreign                     // it waits for a device of another driver, which only the host can do
+	foreign                     // it waits for a device of another driver, or for its turn, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 )
@@ -291,6 +291,9 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			return how, err
 		}
 		brief = brief && !waits
+	}
+	if s.cold && s.takesTurn && !s.takeTurn() {
+		return foreign, nil
 	}
 	if !brief {
 		if err := tl.mark(); err != nil {

@@ -22,8 +22,8 @@ func anyHopes(points []Point) bool {
 	return false
 }
 
-// Wait waits until the value is reached, the semaphore fails, or the context ends. A value that is reached, or a failure,
-// is reported even if the context has ended already.
+// Wait waits until the value is reached, the semaphore fails, or the context ends. If the context has ended already the device is
+// asked once, and a value that is reached, or a failure, is reported all the same.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if now := s.value.Load(); value <= now && now != failedValue {
 		return nil
@@ -75,11 +75,31 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 			return argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
 		}
 	}
+	if ctx.Err() != nil {
+		return askOnce(ctx, points, all, index)
+	}
 	over, err := askUntil(ctx, points, all, index)
 	if over {
 		return err
 	}
 	return parkUntil(ctx, points, all, index)
+}
+
+// askOnce is wait with a context that has ended, by which programs poll.
+func askOnce(ctx context.Context, points []Point, all bool, index *int) error {
+	for _, p := range points {
+		if p.Semaphore.value.Load() >= p.Value { // or it has failed
+			continue
+		}
+		p.Semaphore.poll(p.Value, false, false)
+		if p.Semaphore.value.Load() < p.Value { // what is below may have failed
+			p.Semaphore.pollAll()
+		}
+	}
+	if over, err := standing(points, all, index); over {
+		return err
+	}
+	return ctx.Err()
 }
 
 // askUntil waits by asking, as long as that makes sense, and reports whether the wait is over.
