@@ -42,18 +42,6 @@ var spec = dl.Spec{
 // floor is the oldest release that has the required functions: 5.2.
 const floor = 50200000
 
-// refuse says why functions that take or fill in a MemsetParams are not called from HIP 7 on, which ordered the fields of
-// hipMemsetParams anew.
-func refuse(v dl.Version, s *dl.Symbol) string {
-	switch s.Name {
-	case "hipGraphAddMemsetNode", "hipGraphMemsetNodeGetParams", "hipGraphMemsetNodeSetParams", "hipGraphExecMemsetNodeSetParams":
-		if v >= 7_00_00000 {
-			return "hipMemsetParams has another layout from 7.0 on; DrvGraphAddMemsetNode and DrvGraphExecMemsetNodeSetParams do without it"
-		}
-	}
-	return ""
-}
-
 // FormatVersion prints a version as hipRuntimeGetVersion gives it: 60443484 is 6.4, build 43484.
 func FormatVersion(v dl.Version) string {
 	s := fmt.Sprintf("%d.%d", v/10_000_000, v%10_000_000/100_000)

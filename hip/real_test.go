@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,11 @@ func TestRealOpen(t *testing.T) {
 			t.Errorf("Explain lacks %q:\n%s", want, explain)
 		}
 	}
+	for _, name := range refused(release) {
+		if l.HasSymbol(name) {
+			t.Errorf("%s has another layout in this release, and is not refused", name)
+		}
+	}
 	for _, s := range l.Sets() {
 		if s.Since <= release {
 			continue
@@ -139,7 +145,7 @@ func TestRealOpen(t *testing.T) {
 	}
 	gone := withdrawn(t, release)
 	for _, m := range l.Missing() {
-		if m.Since <= release && !undefined[m.Name] && !gone[m.Name] {
+		if m.Since <= release && !undefined[m.Name] && !gone[m.Name] && !slices.Contains(refused(release), m.Name) {
 			t.Errorf("%s, since %s, is missing: %s", m.Name, FormatVersion(m.Since), m.Why)
 		}
 	}

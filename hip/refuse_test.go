@@ -1,0 +1,149 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package hip
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+
+	table "github.com/puregpu/puregpu/symbols"
+)
+
+// refused returns the functions of a release that must not be called, sorted. A comparison of the headers of all releases from
+// 5.2 to 7.2 with those of 6.4 has led to them.
+func refused(release dl.Version) (names []string) {
+	if release < 5_03_00000 {
+		names = append(names, "hipMemCreate", "hipMemGetAllocationGranularity", "hipMemGetAllocationPropertiesFromHandle")
+	}
+	if release < 5_05_00000 {
+		names = append(names, "hipGraphNodeGetType")
+	}
+	if release < 6_00_00000 {
+		names = append(names, "hipDrvMemcpy3D", "hipDrvMemcpy3DAsync", "hipSignalExternalSemaphoresAsync", "hipWaitExternalSemaphoresAsync",
+			"hipDrvMemcpy2DUnaligned", "hipMemcpyParam2D", "hipMemcpyParam2DAsync", "hipPointerGetAttributes")
+	}
+	if release >= 7_00_00000 {
+		names = append(names, "hipDrvGraphAddMemsetNode", "hipDrvGraphExecMemsetNodeSetParams", "hipGraphKernelNodeGetAttribute", "hipGraphKernelNodeSetAttribute")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestRefused has each release refuse what takes another layout there, and nothing else.
+func TestRefused(t *testing.T) {
+	for _, release := range []dl.Version{5_02_21153, 5_02_99999, 5_03_00000, 5_04_99999, 5_05_00000, 5_99_99999, 6_00_00000, 6_04_43484, 6_99_99999,
+		7_00_00000, 7_02_53211} {
+		l := openFake(t, release)
+		var got []string
+		for _, m := range l.Missing() {
+			if m.Since <= release {
+				got = append(got, m.Name)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, refused(release)) {
+			t.Errorf("HIP %s refuses %q\nwant %q", FormatVersion(release), got, refused(release))
+		}
+	}
+}
+
+// TestRefusedCalls calls what is refused.
+func TestRefusedCalls(t *testing.T) {
+	const is = "; found HIP runtime %s): not called, as this package is of 6.4, and "
+	calls := map[dl.Version]map[string]func(l *Library) error{
+		5_02_21153: {
+			"hip: hipMemCreate is missing (set virtual-memory, since 5.1" + is + "hipMemAllocationProp has its fields in another order before 5.3": func(l *Library) error {
+				_, err := l.MemCreate(1<<21, &MemAllocationProp{Location: MemLocation{Id: 3}}, 0)
+				return err
+			},
+			"hip: hipGraphNodeGetType is missing (set graphs, since 4.5" + is + "hipGraphNodeType has other numbers before 5.5": func(l *Library) error {
+				_, err := l.GraphNodeGetType(1)
+				return err
+			},
+		},
+		5_07_31921: {
+			"hip: hipDrvMemcpy3D is missing (set memory, since 4.2" + is + "HIP_MEMCPY3D is of 128 bytes before 6.0, and of 184 since; use Memcpy3D or Memcpy3DAsync": func(l *Library) error {
+				return l.DrvMemcpy3D(new(Memcpy3D))
+			},
+			"hip: hipMemcpyParam2D is missing (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; use Memcpy2D or Memcpy2DAsync": func(l *Library) error {
+				return l.MemcpyParam2D(new(Memcpy2D))
+			},
+			"hip: hipPointerGetAttributes is missing (set memory, since 4.2" + is + "hipMemoryType has other numbers before 6.0; PointerGetAttribute tells all but that": func(l *Library) error {
+				_, err := l.PointerGetAttributes(nil)
+				return err
+			},
+			"hip: hipWaitExternalSemaphoresAsync is missing (set external-interop, since 4.3" + is + "hipExternalSemaphoreWaitParams is of 136 bytes before 6.0, and of 144 since": func(l *Library) error {
+				return l.WaitExternalSemaphoresAsync(make([]ExternalSemaphore, 1), make([]ExternalSemaphoreWaitParams, 1), 0)
+			},
+		},
+		7_01_52801: {
+			"hip: hipDrvGraphAddMemsetNode is missing (set graphs-6.1, since 6.1" + is + "it takes hipMemsetParams from 7.0 on; use GraphAddMemsetNode": func(l *Library) error {
+				_, err := l.DrvGraphAddMemsetNode(1, nil, new(DrvMemsetNodeParams), 0)
+				return err
+			},
+			"hip: hipDrvGraphExecMemsetNodeSetParams is missing (set graphs-6.2, since 6.2" + is + "it takes hipMemsetParams from 7.0 on; use GraphExecMemsetNodeSetParams": func(l *Library) error {
+				return l.DrvGraphExecMemsetNodeSetParams(1, 1, new(DrvMemsetNodeParams), 0)
+			},
+			"hip: hipGraphKernelNodeGetAttribute is missing (set graphs-5.3, since 5.3" + is + "hipLaunchAttributeValue is of 64 bytes from 7.0 on, and of 32 before": func(l *Library) error {
+				_, err := l.GraphKernelNodeGetAttribute(1, 1)
+				return err
+			},
+		},
+	}
+	for release, calls := range calls {
+		l := openFake(t, release)
+		for want, call := range calls {
+			want = fmt.Sprintf(want, FormatVersion(release))
+			if err := call(l); !errors.Is(err, dl.ErrSymbol) || err.Error() != want {
+				t.Errorf("%v\nwant %s", err, want)
+			}
+		}
+	}
+}
+
+// TestMemsetNodes has every release get what its functions for fills are told.
+func TestMemsetNodes(t *testing.T) {
+	dst := new([1536]byte)
+	for _, release := range []dl.Version{5_02_00000, 5_07_31921, 6_04_43484, 7_00_51831, 7_01_52801} {
+		l := openFake(t, release)
+		p := MemsetParams{Dst: unsafe.Pointer(dst), Pitch: 512, Value: 7, ElementSize: 4, Width: 64, Height: 3}
+		drv := DrvMemsetNodeParams{Dst: DevicePtr(uintptr(unsafe.Pointer(dst))), Pitch: 512, Value: 7, ElementSize: 4, Width: 64, Height: 3}
+		for name, call := range map[string]func() error{
+			"hipGraphAddMemsetNode":              func() error { _, err := l.GraphAddMemsetNode(1, nil, &p); return err },
+			"hipGraphMemsetNodeSetParams":        func() error { return l.GraphMemsetNodeSetParams(1, &p) },
+			"hipGraphExecMemsetNodeSetParams":    func() error { return l.GraphExecMemsetNodeSetParams(1, 1, &p) },
+			"hipDrvGraphAddMemsetNode":           func() error { _, err := l.DrvGraphAddMemsetNode(1, nil, &drv, 0); return err },
+			"hipDrvGraphExecMemsetNodeSetParams": func() error { return l.DrvGraphExecMemsetNodeSetParams(1, 1, &drv, 0) },
+		} {
+			if err := l.GraphMemsetNodeSetParams(1, new(MemsetParams)); err != nil {
+				t.Errorf("HIP %s: %v", FormatVersion(release), err)
+			}
+			want, has := p, !strings.HasPrefix(name, "hipDrv") || release/1_00_00000 == 6
+			if !has {
+				want = MemsetParams{}
+			}
+			if err := call(); has && err != nil || !has && !errors.Is(err, dl.ErrSymbol) {
+				t.Errorf("HIP %s: %s: %v", FormatVersion(release), name, err)
+			}
+			if got, err := l.GraphMemsetNodeGetParams(1); got != want || err != nil {
+				t.Errorf("HIP %s: %s has arrived as %+v, %v; want %+v", FormatVersion(release), name, got, err, want)
+			}
+		}
+	}
+}
+
+// TestRefusalsOfTable fails once the table is of another release than what refuse compares with.
+func TestRefusalsOfTable(t *testing.T) {
+	lib, err := table.Load("hip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%d.%d", lib.Version.Major, lib.Version.Minor); got != "6.4" {
+		t.Errorf("the table is of %s: find out again which functions have other layouts in other releases", got)
+	}
+}
