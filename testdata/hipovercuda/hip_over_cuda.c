@@ -13,7 +13,7 @@
 //     undefined: hipErrorIllegalState.
 //   - A launch has less than 2^32 threads along x: hipErrorInvalidConfiguration. A block with more threads than the kernel
 //     was compiled for is hipErrorLaunchFailure, though nothing crashed.
-//   - The fills of graphs are checked as HIP does it: see checkFill and hipDrvGraphExecMemsetNodeSetParams.
+//   - The fills of graphs are checked as HIP does it: see fillOf and hipGraphExecMemsetNodeSetParams.
 //   - Each thread remembers the result of its last call, as before HIP 7: hipGetLastError returns and forgets it.
 //
 // Module images go to cuModuleLoadDataEx as they are, so kernels are PTX. The architecture that it tells of is "sm_90", say.
@@ -83,7 +83,7 @@ typedef struct {
 	size_t pitch;
 	unsigned value, elementSize;
 	size_t width, height;
-} fillParams; // CUDA_MEMSET_NODE_PARAMS, and HIP_MEMSET_NODE_PARAMS has the same layout
+} CUfillParams; // CUDA_MEMSET_NODE_PARAMS_v1
 
 typedef struct {
 	size_t x, y, z, lod;
@@ -101,7 +101,7 @@ typedef struct {
 
 typedef struct { int type, id; } location; // CUmemLocation
 
-_Static_assert(sizeof(CUkernelParams) == 56 && sizeof(fillParams) == 40 && sizeof(CUcopyParams) == 200, "CUDA's layouts");
+_Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && sizeof(CUcopyParams) == 200, "CUDA's layouts");
 
 #define FUNCTIONS(X) \
 	X(cuInit, (unsigned)) \
@@ -159,15 +159,15 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(fillParams) == 40 && sizeo
 	X(cuGraphDestroy, (CUgraph)) \
 	X(cuGraphAddEmptyNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t)) \
 	X(cuGraphAddKernelNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUkernelParams *)) \
-	X(cuGraphAddMemsetNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const fillParams *, CUcontext)) \
+	X(cuGraphAddMemsetNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUfillParams *, CUcontext)) \
 	X(cuGraphAddMemcpyNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUcopyParams *, CUcontext)) \
 	X(cuGraphAddChildGraphNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph)) \
 	X(cuGraphAddEventRecordNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent)) \
-	X(cuGraphMemsetNodeGetParams, (CUgraphNode, fillParams *)) \
+	X(cuGraphMemsetNodeGetParams, (CUgraphNode, CUfillParams *)) \
 	X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long)) \
 	X(cuGraphExecDestroy, (CUgraphExec)) \
 	X(cuGraphExecKernelNodeSetParams, (CUgraphExec, CUgraphNode, const CUkernelParams *)) \
-	X(cuGraphExecMemsetNodeSetParams, (CUgraphExec, CUgraphNode, const fillParams *, CUcontext)) \
+	X(cuGraphExecMemsetNodeSetParams, (CUgraphExec, CUgraphNode, const CUfillParams *, CUcontext)) \
 	X(cuGraphExecMemcpyNodeSetParams, (CUgraphExec, CUgraphNode, const CUcopyParams *, CUcontext)) \
 	X(cuGraphLaunch, (CUgraphExec, CUstream))
 
@@ -829,14 +829,25 @@ static CUcopyParams copyOf(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return (CUcopyParams){.src = {.type = UNIFIED, .device = src}, .dst = {.type = UNIFIED, .device = dst}, .width = n, .height = 1, .depth = 1};
 }
 
-// checkFill is what HIP looks at: the last row must have room for all of the pitch.
-static int checkFill(const fillParams *p)
+typedef struct {
+	CUdeviceptr dst;
+	unsigned elementSize;
+	size_t height, pitch;
+	unsigned value;
+	size_t width;
+} fillParams; // hipMemsetParams
+
+_Static_assert(sizeof(fillParams) == 48, "HIP's layout");
+
+// fillOf checks a fill as HIP does: the last row must have room for all of the pitch.
+static int fillOf(const fillParams *p, CUfillParams *out)
 {
 	CUdeviceptr base;
 	size_t size;
 	if (!p || !p->dst || !p->width || !p->height || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return INVALID_VALUE;
 	if (p->height > 1 && p->pitch < p->width * p->elementSize) return INVALID_VALUE;
 	if (cuMemGetAddressRange_v2(&base, &size, p->dst) == SUCCESS && p->pitch * p->height > size) return INVALID_VALUE;
+	*out = (CUfillParams){p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
 	return SUCCESS;
 }
 
@@ -858,11 +869,12 @@ int hipGraphAddKernelNode(CUgraphNode *n, CUgraph g, const CUgraphNode *after, s
 	return done(launched(cuGraphAddKernelNode(n, g, after, count, &p)));
 }
 
-int hipDrvGraphAddMemsetNode(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t count, const fillParams *p, CUcontext none)
+int hipGraphAddMemsetNode(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t count, const fillParams *p)
 {
 	USE(-1);
-	int r = checkFill(p);
-	return r ? done(r) : CUDA(cuGraphAddMemsetNode(n, g, after, count, p, contexts[current]));
+	CUfillParams fill;
+	int r = fillOf(p, &fill);
+	return r ? done(r) : CUDA(cuGraphAddMemsetNode(n, g, after, count, &fill, contexts[current]));
 }
 
 int hipGraphAddMemcpyNode1D(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t count, CUdeviceptr dst, CUdeviceptr src, size_t bytes, int kind)
@@ -924,14 +936,14 @@ int hipGraphExecKernelNodeSetParams(object *x, CUgraphNode n, const kernelParams
 }
 
 // HIP lets a fill of several rows keep its shape only.
-int hipDrvGraphExecMemsetNodeSetParams(object *x, CUgraphNode n, const fillParams *p, CUcontext none)
+int hipGraphExecMemsetNodeSetParams(object *x, CUgraphNode n, const fillParams *p)
 {
 	EXEC_OF(x);
-	fillParams was;
-	int r = n ? checkFill(p) : INVALID_VALUE;
+	CUfillParams was, fill;
+	int r = n ? fillOf(p, &fill) : INVALID_VALUE;
 	if (!r) r = fromCUDA(cuGraphMemsetNodeGetParams(n, &was));
 	if (!r && p->height > 1 && (p->height != was.height || p->width * p->elementSize != was.width * was.elementSize)) r = INVALID_VALUE;
-	return r ? done(r) : CUDA(cuGraphExecMemsetNodeSetParams(x->cu, n, p, contexts[current]));
+	return r ? done(r) : CUDA(cuGraphExecMemsetNodeSetParams(x->cu, n, &fill, contexts[current]));
 }
 
 int hipGraphExecMemcpyNodeSetParams1D(object *x, CUgraphNode n, CUdeviceptr dst, CUdeviceptr src, size_t bytes, int kind)

@@ -69,7 +69,7 @@ func TestOldReleases(t *testing.T) {
 	}{
 		{"5.2", hip52, nil, "gfx906", caps},
 		{"5.7", hip57, nil, "gfx906", caps},
-		{"6.1", hip61, nil, "gfx90a", caps},
+		{"6.1", hip61, nil, "gfx90a", withGraphs},
 		{"6.4", hip64, nil, "gfx90a", withGraphs},
 		{"7.0", hip70, nil, "gfx90a", withGraphs},
 		{"7.1", hip71, nil, "gfx90a", withGraphs},
@@ -105,9 +105,9 @@ func TestOldReleases(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, dl.ErrSymbol) || !strings.Contains(err.Error(), "hipMemsetD16Async is missing") {
 		t.Errorf("a fill that the library lacks: %v", err)
 	}
-	old := newFake(t, hip61).device()
+	old := newFake(t, hip57).device()
 	_, err = old.NewGraph()
-	if want := "hip: new graph: device 0 (Fake 0): graphs: the HIP runtime, version 6.1.40091, lacks hipDrvGraphExecMemsetNodeSetParams: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "hip: new graph: device 0 (Fake 0): graphs: the HIP runtime, version 5.7.31921, lacks hipDrvGraphAddMemcpyNode: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("graphs: %v, want %s", err, want)
 	}
 }
@@ -223,7 +223,7 @@ func TestSubmitAnywhere(t *testing.T) {
 		}
 		f.set("bound "+name, 0)
 	}
-	for _, name := range []string{"hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D"} {
+	for _, name := range []string{"hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D"} {
 		f.set("bound "+name, 1)
 		if !open().SubmitAnywhere {
 			t.Errorf("%s wants the device to be current, which it is, but submitting is said to need threads", name)
@@ -675,8 +675,14 @@ func TestFillStrided(t *testing.T) {
 	}
 }
 
+// TestGraphs has all releases with graphs. A struct that one of them has otherwise would show in what arrives.
 func TestGraphs(t *testing.T) {
-	f := newFake(t, hip64)
+	for _, release := range []dl.Version{hip61, hip64, hip70, hip71} {
+		t.Run(hip.FormatVersion(release), func(t *testing.T) { testFakeGraphs(t, newFake(t, release)) })
+	}
+}
+
+func testFakeGraphs(t *testing.T, f *fake) {
 	var d driver.Graphs = f.device()
 	ok := func(err error) {
 		t.Helper()
@@ -695,8 +701,8 @@ func TestGraphs(t *testing.T) {
 	}
 	f.want("hipGraphCreate(0)", "hipGraphAddEmptyNode(0x6000: 0x9001 0x9002)",
 		"hipGraphAddKernelNode(0xf000, 2 3 4, 5 6 7, 8)",
-		"hipDrvGraphAddMemsetNode(0x100, 0, 0xa3a4, 2, 10, 1, 0: 0x9001 0x9002)",
-		"hipDrvGraphAddMemsetNode(0x100, 16, 0xa1a2a3a4, 4, 1, 10, 0: 0x9001 0x9002)",
+		"hipGraphAddMemsetNode(0x100, 0, 0xa3a4, 2, 10, 1: 0x9001 0x9002)",
+		"hipGraphAddMemsetNode(0x100, 16, 0xa1a2a3a4, 4, 1, 10: 0x9001 0x9002)",
 		"hipGraphAddMemcpyNode1D(0x100, 0x200, 10, 4: 0x9001 0x9002)",
 		"hipGraphAddChildGraphNode(0x6001)", "hipGraphAddEventRecordNode(0xe000)")
 	for _, op := range []driver.NodeOp{
@@ -706,7 +712,7 @@ func TestGraphs(t *testing.T) {
 		_, err := d.AddNode(g, nil, &op)
 		ok(err)
 	}
-	f.want("hipDrvGraphAddMemsetNode(0x100, 0, 0x34, 1, 3, 1, 0:)", "hipDrvGraphAddMemsetNode(0x100, 0, 0x1234, 4, 1, 1, 0:)")
+	f.want("hipGraphAddMemsetNode(0x100, 0, 0x34, 1, 3, 1:)", "hipGraphAddMemsetNode(0x100, 0, 0x1234, 4, 1, 1:)")
 
 	// The arguments of a kernel are read by the call.
 	counter, by := new(uint64), new(uint32)
@@ -725,11 +731,11 @@ func TestGraphs(t *testing.T) {
 	}
 	ok(d.SetNodes(x, []driver.Node{0x9007, 0x9008}, []driver.NodeOp{nodeOps[4], nodeOps[2]}))
 	f.want("hipGetDevice()", "hipSetDevice(0)", "hipGraphExecKernelNodeSetParams(0xf000, 2 3 4, 5 6 7, 8)", "hipSetDevice(0)",
-		"hipGetDevice()", "hipSetDevice(0)", "hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 0, 0xa3a4, 2, 10, 1, 0)", "hipSetDevice(0)",
-		"hipGetDevice()", "hipSetDevice(0)", "hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 16, 0xa1a2a3a4, 4, 1, 10, 0)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 0, 0xa3a4, 2, 10, 1)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 16, 0xa1a2a3a4, 4, 1, 10)", "hipSetDevice(0)",
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9009, 0x100, 0x200, 10, 4)", "hipSetDevice(0)",
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9007, 0x100, 0x200, 10, 4)",
-		"hipDrvGraphExecMemsetNodeSetParams(0x7000, 0x9008, 0x100, 0, 0xa3a4, 2, 10, 1, 0)", "hipSetDevice(0)")
+		"hipGraphExecMemsetNodeSetParams(0x7000, 0x9008, 0x100, 0, 0xa3a4, 2, 10, 1)", "hipSetDevice(0)")
 	for _, i := range []int{0, 5, 6} {
 		if err := d.SetNode(x, 0x9009, &nodeOps[i]); !errors.Is(err, hip.ErrorInvalidValue) {
 			t.Errorf("node %d is set: %v", i, err)
@@ -809,8 +815,8 @@ func TestErrors(t *testing.T) {
 		"new timer": {"hipEventCreateWithFlags"}, "elapsed": {"hipEventElapsedTime"},
 		"new graph": {"hipGraphCreate"}, "destroy graph": {"hipGraphDestroy"}, "instantiate": {"hipGraphInstantiateWithFlags", "hipEventCreateWithFlags"},
 		"destroy exec": {"hipGraphExecDestroy"}, "launch graph": {"hipGraphLaunch"},
-		"add node": {"hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipDrvGraphAddMemsetNode", "hipGraphAddMemcpyNode1D", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode"},
-		"set node": {"hipGraphExecKernelNodeSetParams", "hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGetDevice", "hipSetDevice"},
+		"add node": {"hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode"},
+		"set node": {"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGetDevice", "hipSetDevice"},
 	}
 	calls := all(d)
 	calls["bind"] = d.Bind

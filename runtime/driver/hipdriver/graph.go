@@ -13,13 +13,13 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// graphSymbols are what graphs need. The functions for fills that end in Node have a struct that ROCm 7 reordered, so those
-// of the driver's style serve, whose struct stays. They came with 6.1 and 6.2, as hipDrvGraphAddMemcpyNode did; a library
-// that lacks it is one whose graphs are not relied on.
+// graphSymbols are what graphs need. Fills are nodes of hipMemsetParams, whose layout no release has changed; the functions with
+// Drv take another struct before 7.0 than since. hipDrvGraphAddMemcpyNode is not called: it came with 6.1, and graphs of a library
+// that lacks it are not relied on.
 var graphSymbols = []string{
-	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipDrvGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
+	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
-	"hipGraphExecKernelNodeSetParams", "hipDrvGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphLaunch",
+	"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphLaunch",
 }
 
 // noGraphs returns why a library has no graphs, or nil.
@@ -36,7 +36,7 @@ func noGraphs(lib *hip.Library) error {
 // call.
 type nodeParams struct {
 	kernel hip.KernelNodeParams
-	fill   hip.DrvMemsetNodeParams
+	fill   hip.MemsetParams
 }
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
@@ -54,7 +54,7 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 			KernelParams:   unsafe.SliceData(l.Args),
 		}
 	case driver.FillNode:
-		p.fill = hip.DrvMemsetNodeParams{Dst: hip.DevicePtr(op.Dst), Value: op.Pattern, ElementSize: uint32(op.Width), Width: op.Count, Height: 1}
+		p.fill = hip.MemsetParams{Dst: pointer(uintptr(op.Dst)), Value: op.Pattern, ElementSize: uint32(op.Width), Width: op.Count, Height: 1}
 		switch op.Width {
 		case 1:
 			p.fill.Value = uint32(uint8(op.Pattern))
@@ -120,7 +120,7 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	case driver.KernelNode:
 		n, err = d.lib.GraphAddKernelNode(graph, deps, &p.kernel)
 	case driver.FillNode:
-		n, err = d.lib.DrvGraphAddMemsetNode(graph, deps, &p.fill, 0)
+		n, err = d.lib.GraphAddMemsetNode(graph, deps, &p.fill)
 	case driver.CopyNode:
 		n, err = d.lib.GraphAddMemcpyNode1D(graph, deps, pointer(uintptr(op.Dst)), pointer(uintptr(op.Src)), op.Count, hip.MemcpyDefault)
 	case driver.ChildNode:
@@ -211,7 +211,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	case driver.KernelNode:
 		err = d.lib.GraphExecKernelNodeSetParams(exec, node, &p.kernel)
 	case driver.FillNode:
-		err = d.lib.DrvGraphExecMemsetNodeSetParams(exec, node, &p.fill, 0)
+		err = d.lib.GraphExecMemsetNodeSetParams(exec, node, &p.fill)
 	case driver.CopyNode:
 		err = d.lib.GraphExecMemcpyNodeSetParams1D(exec, node, pointer(uintptr(op.Dst)), pointer(uintptr(op.Src)), op.Count, hip.MemcpyDefault)
 	default:

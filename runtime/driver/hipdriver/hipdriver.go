@@ -36,9 +36,8 @@
 //
 // # Graphs
 //
-// There are graphs where the library has the functions for nodes that came with ROCm 6.1 and 6.2. HIP refuses with
-// hip.ErrorInvalidValue to change the number of elements of a strided fill by SetNode, and to add one whose last stride ends
-// behind its allocation.
+// There are graphs from ROCm 6.1 on. HIP refuses with hip.ErrorInvalidValue to change the number of elements of a strided fill
+// by SetNode, and to add one whose last stride ends behind its allocation.
 //
 // # Communicators
 //

@@ -288,7 +288,7 @@ static const char *deps(const uintptr_t *after, size_t n)
 }
 
 typedef struct { unsigned block[3]; void **extra; uintptr_t f; unsigned grid[3]; void **params; unsigned shared; } kernelParams;
-typedef struct { uint64_t dst; size_t pitch; unsigned value, size; size_t width, height; } fillParams;
+typedef struct { uint64_t dst; unsigned size; size_t height, pitch; unsigned value; size_t width; } fillParams;
 
 #define KERNEL(k) "%#lx, %u %u %u, %u %u %u, %u", (long)k->f, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared
 #define NODE_ARGS uintptr_t *n, uintptr_t g, const uintptr_t *after, size_t count
@@ -304,16 +304,14 @@ int hipGraphAddKernelNode(NODE_ARGS, const kernelParams *k)
 	*n = NODE + 1;
 	return OK;
 }
-#if VERSION >= 60100000
-int hipDrvGraphAddMemsetNode(NODE_ARGS, const fillParams *p, uintptr_t ctx)
+int hipGraphAddMemsetNode(NODE_ARGS, const fillParams *p)
 {
-	CREATE("%#lx, %zu, %#x, %u, %zu, %zu, %#lx:%s", (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx, deps(after, count));
+	CREATE("%#lx, %zu, %#x, %u, %zu, %zu:%s", (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, deps(after, count));
 	*n = NODE + 2;
 	return OK;
 }
-#ifndef WITHOUT_hipDrvGraphAddMemcpyNode
+#if VERSION >= 60100000 && !defined WITHOUT_hipDrvGraphAddMemcpyNode
 int hipDrvGraphAddMemcpyNode(void) { return INVALID_VALUE; }
-#endif
 #endif
 int hipGraphAddMemcpyNode1D(NODE_ARGS, uint64_t d, uint64_t p, size_t bytes, int kind)
 {
@@ -326,13 +324,11 @@ int hipGraphAddEventRecordNode(NODE_ARGS, uintptr_t e) { CREATE("%#lx", (long)e)
 int hipGraphInstantiateWithFlags(uintptr_t *x, uintptr_t g, unsigned long long flags) { CREATE("%#lx, %llu", (long)g, flags); LIVE(1); *x = EXEC; return OK; }
 int hipGraphExecDestroy(uintptr_t x) { CREATE("%#lx", (long)x); LIVE(-1); return OK; }
 int hipGraphExecKernelNodeSetParams(uintptr_t x, uintptr_t n, const kernelParams *k) { CREATE(KERNEL(k)); return OK; }
-#if VERSION >= 60200000
-int hipDrvGraphExecMemsetNodeSetParams(uintptr_t x, uintptr_t n, const fillParams *p, uintptr_t ctx)
+int hipGraphExecMemsetNodeSetParams(uintptr_t x, uintptr_t n, const fillParams *p)
 {
-	CREATE("%#lx, %#lx, %#lx, %zu, %#x, %u, %zu, %zu, %#lx", (long)x, (long)n, (long)p->dst, p->pitch, p->value, p->size, p->width, p->height, (long)ctx);
+	CREATE("%#lx, %#lx, %#lx, %zu, %#x, %u, %zu, %zu", (long)x, (long)n, (long)p->dst, p->pitch, p->value, p->size, p->width, p->height);
 	return OK;
 }
-#endif
 int hipGraphExecMemcpyNodeSetParams1D(uintptr_t x, uintptr_t n, uint64_t d, uint64_t p, size_t bytes, int kind)
 {
 	CREATE("%#lx, %#lx, %#lx, %#lx, %zu, %d", (long)x, (long)n, (long)d, (long)p, bytes, kind);
