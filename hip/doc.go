@@ -8,6 +8,23 @@
 // The bindings are proven against an echo library and against the real libraries' symbols; they have not been run on an
 // AMD GPU.
 //
+// # Releases
+//
+// Structs and enumerations are those of 6.4. A function for which the library's release has other ones is not called, and
+// returns a [*dl.SymbolError] that says what differs. By the headers of 5.2 to 7.2 these are
+//
+//   - before 5.3 MemCreate, MemGetAllocationGranularity and MemGetAllocationPropertiesFromHandle
+//   - before 5.5 GraphNodeGetType
+//   - before 6.0 DrvMemcpy3D, DrvMemcpy3DAsync, DrvMemcpy2DUnaligned, MemcpyParam2D, MemcpyParam2DAsync, PointerGetAttributes,
+//     SignalExternalSemaphoresAsync and WaitExternalSemaphoresAsync
+//   - from 7.0 on DrvGraphAddMemsetNode, DrvGraphExecMemsetNodeSetParams, GraphKernelNodeGetAttribute and
+//     GraphKernelNodeSetAttribute
+//
+// What goes without a type is as the library has it: before 6.0 PointerGetAttribute and DrvPointerGetAttributes write 0 for host
+// memory and 1 for a device's, and IpcOpenMemHandle takes 0 in place of IpcMemLazyEnablePeerAccess.
+//
+// # Threads
+//
 // HIP keeps the current device per OS thread, and a goroutine moves between threads: lock it with [runtime.LockOSThread]
 // from SetDevice on until the last call that needs it. Device 0 is current where nothing was set.
 package hip
