@@ -36,7 +36,7 @@ func (d *Device) Close() error {
 	d.closeMu.Lock()
 	defer d.closeMu.Unlock()
 	if d.once {
-		return d.closeEr
+		return d.closeErr
 	}
 	d.once = true
 	d.closing.Store(true)
@@ -63,8 +63,10 @@ func (d *Device) Close() error {
 			time.Sleep(20 * time.Microsecond)
 		}
 	}
+	var unended error
 	if d.busy() && d.lost.Load() == nil {
-		d.lose(fmt.Errorf("work did not end within 10 s of Close: %w", ErrClosed))
+		unended = fmt.Errorf("gpu: device %s: work did not end within 10 s of Close: %w", d.info.Name, ErrClosed)
+		d.lose(unended)
 	}
 	d.cancelParked(err, true)
 	for d.calls.Load() > 0 && time.Now().Before(deadline) {
@@ -91,9 +93,19 @@ func (d *Device) Close() error {
 	d.ended = true
 	d.mu.Unlock()
 	d.signalThread()
-	<-d.closed
-	d.closeEr = errors.Join(channels, d.closeEr)
-	return d.closeEr
+	var late <-chan time.Time
+	if unended != nil { // and drivers may wait for it
+		late = time.After(2 * giveBackTime)
+	}
+	var left error
+	select {
+	case <-d.closed:
+		left = d.left
+	case <-late:
+		left = fmt.Errorf("gpu: device %s: the driver takes nothing back: %w", d.info.Name, driver.ErrBusy)
+	}
+	d.closeErr = errors.Join(unended, channels, left)
+	return d.closeErr
 }
 
 // letThrough waits for who is issuing, but not for a channel's thread that the library has kept.
@@ -166,13 +178,20 @@ func (d *Device) takeBack(deadline time.Time) {
 // destroy gives back what the device holds. It runs on the device's thread.
 func (d *Device) destroy() error {
 	var errs []error
+	d.giveBackBy = time.Now().Add(giveBackTime)
 	lost := d.lost.Load() != nil
 	add := func(err error) {
-		if err != nil && !lost { // nothing works on a lost device, and nobody can help it
+		if errors.Is(err, driver.ErrLost) { // nothing works on a lost device, and to say so once is enough
+			if lost {
+				return
+			}
+			lost = true
+		}
+		if err != nil {
 			errs = append(errs, err)
 		}
 	}
-	add(insist(d.dropOld))
+	add(d.insist(d.dropOld))
 	for _, err := range d.oldErrs {
 		add(err)
 	}
@@ -183,7 +202,9 @@ func (d *Device) destroy() error {
 		add(q.tl.settle())
 	}
 	for _, q := range d.all() {
-		add(d.drv.DestroyStream(q.tl.h))
+		if err := d.insist(func() error { return d.drv.DestroyStream(q.tl.h) }); err != nil {
+			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
+		}
 	}
 	for _, q := range d.all() { // with events of which nobody knows whether they are done
 		for _, s := range q.tl.limbo {

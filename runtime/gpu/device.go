@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -35,17 +36,19 @@ type Device struct {
 	lent   []mark // for each timeline of another device the last work that uses something of this one
 	kept   bool   // nothing is lent any more
 
-	calls   atomic.Int64 // host calls that are running
-	overdue int64        // those that Close did not wait for
-	oldErrs []error      // of streams that were given up; the thread's
-	lost    atomic.Pointer[failure]
-	closing atomic.Bool   // takes nothing new
-	stopped atomic.Bool   // issues nothing any more
-	gone    atomic.Bool   // gives everything back
-	closed  chan struct{} // the thread has ended
-	closeMu sync.Mutex    // one Close at a time
-	once    bool
-	closeEr error
+	calls      atomic.Int64 // host calls that are running
+	overdue    int64        // those that Close did not wait for
+	oldErrs    []error      // of streams that were given up; the thread's
+	lost       atomic.Pointer[failure]
+	closing    atomic.Bool   // takes nothing new
+	stopped    atomic.Bool   // issues nothing any more
+	gone       atomic.Bool   // gives everything back
+	closed     chan struct{} // the thread has ended
+	closeMu    sync.Mutex    // one Close at a time
+	once       bool
+	left       error     // what the thread could not give back
+	giveBackBy time.Time // until when it tries, the thread's
+	closeErr   error
 
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself

@@ -118,7 +118,7 @@ func (p *eventPool) close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, h := range all {
-		errs = append(errs, insist(func() error { return p.dev.drv.DestroyEvent(h) }))
+		errs = append(errs, p.dev.insist(func() error { return p.dev.drv.DestroyEvent(h) }))
 	}
 	return errors.Join(errs...)
 }

@@ -201,13 +201,17 @@ func (d *Device) clearOff(deadline time.Time) {
 	}
 }
 
-// insist calls a function until its error is no driver.ErrBusy: for a second at the most, and only where work was given up that may
-// still go on.
-func insist(f func() error) error {
-	for deadline := time.Now().Add(time.Second); ; time.Sleep(20 * time.Microsecond) {
+// giveBackTime is how long a device that is closed waits for what is still in use by work that was given up.
+const giveBackTime = time.Second
+
+// insist calls a function until its error is no driver.ErrBusy, or it has taken too long. It does so only where work was given up, or the
+// device counts as lost, and which may go on all the same. It runs on the device's thread, in the end.
+func (d *Device) insist(f func() error) error {
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		err := f()
-		if !errors.Is(err, driver.ErrBusy) || losses.Load() == 0 || time.Now().After(deadline) {
+		if !errors.Is(err, driver.ErrBusy) || losses.Load() == 0 && d.lost.Load() == nil || time.Now().After(d.giveBackBy) {
 			return err
 		}
+		time.Sleep(pause)
 	}
 }

@@ -19,7 +19,7 @@ func (d *Device) run(started chan<- error) {
 	for {
 		worked, ended := d.work()
 		if ended {
-			if d.closeEr = d.destroy(); d.closeEr == nil && d.lost.Load() == nil {
+			if d.left = d.destroy(); d.left == nil && d.lost.Load() == nil {
 				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
 			}
 			return
