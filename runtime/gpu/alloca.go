@@ -388,7 +388,7 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		return q.refused(opDealloca, err)
 	}
 	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
-		p.dev.clean(func() { p.tidySoon() })
+		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })
 	}
 	return nil
 }

@@ -278,7 +278,7 @@ func (b *Buffer) releaseAll(n int32) {
 	}
 	b.dev.clean(func() {
 		if b.dev.buffers.remove(b) {
-			b.free() // nobody is left to hear of an error
+			b.dev.notTaken(b.free())
 		}
 	})
 }

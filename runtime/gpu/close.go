@@ -192,9 +192,6 @@ func (d *Device) destroy() error {
 		}
 	}
 	add(d.insist(d.dropOld))
-	for _, err := range d.oldErrs {
-		add(err)
-	}
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
@@ -236,8 +233,24 @@ func (d *Device) destroy() error {
 		add(err)
 	}
 	add(d.events.close())
+	d.refusalMu.Lock()
+	refusals := d.refusals
+	d.refusalMu.Unlock()
+	for _, err := range refusals {
+		add(err)
+	}
 	add(d.drv.Close())
 	return errors.Join(errs...)
+}
+
+// notTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that
+// again: it may have taken it all the same, and made something else of it since.
+func (d *Device) notTaken(err error) {
+	if err != nil {
+		d.refusalMu.Lock()
+		d.refusals = append(d.refusals, err)
+		d.refusalMu.Unlock()
+	}
 }
 
 // settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.

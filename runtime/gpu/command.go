@@ -537,7 +537,7 @@ func (c *CommandBuffer) release() {
 		delete(c.dev.recordings, c)
 		c.dev.mu.Unlock()
 		if ok {
-			c.destroy() // nobody is left to hear of an error
+			c.dev.notTaken(c.destroy())
 		}
 	})
 }

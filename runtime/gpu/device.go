@@ -38,7 +38,8 @@ type Device struct {
 
 	calls      atomic.Int64 // host calls that are running
 	overdue    int64        // those that Close did not wait for
-	oldErrs    []error      // of streams that were given up; the thread's
+	refusalMu  sync.Mutex   // a leaf
+	refusals   []error      // to take something back that nobody could be told of; Close tells
 	lost       atomic.Pointer[failure]
 	closing    atomic.Bool   // takes nothing new
 	stopped    atomic.Bool   // issues nothing any more

@@ -64,7 +64,7 @@ func (x *Executable) release() {
 		d.mu.Lock()
 		delete(d.code, x)
 		d.mu.Unlock()
-		d.drv.Unload(x.mod)
+		d.notTaken(d.drv.Unload(x.mod))
 	})
 }
 

@@ -174,9 +174,7 @@ func (d *Device) dropOld() (busy error) {
 				busy = err
 				return false
 			}
-			if err != nil {
-				d.oldErrs = append(d.oldErrs, err)
-			}
+			d.notTaken(err)
 			return true
 		})
 	}
@@ -202,7 +200,7 @@ func (d *Device) clearOff(deadline time.Time) {
 }
 
 // giveBackTime is how long a device that is closed waits for what is still in use by work that was given up.
-const giveBackTime = time.Second
+const giveBackTime = 500 * time.Millisecond
 
 // insist calls a function until its error is no driver.ErrBusy, or it has taken too long. It does so only where work was given up, or the
 // device counts as lost, and which may go on all the same. It runs on the device's thread, in the end.

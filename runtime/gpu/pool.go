@@ -428,8 +428,8 @@ func (p *Pool) Close() error {
 	p.dev.current.CompareAndSwap(p, nil)
 	if p.blocks != nil {
 		p.dev.clean(func() {
-			p.blocks.Close(p.order())
-			p.tidySoon()
+			_, err := p.blocks.Close(p.order())
+			p.dev.notTaken(errors.Join(err, p.tidySoon()))
 		})
 		return nil
 	}
@@ -456,11 +456,13 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 		for _, p := range over {
 			if p.blocks != nil {
 				p.hurry()
-				p.tidy()
+				d.notTaken(p.tidy())
 				busy = busy || p.blocks.Stats().Slabs > 0
 				continue
 			}
-			if !errors.Is(d.pooling.DestroyPool(p.native), driver.ErrBusy) {
+			err := d.pooling.DestroyPool(p.native)
+			if !errors.Is(err, driver.ErrBusy) {
+				d.notTaken(err)
 				d.pools.remove(p)
 				continue
 			}
@@ -491,9 +493,8 @@ func (p *pools) close() (errs []error) {
 	for _, pool := range p.all {
 		switch {
 		case pool.blocks != nil:
-			if _, err := pool.blocks.Destroy(); err != nil {
-				errs = append(errs, err)
-			}
+			_, err := pool.blocks.Destroy()
+			errs = append(errs, err)
 			if pool.over != nil {
 				pool.over.release()
 			}

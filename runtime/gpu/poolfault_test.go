@@ -3,10 +3,13 @@ package gpu_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -163,4 +166,105 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	must(t, child.Close())
 	must(t, c.End())
 	return c
+}
+
+// TestFreeRefused has the driver fail to free memory once, by an error that says nothing about the device: what it was asked to free
+// is neither given out again nor freed again, and somebody is told.
+func TestFreeRefused(t *testing.T) {
+	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
+	// use allocates from a pool until there is more than a slab's, and writes to it all.
+	use := func(t *testing.T, p *gpu.Pool, q *gpu.Queue) {
+		t.Helper()
+		s := semaphores(t, 1)[0]
+		var all []*gpu.Buffer
+		for i := range uint64(4) {
+			b := alloca(t, q, gpu.Order{}, p, 1<<20)
+			must(t, q.Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+			all = append(all, b)
+		}
+		must(t, s.Wait(soon(t), 4))
+		for i, b := range all {
+			must(t, q.Dealloca(gpu.Order{Signal: pts(s, uint64(5+i))}, b))
+		}
+		must(t, s.Wait(soon(t), 8))
+	}
+	for name, giveBack := range map[string]func(p *gpu.Pool, dev *gpu.Device) error{
+		"Trim":         func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
+		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) }, // of two slabs
+		"Close of the pool": func(p *gpu.Pool, dev *gpu.Device) error {
+			return errors.Join(p.Close(), dev.Close()) // it is given back on another thread
+		},
+		"Close of the device": func(_ *gpu.Pool, dev *gpu.Device) error { return dev.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{})
+				p := newPool(t, dev, gpu.PoolOptions{Portable: true})
+				use(t, p, dev.Queue(0))
+				d.Inject(fault)
+				if err := giveBack(p, dev); !errors.Is(err, simdriver.ErrInjected) {
+					t.Errorf("told %v", err)
+				}
+				if st, err := p.Stats(); err == nil {
+					if st.Reserved > 0 && name != "SetThreshold" || st.Reserved > 2<<20 {
+						t.Errorf("%+v", st)
+					}
+					use(t, p, dev.Queue(0))
+				}
+				if err := dev.Close(); name != "Close of the device" && name != "Close of the pool" && err != nil {
+					t.Errorf("freed again, or used: %v", err)
+				}
+			})
+		})
+	}
+	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){ // where the driver can do it
+		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
+		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
+			b, err := dev.ImportHost(make([]byte, 64), nil)
+			if !errors.Is(err, driver.ErrUnsupported) {
+				must(t, err)
+				b.Close()
+			}
+		},
+		simdriver.OpUnload: func(t *testing.T, dev *gpu.Device) {
+			x, err := dev.Load(simdriver.Image("nothing"))
+			must(t, err)
+			x.Close()
+		},
+		simdriver.OpDestroyExec: func(t *testing.T, dev *gpu.Device) {
+			c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+			if errors.Is(err, driver.ErrUnsupported) {
+				return
+			}
+			must(t, err)
+			b := allocate(t, dev, 64)
+			for range 10 {
+				recorded(t)(c.Fill(b.All(), []byte{1}))
+			}
+			must(t, c.End())
+			s := semaphores(t, 1)[0]
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+			must(t, s.Wait(soon(t), 1))
+			c.Close()
+		},
+		simdriver.OpDestroyPool: func(t *testing.T, dev *gpu.Device) { newPool(t, dev, gpu.PoolOptions{}).Close() },
+		simdriver.OpFreeAsync: func(t *testing.T, dev *gpu.Device) {
+			alloca(t, dev.Queue(0), gpu.Order{}, nil, 64).Close()
+		},
+	} {
+		t.Run(string(name)+", for something that has been closed", func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{})
+				f := d.Inject(simdriver.Fault{Op: name, Device: simdriver.AnyDevice, N: 1})
+				giveBack(t, dev)
+				synctest.Wait()
+				hit := f.Hits() > 0
+				f.Remove()
+				err := dev.Close()
+				if hit != errors.Is(err, simdriver.ErrInjected) || errors.Is(err, simdriver.ErrInvalidHandle) {
+					t.Errorf("Close tells %v", err)
+				}
+			})
+		})
+	}
 }

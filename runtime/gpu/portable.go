@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -67,24 +66,26 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	return uint64(m.Ptr), m.Size, nil
 }
 
+// Release frees a slab. If no thread can be bound for that, closing the device does.
 func (s *slabs) Release(base, size uint64) error {
-	i := slices.IndexFunc(s.mem, func(m driver.Mem) bool { return uint64(m.Ptr) == base })
-	if i < 0 {
-		return fmt.Errorf("gpu: no slab at %#x", base)
-	}
 	d := s.p.dev
-	free := func() error { return d.drv.Free(s.mem[i]) }
-	run := d.onBound
-	if d.gone.Load() { // it is the device's thread that calls, and nobody else
-		run = func(fn func() error) error { return fn() }
-	}
-	if err := run(free); err != nil {
-		return err
-	}
 	s.mu.Lock()
+	i := slices.IndexFunc(s.mem, func(m driver.Mem) bool { return uint64(m.Ptr) == base })
+	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	return nil
+	if d.gone.Load() { // it is the device's thread that calls, and nobody else
+		return d.drv.Free(m)
+	}
+	asked := false
+	err := d.onBound(func() error {
+		asked = true
+		return d.drv.Free(m)
+	})
+	if !asked {
+		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
+	}
+	return err
 }
 
 // onBound runs a function on a thread of its own to which the device is bound, and waits for it. It is for what is rare, and
@@ -190,7 +191,7 @@ func (p *Pool) maintain(done mark) {
 			}
 			return
 		}
-		p.tidySoon()
+		p.dev.notTaken(p.tidySoon())
 	})
 }
 
@@ -206,7 +207,7 @@ func (p *Pool) tidySoon() error {
 // tidyIfClosed has a closed pool give back what it has got back.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
-		p.dev.clean(func() { p.tidySoon() })
+		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })
 	}
 }
 

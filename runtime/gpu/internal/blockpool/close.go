@@ -15,14 +15,14 @@ func (p *Pool) SetThreshold(n uint64) {
 
 // Maintain gives slabs back to the source that are wholly free and done, as long as the threshold stays reserved; of a closed
 // pool all such. It is to be called when work has been found done, and costs little if there is nothing to do. The error is
-// the source's: what it would not take back stays in the pool.
+// the source's: what it would not take back the pool has no more.
 func (p *Pool) Maintain(o Order) error {
 	p.mu.Lock()
 	keep := p.threshold
 	if p.closed {
 		keep = 0
 	}
-	nothing := p.empty == nil && !p.destroyed || p.stats.Reserved <= keep || p.src == nil && !p.closed
+	nothing := p.empty == nil || p.stats.Reserved <= keep || p.src == nil && !p.closed
 	p.mu.Unlock()
 	if nothing {
 		return nil
@@ -37,14 +37,10 @@ func (p *Pool) Trim(keep uint64, o Order) error {
 	defer p.sourceMu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var err error
-	switch {
-	case p.destroyed:
-		err = p.releaseAll()
-	case p.src != nil || p.closed:
-		err = p.release(keep, keep, o)
+	if p.src == nil && !p.closed {
+		return nil
 	}
-	if err != nil {
+	if err := p.release(keep, keep, o); err != nil {
 		return fmt.Errorf("blockpool: %w", err)
 	}
 	return nil
@@ -61,8 +57,7 @@ func (p *Pool) Close(o Order) (live int, err error) {
 }
 
 // Destroy closes a pool and gives all slabs back, whatever is live in them and whatever works on them. It returns how many
-// blocks were live; freeing them fails from now on. The error is the source's: what it would not take back, the next call
-// tries again.
+// blocks were live; freeing them fails from now on. The error is the source's: what it would not take back the pool has no more.
 func (p *Pool) Destroy() (live int, err error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -85,10 +80,7 @@ func (p *Pool) Destroy() (live int, err error) {
 func (p *Pool) releaseAll() error {
 	var errs []error
 	for _, s := range slices.Clone(p.slabs) {
-		if err := p.giveBack(s.base, s.size); err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		errs = append(errs, p.giveBack(s.base, s.size))
 		p.dropSlab(s)
 	}
 	return errors.Join(errs...)

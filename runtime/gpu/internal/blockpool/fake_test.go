@@ -10,13 +10,15 @@ import (
 
 var errInjected = errors.New("injected")
 
-// A fakeSource makes slabs of addresses. It fails where it is told to.
+// A fakeSource makes slabs of addresses. It fails where it is told to. What it has refused to take back it must not be given again.
 type fakeSource struct {
 	next     uint64 // address
 	gap      uint64 // between slabs
 	capacity uint64 // 0 is no end
 	held     uint64 // bytes
 	slabs    map[uint64]uint64
+	refused  int    // slabs that it would not take back
+	lost     uint64 // bytes of them
 	grows    int
 	releases int
 
@@ -44,7 +46,7 @@ func (s *fakeSource) Grow(size uint64) (uint64, uint64, error) {
 		}
 		return base, got, err
 	}
-	if s.capacity != 0 && (s.held > s.capacity || size > s.capacity-s.held) {
+	if s.capacity != 0 && (s.held+s.lost > s.capacity || size > s.capacity-s.held-s.lost) {
 		return 0, 0, driver.ErrOutOfMemory
 	}
 	base := s.next
@@ -56,16 +58,18 @@ func (s *fakeSource) Grow(size uint64) (uint64, uint64, error) {
 
 func (s *fakeSource) Release(base, size uint64) error {
 	s.releases++
-	if s.failBack != nil {
-		if err := s.failBack(base); err != nil {
-			return err
-		}
-	}
 	if s.slabs[base] != size || size == 0 {
 		panic(fmt.Sprintf("release of %d bytes at %#x, which has %d", size, base, s.slabs[base]))
 	}
 	delete(s.slabs, base)
 	s.held -= size
+	if s.failBack != nil {
+		if err := s.failBack(base); err != nil {
+			s.refused++
+			s.lost += size
+			return err
+		}
+	}
 	return nil
 }
 

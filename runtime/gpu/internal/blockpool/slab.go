@@ -45,9 +45,14 @@ func (p *Pool) growFor(n uint64, o Order) error {
 	if p.src == nil {
 		return nil
 	}
+	var refused error // to take slabs back
 	for try := 0; ; try++ {
 		err := p.grow(n)
-		if err == nil || n > p.limit || p.closed || try == 2 {
+		if err == nil {
+			return nil
+		}
+		err = errors.Join(err, refused)
+		if n > p.limit || p.closed || try == 2 {
 			return err
 		}
 		until := uint64(0)
@@ -55,9 +60,7 @@ func (p *Pool) growFor(n uint64, o Order) error {
 			until = p.limit - n // it may be enough
 		}
 		before := p.stats.Released
-		if e := p.release(0, until, o); e != nil {
-			err = errors.Join(err, e)
-		}
+		refused = errors.Join(refused, p.release(0, until, o))
 		if p.stats.Released == before {
 			return err
 		}
@@ -97,11 +100,7 @@ func (p *Pool) growBy(size, n uint64) error {
 		p.stats.Grown++
 		return nil
 	}
-	if e := p.giveBack(base, got); e != nil {
-		p.addSlab(base, got)
-		err = errors.Join(err, e)
-	}
-	return err
+	return errors.Join(err, p.giveBack(base, got))
 }
 
 // check reports what is wrong with a slab that is to do for a block of n bytes.
@@ -152,7 +151,7 @@ func (p *Pool) addSlab(base, size uint64) {
 	}
 }
 
-// dropSlab forgets a slab that has been released, and is not in the list of empty ones.
+// dropSlab forgets a slab that has been given back, and is not in the list of empty ones.
 func (p *Pool) dropSlab(s *slab) {
 	i := p.slabAfter(s.base) - 1
 	p.slabs = slices.Delete(p.slabs, i, i+1)
@@ -167,7 +166,8 @@ func (s *slab) idle() bool {
 }
 
 // release gives slabs that are wholly free and done back to the source, as long as more than until bytes are reserved, and at
-// least keep stay so. Both locks are held; mu is not while the source is at work.
+// least keep stay so. What the source refuses is forgotten as well: nobody knows whether it took it. Both locks are held; mu is not while
+// the source is at work.
 func (p *Pool) release(keep, until uint64, o Order) error {
 	p.settle(o)
 	var out *slab // taken out of the books meanwhile
@@ -188,19 +188,11 @@ func (p *Pool) release(keep, until uint64, o Order) error {
 	for s := out; s != nil; {
 		next := s.next
 		s.next = nil
-		err := p.giveBack(s.base, s.size)
-		if err == nil {
-			if s.first != nil {
-				p.recycle(s.first)
-			}
-			p.dropSlab(s)
-		} else {
-			errs = append(errs, err)
-			p.addEmpty(s)
-			if s.first != nil {
-				p.place(s.first)
-			}
+		errs = append(errs, p.giveBack(s.base, s.size))
+		if s.first != nil {
+			p.recycle(s.first)
 		}
+		p.dropSlab(s)
 		s = next
 	}
 	return errors.Join(errs...)

@@ -18,7 +18,7 @@ type Stats struct {
 	Splits   uint64 // blocks cut in two
 	Merges   uint64 // blocks joined to a neighbour
 	Grown    uint64 // slabs that the source made
-	Released uint64 // slabs that it took back
+	Released uint64 // slabs that were given back to it
 }
 
 // Stats returns the figures of now.
