@@ -34,6 +34,9 @@ const (
 // closed and nothing uses it any more.
 func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	d := q.dev
+	if d == nil {
+		return nil, errZero
+	}
 	if p == nil {
 		if p = d.current.Load(); p == nil || p.closed.Load() {
 			var err error
@@ -344,8 +347,10 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // flight holds it, nor a recording that is still open, so that a pool with a limit may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
-	case b == nil:
+	case !b.exists():
 		return argument("dealloca", "no buffer")
+	case q.dev == nil:
+		return errZero
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
@@ -369,7 +374,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
 func (b *Buffer) Dealloca(o Order) error {
 	q := b.home
-	if q == nil {
+	if q == nil && b.exists() {
 		q = b.dev.Queue(0)
 	}
 	return q.Dealloca(o, b)

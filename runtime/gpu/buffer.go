@@ -71,7 +71,7 @@ const (
 func (d *Device) Has(kind MemKind) bool {
 	switch kind {
 	case DeviceMem, HostMem, WriteCombinedMem:
-		return true
+		return d.drv != nil
 	case ManagedMem:
 		return d.caps.Managed
 	case CommMem:
@@ -84,6 +84,9 @@ func (d *Device) Has(kind MemKind) bool {
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
+	}
+	if kind < DeviceMem || kind > WriteCombinedMem {
+		return nil, argument("allocate", "there is no kind of memory %d", int(kind))
 	}
 	b := newBuffer(d, size)
 	if size == 0 {
@@ -230,11 +233,14 @@ func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size
 // Close lets go of the buffer, and returns nil. Submissions that were given it may use it still; new ones are refused with
 // [ErrClosed]. Closing again does nothing.
 func (b *Buffer) Close() error {
-	if b.closed.CompareAndSwap(false, true) {
+	if b.exists() && b.closed.CompareAndSwap(false, true) {
 		b.release()
 	}
 	return nil
 }
+
+// exists reports whether it is the buffer of a device, and not a zero value or none.
+func (b *Buffer) exists() bool { return b != nil && b.dev != nil }
 
 // hold keeps the buffer for a submission.
 func (b *Buffer) hold() error {
@@ -400,8 +406,10 @@ func (b *Buffer) readOnly() bool { return b.rare != nil && b.rare.read }
 func (r Range) checkOn(op string, d *Device) (address, error) {
 	b := r.Buffer
 	switch {
-	case b == nil:
+	case !b.exists():
 		return address{}, argument(op, "no buffer")
+	case d == nil:
+		return address{}, errZero
 	case b.dev != d && b.dev.of != d.of:
 		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), d.of.Name())
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:

@@ -355,6 +355,9 @@ func (c *Channel) Err() error {
 // with an error that is [ErrAborted] and the one given, if it is not nil. The other ranks have to find out by themselves. It does not
 // wait for the device.
 func (c *Channel) Abort(err error) {
+	if c.dev == nil {
+		return
+	}
 	if err == nil {
 		err = ErrAborted
 	} else {

@@ -12,7 +12,12 @@ import (
 // Close waits until what is under way is done, for up to about ten seconds, and gives the channel back, with what is registered;
 // what has not been issued fails with [ErrClosed]. It may wait for the other ranks to close theirs, as long. Device.Close closes
 // what is left. Closing again returns the same error.
-func (c *Channel) Close() error { return c.close(time.Now().Add(closeTime)) }
+func (c *Channel) Close() error {
+	if c == nil || c.dev == nil {
+		return nil
+	}
+	return c.close(time.Now().Add(closeTime))
+}
 
 // closeTime is how long closing may take, and abortTime how long it may take in addition to end what was aborted.
 const (

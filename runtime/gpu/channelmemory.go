@@ -55,6 +55,9 @@ func (l *memories) over() {
 // Register tells the channel of a buffer, for this rank alone. It blocks until the channel's thread has done so, which may be
 // busy with a group until other ranks come.
 func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
+	if err := c.registers("register", b); err != nil {
+		return nil, err
+	}
 	return c.register("register", b, false, func() (driver.CommMemory, error) {
 		return c.comms.RegisterComm(c.comm, b.mem.Ptr, b.mem.Size)
 	})
@@ -64,6 +67,9 @@ func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
 // operations use the same offsets on all ranks, which lets the library do more. It waits for the other ranks; if the context ends before
 // they have come the channel is aborted.
 func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*ChannelMemory, error) {
+	if err := c.registers("window", b); err != nil { // which leaves the channel as it is
+		return nil, err
+	}
 	stop := context.AfterFunc(ctx, func() { c.fail(fmt.Errorf("a window was not made in time: %w", ctx.Err())) })
 	defer stop()
 	return c.register("window", b, true, func() (driver.CommMemory, error) {
@@ -71,13 +77,20 @@ func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*Ch
 	})
 }
 
-func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.CommMemory, error)) (*ChannelMemory, error) {
+// registers returns why the channel cannot be told of a buffer.
+func (c *Channel) registers(op string, b *Buffer) error {
 	switch {
+	case c.dev == nil:
+		return errZero
 	case b == nil || b.dev != c.dev:
-		return nil, argument(op, "no buffer, or one of another device")
+		return argument(op, "no buffer, or one of another device")
 	case b.mem.Kind != CommMem || b.mem.Size == 0:
-		return nil, argument(op, "the buffer is not of kind CommMem, or empty")
+		return argument(op, "the buffer is not of kind CommMem, or empty")
 	}
+	return nil
+}
+
+func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.CommMemory, error)) (*ChannelMemory, error) {
 	if err := b.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
@@ -104,6 +117,9 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 // Close takes the memory back from the channel, when the groups that use it are done; a window's on all ranks. Closing again, or
 // after the channel, does nothing.
 func (m *ChannelMemory) Close() error {
+	if m == nil || m.c == nil {
+		return nil
+	}
 	err := m.c.do(func() error {
 		if !m.c.memory.remove(m) {
 			return nil

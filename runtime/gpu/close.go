@@ -33,6 +33,9 @@ func (d *Device) pollAll() (worked bool) {
 // waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
 // fail. Buffers and executables of the device are freed with it. Semaphores live on. Closing again returns the same error.
 func (d *Device) Close() error {
+	if d == nil || d.drv == nil {
+		return nil
+	}
 	d.closeMu.Lock()
 	defer d.closeMu.Unlock()
 	if d.once {

@@ -268,6 +268,9 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 // fails alone, and what waits for it. Ranks with the same library all find that. Where only some do the others wait for them, until
 // a timeout.
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
+	if c.dev == nil {
+		return errZero
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -236,6 +236,9 @@ func (c *CommandBuffer) fail(op opcode, err error) error {
 
 // enter locks what is being recorded, and keeps it from being destroyed, until leave is called.
 func (c *CommandBuffer) enter() error {
+	if c.dev == nil {
+		return errZero
+	}
 	if !holdLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
 	}
@@ -521,7 +524,7 @@ const worthGraph = 3
 // Close lets go of the command buffer, recorded or not, and returns nil. Executions that are under way, and command buffers that
 // have recorded it, still use it; when they are over it lets go of all that it holds. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
+	if c != nil && c.dev != nil && c.closed.CompareAndSwap(false, true) {
 		c.release()
 	}
 	return nil

@@ -86,6 +86,9 @@ func (d *Device) all() []*Queue {
 
 // Open opens a device of a driver, by its index in driver.Devices.
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
+	if d == nil {
+		return nil, argument("open", "no driver")
+	}
 	opt, err := opt.check()
 	if err != nil {
 		return nil, err
@@ -129,9 +132,15 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 func (d *Device) Info() driver.Info { return d.info }
 
 // Queue returns a queue by number, modulo the number of queues.
-func (d *Device) Queue(i int) *Queue {
-	n := len(d.queues)
-	return d.queues[(i%n+n)%n]
+func (d *Device) Queue(i int) *Queue { return modulo(d.queues, i) }
+
+// modulo returns a queue by number; of none, one that takes nothing.
+func modulo(queues []*Queue, i int) *Queue {
+	n := len(queues)
+	if n == 0 {
+		return new(Queue)
+	}
+	return queues[(i%n+n)%n]
 }
 
 // Pick returns the queue with the least in flight of those that affinity allows: bit i is queue i, and no bits are all. Bits

@@ -29,7 +29,7 @@ type BufferArg struct {
 
 // check checks a launch on a device, which may then change it, and returns the sizes of its arguments.
 func (x *Dispatch) check(d *Device) ([]int, error) {
-	if x.Kernel == nil || x.Kernel.exe.dev != d {
+	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
 		return nil, argument("dispatch", "no kernel, or one of another device")
 	}
 	sizes, err := x.Kernel.argSizes(x.Args, x.Sizes, x.Buffers)

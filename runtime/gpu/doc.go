@@ -31,6 +31,13 @@
 //
 // A semaphore that has failed stays so. Work goes on with a new one.
 //
+// # Zero values
+//
+// A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions], [CommandOptions] or [Range] means what is said
+// there. A zero [Device], [Queue], [Buffer], [Pool], [CommandBuffer], [Executable], [Kernel], [Channel] or [ChannelMemory] was neither
+// opened nor made: what it is asked for or given to is [ErrArgument], what it tells is zero or nil, and to close it, or none, does
+// nothing. A zero [Group] has no devices.
+//
 // # Ownership
 //
 // What a submission names it holds: buffers, kernels and pinned memory may be closed right after the call, and are given back

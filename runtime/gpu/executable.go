@@ -42,13 +42,16 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 
 // Close lets go of the executable; dispatches that are under way still use it. Closing again does nothing.
 func (x *Executable) Close() error {
-	if x.closed.CompareAndSwap(false, true) {
+	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
 	}
 	return nil
 }
 
 func (x *Executable) hold() error {
+	if x.dev == nil {
+		return errZero
+	}
 	if x.closed.Load() || !holdLive(&x.refs, 1) {
 		return fmt.Errorf("executable: %w", ErrClosed)
 	}

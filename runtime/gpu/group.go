@@ -20,6 +20,9 @@ type Group struct {
 // OpenGroup opens devices of a driver by their indices, or all if there are none, at the same time, and makes a group of them
 // as [NewGroup] does. If one cannot be opened none is.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
+	if d == nil {
+		return nil, argument("open group", "no driver")
+	}
 	if len(indices) == 0 {
 		infos, err := d.Devices()
 		if err != nil {
@@ -130,10 +133,7 @@ func (g *Group) Devices() []*Device { return append([]*Device(nil), g.devs...) }
 func (g *Group) Queues() int { return len(g.queues) }
 
 // Queue returns a queue by number, modulo the number of queues: first come those of the first device.
-func (g *Group) Queue(i int) *Queue {
-	n := len(g.queues)
-	return g.queues[(i%n+n)%n]
-}
+func (g *Group) Queue(i int) *Queue { return modulo(g.queues, i) }
 
 // Pick is [Device.Pick] of all queues, with bit i for queue i; queues after the 64th have no bit.
 func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.queues, affinity) }
@@ -193,6 +193,8 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
 	switch {
+	case n == 0:
+		return nil, argument("channels", "no devices")
 	case o.Count == 0 && o.Rank != -1:
 		o.Count = n
 		if o.ID == (ChannelID{}) && o.Rank == 0 {
@@ -245,5 +247,8 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 
 // Close closes all devices at the same time.
 func (g *Group) Close() error {
+	if g == nil {
+		return nil
+	}
 	return each(len(g.devs), func(i int) error { return g.devs[i].Close() })
 }

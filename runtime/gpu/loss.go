@@ -9,6 +9,9 @@ import (
 
 // failed returns why the device takes no more work.
 func (d *Device) failed() error {
+	if d == nil || d.drv == nil {
+		return errZero
+	}
 	if f := d.lost.Load(); f != nil {
 		return f.err
 	}

@@ -258,6 +258,9 @@ func (p *Pool) open(op string) error {
 
 // ended returns why the pool allocates nothing any more.
 func (p *Pool) ended() error {
+	if p.dev == nil {
+		return errZero
+	}
 	if p.closed.Load() {
 		return fmt.Errorf("pool: %w", ErrClosed)
 	}
@@ -416,6 +419,9 @@ func (p *Pool) Access(by *Device, allow bool) error {
 // issued. If it was the device's current pool the default one is that again. The default pool cannot be closed; the device
 // closes all that are left. Closing again does nothing.
 func (p *Pool) Close() error {
+	if p == nil || p.dev == nil {
+		return nil
+	}
 	if p.keeps {
 		return argument("close", "the default pool of a device lives as long as the device")
 	}

@@ -68,6 +68,9 @@ func (q *Queue) putAll(first, last *submission) {
 
 // submit captures the lists and issues the submission, or parks it.
 func (q *Queue) submit(s *submission, o Order) error {
+	if q.dev == nil {
+		return errZero
+	}
 	for _, p := range o.Wait {
 		if p.Semaphore == nil || p.Value > MaxValue {
 			return q.reject(s, "wait")
@@ -272,6 +275,9 @@ func (q *Queue) Notify(o Order, fn func()) error {
 // Flush hands over to the device what has been submitted and may be, which operations do by themselves: it is for systems
 // that batch what programs give to a device, and to find out whether the device still takes work.
 func (q *Queue) Flush() error {
+	if q.dev == nil {
+		return errZero
+	}
 	q.tl.urge(q.tl.issued.Load())
 	return q.dev.failed()
 }
@@ -341,7 +347,7 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	if dst.Size != src.Size {
 		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
 	}
-	if dst.Buffer != nil && src.Buffer != nil && dst.Buffer.dev.of != src.Buffer.dev.of {
+	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.of != src.Buffer.dev.of {
 		return q.copyAcross(o, dst, src)
 	}
 	d, err := dst.checkTo("copy", q)

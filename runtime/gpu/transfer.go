@@ -14,7 +14,7 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if dst.Size != uint64(len(data)) {
 		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
-	if len(data) <= q.dev.opt.StageSize {
+	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.Update(o, dst, data)
 	}
 	return q.stream(o, "upload", dst, nil, true, func(piece []byte, at int64) error {

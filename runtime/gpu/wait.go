@@ -187,8 +187,11 @@ func parkUntil(ctx context.Context, points []Point, all bool, index *int) error 
 // that is so already it is called by OnReached itself, with no lock held. Else, if a call signals, fails or closes the semaphore, it is
 // called by that, by value and then by age, when all else that this releases is under way; one that panics or ends the goroutine keeps
 // no other from being called. What work on a device releases, and host calls, is called on goroutines of its own, in no order. The function
-// returned takes the request back, and reports whether it was in time.
+// returned takes the request back, and reports whether it was in time. No function is no request.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
+	if fn == nil {
+		return tooLate
+	}
 	t := &timepoint{fn: fn, index: -1}
 	switch s.expectAt(value, t) {
 	case reached:
@@ -198,12 +201,18 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	default:
 		return func() bool { return s.cancel(t) }
 	}
-	return func() bool { return false }
+	return tooLate
 }
 
+// tooLate takes nothing back.
+func tooLate() bool { return false }
+
 // Link has target signalled with to when s reaches from, and failed when s fails. The function returned takes the link
-// back, and reports whether it was in time.
+// back, and reports whether it was in time. No target is no link.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
+	if target == nil {
+		return tooLate
+	}
 	l := &struct {
 		timepoint
 		to Point
@@ -217,7 +226,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 	default:
 		return func() bool { return s.cancel(&l.timepoint) }
 	}
-	return func() bool { return false }
+	return tooLate
 }
 
 // pass signals a link's point, or fails its semaphore with err, and returns the timepoints that this releases.

@@ -1,0 +1,325 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A world is what calls may be given: for each type values to choose from, made anew for each call.
+type world map[reflect.Type][]func() any
+
+func give[T any](w world, values ...func() T) {
+	t := reflect.TypeFor[T]()
+	for _, v := range values {
+		w[t] = append(w[t], func() any { return v() })
+	}
+}
+
+// just gives values that calls may share.
+func just[T any](w world, values ...T) {
+	for _, v := range values {
+		give(w, func() T { return v })
+	}
+}
+
+// newWorld makes a world of values that belong to no device: zero values, pointers to them, and none.
+func newWorld(t *testing.T) world {
+	w := world{}
+	nothing[gpu.Device](w)
+	nothing[gpu.Buffer](w)
+	nothing[gpu.Pool](w)
+	nothing[gpu.CommandBuffer](w)
+	nothing[gpu.Channel](w)
+	nothing[gpu.Kernel](w)
+	just(w, (*gpu.Semaphore)(nil))
+	give(w, func() *gpu.Semaphore { return new(gpu.Semaphore) })
+	give(w, func() context.Context {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	})
+	just(w, error(nil), io.EOF)
+	just(w, uint64(0), 1, 255, 256, 1<<40, 1<<63-1, 1<<63, math.MaxUint64-255, math.MaxUint64-1, math.MaxUint64)
+	just(w, int64(0), 1, -1, math.MinInt64, math.MaxInt64)
+	just(w, 0, 1, -1, 64, math.MinInt, math.MaxInt)
+	just(w, float64(0), math.Inf(1), math.NaN())
+	just(w, false, true)
+	just(w, "", "nothing")
+	just(w, []byte(nil), []byte{}, []byte{1, 2, 3}, make([]byte, 8), make([]byte, 5000))
+	just(w, (func())(nil), func() {})
+	just(w, (func() error)(nil), func() error { return nil }, func() error { return io.EOF })
+	just(w, (func(error))(nil), func(error) {})
+	just(w, io.ReaderAt(nil), io.ReaderAt(strings.NewReader("12345678")))
+	just(w, io.WriterAt(nil), io.WriterAt(noWriter{}))
+	just(w, driver.Driver(nil))
+	just(w, gpu.Options{}, gpu.Options{Queues: -1}, gpu.Options{Queues: math.MaxInt}, gpu.Options{Events: math.MaxInt}, gpu.Options{StageSize: math.MaxInt})
+	just(w, gpu.Command(0), 1, -1, math.MaxInt)
+	just(w, gpu.CommandOptions{}, gpu.CommandOptions{Mode: gpu.GraphMode}, gpu.CommandOptions{Mode: -1})
+	just(w, gpu.ChannelOptions{}, gpu.ChannelOptions{ID: gpu.ChannelID{1}, Rank: math.MaxInt, Count: math.MaxInt},
+		gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 2}, gpu.ChannelOptions{Timeout: -1})
+	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, -1, math.MaxInt)
+	just(w, driver.Ptr(0), 1, math.MaxUint64)
+	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
+	just(w, gpu.Float32, gpu.Int16, -1, math.MaxInt)
+	just(w, gpu.Sum(), gpu.PreMulSum(math.Inf(-1)))
+	give(w, func() gpu.Point { return gpu.Point{} })
+	for _, v := range []uint64{0, 1, math.MaxUint64} {
+		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
+	}
+	give(w, func() gpu.Order { return gpu.Order{} })
+	give(w, func() gpu.Order { return gpu.Order{Signal: pts(new(gpu.Semaphore), 1)} })
+	give(w, func() gpu.Order { return gpu.Order{Wait: make([]gpu.Point, 1), Signal: pts(new(gpu.Semaphore), 1)} })
+	give(w, func() gpu.Order { return gpu.Order{Signal: pts(new(gpu.Semaphore), math.MaxUint64)} })
+	return w
+}
+
+// nothing gives no value of a type, and a zero one.
+func nothing[T any](w world) {
+	just(w, (*T)(nil))
+	give(w, func() *T { return new(T) })
+}
+
+type noWriter struct{}
+
+func (noWriter) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// pick returns a value of a type, made of others where there is none.
+func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value {
+	if all := w[typ]; len(all) > 0 {
+		v := reflect.New(typ).Elem()
+		if x := reflect.ValueOf(all[r.IntN(len(all))]()); x.IsValid() {
+			v.Set(x)
+		}
+		return v
+	}
+	v := reflect.New(typ).Elem()
+	switch typ.Kind() {
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			if typ.Field(i).IsExported() {
+				v.Field(i).Set(w.pick(t, typ.Field(i).Type, r))
+			}
+		}
+	case reflect.Slice:
+		for range r.IntN(3) {
+			v = reflect.Append(v, w.pick(t, typ.Elem(), r))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			v.Index(i).Set(w.pick(t, typ.Elem(), r))
+		}
+	case reflect.Uint32:
+		v.SetUint([]uint64{0, 1, math.MaxUint32}[r.IntN(3)])
+	case reflect.UnsafePointer:
+	case reflect.Interface:
+	case reflect.Uint8:
+		v.SetUint(r.Uint64N(256))
+	default:
+		t.Fatalf("no values of type %v to give to calls", typ)
+	}
+	return v
+}
+
+// patience is how long a call may take that is not to block.
+const patience = 20 * time.Second
+
+// try calls a function with values that the world chooses, and returns its errors. It ends the test if the call does not return.
+func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (errs []error) {
+	t.Helper()
+	var args []reflect.Value
+	typ := fn.Type()
+	for i := range typ.NumIn() {
+		if typ.IsVariadic() && i == typ.NumIn()-1 {
+			for range r.IntN(3) {
+				args = append(args, w.pick(t, typ.In(i).Elem(), r))
+			}
+			break
+		}
+		args = append(args, w.pick(t, typ.In(i), r))
+	}
+	text := func() string {
+		var list []string
+		for _, a := range args {
+			list = append(list, fmt.Sprintf("%.200s", fmt.Sprintf("%#v", a)))
+		}
+		return name + "(" + strings.Join(list, ", ") + ")"
+	}
+	done := make(chan []reflect.Value, 1)
+	go func() {
+		var results []reflect.Value
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("%s panics: %v\n%s", text(), p, debug.Stack())
+			}
+			done <- results
+		}()
+		results = fn.Call(args)
+	}()
+	select {
+	case results := <-done:
+		for _, v := range results {
+			if err, ok := v.Interface().(error); ok && v.Type() == reflect.TypeFor[error]() {
+				errs = append(errs, err)
+				var own *driver.Error
+				var path *os.PathError
+				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") ||
+					strings.HasPrefix(name, "Executable.")
+				if !documented(err) && !errors.As(err, &path) && !(native && errors.As(err, &own)) {
+					t.Errorf("%s: an error that is not documented: %v", text(), err)
+				}
+			}
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s does not return", text())
+	}
+	return errs
+}
+
+// documented reports whether an error is of a kind that the packages' documentation names.
+func documented(err error) bool {
+	for _, kind := range []error{gpu.ErrArgument, gpu.ErrRange, gpu.ErrClosed, gpu.ErrUnallocated, gpu.ErrValue, gpu.ErrAborted,
+		driver.ErrLost, driver.ErrOutOfMemory, driver.ErrUnsupported, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// exported returns the names of the package's exported types that have exported methods.
+func exported(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		must(t, err)
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.IsExported() {
+				recv := fn.Recv.List[0].Type
+				if star, ok := recv.(*ast.StarExpr); ok {
+					recv = star.X
+				}
+				if id, ok := recv.(*ast.Ident); ok && id.IsExported() {
+					names[id.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestZeroValues calls all methods of the zero values of all types, and the functions, with zero values: none panics, none blocks,
+// and those that need what was opened or made say that it was not.
+func TestZeroValues(t *testing.T) {
+	w := newWorld(t)
+	left := exported(t)
+	for _, x := range []struct {
+		zero  any
+		works bool // as far as its methods go
+	}{
+		{new(gpu.Device), false},
+		{new(gpu.Queue), false},
+		{new(gpu.Buffer), false},
+		{new(gpu.Pool), false},
+		{new(gpu.CommandBuffer), false},
+		{new(gpu.Executable), false},
+		{new(gpu.Kernel), false},
+		{new(gpu.Channel), false},
+		{new(gpu.ChannelMemory), false},
+		{new(gpu.Semaphore), true},
+		{new(gpu.Group), true}, // of no devices
+		{new(gpu.Collective), true},
+	} {
+		typ := reflect.TypeOf(x.zero)
+		delete(left, typ.Elem().Name())
+		for i := range typ.NumMethod() {
+			name := typ.Elem().Name() + "." + typ.Method(i).Name
+			t.Run(name, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				for range 200 {
+					zero := reflect.New(typ.Elem())
+					errs := w.try(t, name, zero.Method(i), r)
+					for _, err := range errs {
+						if !x.works && !errors.Is(err, gpu.ErrArgument) && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, os.ErrNotExist) {
+							t.Errorf("%s: %v", name, err)
+						}
+					}
+					if returns := typ.Method(i).Type; !x.works && len(errs) == 0 && returns.NumOut() > 0 && typ.Method(i).Name != "Close" &&
+						typ.Method(i).Name != "Err" && returns.Out(returns.NumOut()-1) == reflect.TypeFor[error]() {
+						t.Fatalf("%s: no error", name)
+					}
+				}
+			})
+		}
+		if m, ok := typ.MethodByName("Close"); ok && typ != reflect.TypeFor[*gpu.Semaphore]() {
+			t.Run(typ.Elem().Name()+".Close of nil", func(t *testing.T) {
+				if errs := w.try(t, "Close", reflect.Zero(typ).Method(m.Index), nil); len(errs) > 0 {
+					t.Error(errs)
+				}
+			})
+		}
+	}
+	delete(left, "SubmitError") // errors are made here, and read only
+	delete(left, "ChannelError")
+	for name := range left {
+		t.Errorf("type %s is not tried", name)
+	}
+	for name, fn := range map[string]any{"FailAll": gpu.FailAll, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
+		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "WaitAll": gpu.WaitAll,
+		"WaitAny": gpu.WaitAny} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			for range 200 {
+				w.try(t, name, reflect.ValueOf(fn), r)
+			}
+		})
+	}
+	t.Run("arguments of a device that is open", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+		must(t, err)
+		g, err := gpu.NewGroup(dev)
+		must(t, err)
+		p, err := dev.NewPool(gpu.PoolOptions{})
+		must(t, err)
+		for _, of := range []any{dev, dev.Queue(0), g, c, p} {
+			typ := reflect.TypeOf(of)
+			for i := range typ.NumMethod() {
+				name := typ.Elem().Name() + "." + typ.Method(i).Name
+				if typ.Method(i).Name == "Close" || typ.Method(i).Name == "End" || strings.HasSuffix(name, "SetThreshold") {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					r := rand.New(rand.NewPCG(1, uint64(i)))
+					for range 200 {
+						w.try(t, name, reflect.ValueOf(of).Method(i), r)
+					}
+				})
+			}
+		}
+	})
+}
