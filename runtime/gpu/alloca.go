@@ -15,6 +15,7 @@ const (
 	isPending       // its allocation has not been issued
 	isGone          // its deallocation has been issued
 	isKept          // likewise, but work that was given up may use it
+	isClosed        // it went back to the pool because the buffer was closed
 	isFailed        // it was never allocated
 )
 
@@ -172,6 +173,9 @@ func (q *Queue) refused(op opcode, err error) error {
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
 func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
+	if err := canBe(size); err != nil {
+		return driver.Mem{}, err
+	}
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
@@ -476,10 +480,13 @@ func (p *Pool) giveBack(b *Buffer) error {
 	if b.mem.Size == 0 {
 		return nil
 	}
-	was := isLive
-	for !b.state.CompareAndSwap(was, isGone) { // a dealloca may keep it meanwhile
+	was, is := isLive, isClosed
+	for !b.state.CompareAndSwap(was, is) { // a dealloca may keep it meanwhile
 		if was = b.state.Load(); was != isLive && was != isKept {
 			return nil
+		}
+		if was == isKept {
+			is = isGone
 		}
 	}
 	if p.blocks != nil {

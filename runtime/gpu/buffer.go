@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -95,6 +96,9 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		return b, nil
 	}
 	err := d.do(func() error {
+		if err := canBe(size); err != nil {
+			return err
+		}
 		m, err := d.drv.Alloc(kind, size)
 		if err == nil {
 			b.mem, b.from = m, allocated
@@ -109,6 +113,14 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	return b, nil
 }
 
+// canBe returns an error if no device has so much memory. Drivers round sizes up, and this one must not wrap around there.
+func canBe(size uint64) error {
+	if size > math.MaxInt64 {
+		return fmt.Errorf("%d bytes: %w", size, driver.ErrOutOfMemory)
+	}
+	return nil
+}
+
 func newBuffer(d *Device, size uint64) *Buffer {
 	b := &Buffer{dev: d}
 	b.mem.Size = size
@@ -120,6 +132,9 @@ func newBuffer(d *Device, size uint64) *Buffer {
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
+	}
+	if size > 0 && (ptr == 0 || uint64(ptr)+size-1 < uint64(ptr)) {
+		return nil, argument("import", "there are no %d bytes at %#x", size, uint64(ptr))
 	}
 	b := newBuffer(d, size)
 	b.mem.Ptr, b.rare = ptr, &rare{freed: freed}
@@ -371,6 +386,8 @@ func (a address) resolveLate() (driver.Ptr, error) {
 		return a.late.mem.Ptr + a.ptr, nil
 	case isGone, isKept:
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
+	case isClosed:
+		return 0, errBufferClosed
 	}
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
 }

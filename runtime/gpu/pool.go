@@ -148,7 +148,8 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 
 // NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
 // one. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
-// cannot be had. A buffer that the pool is over stays until the pool is closed and its last memory has come back.
+// cannot be had. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
+// is closed and its last memory has come back.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -204,7 +205,14 @@ func (p *pools) remove(pool *Pool) bool {
 func (p *Pool) makeNative() (err error) {
 	p.threshold.Store(p.opt.Threshold)
 	n := p.dev.pooling
-	if p.native, err = n.NewPool(driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}); err != nil {
+	if err := canBe(p.opt.InitialSize); err != nil {
+		return err
+	}
+	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}
+	if canBe(desc.MaxSize) != nil {
+		desc.MaxSize = 0 // no limit is as good
+	}
+	if p.native, err = n.NewPool(desc); err != nil {
 		return err
 	}
 	err = n.SetPoolAttr(p.native, driver.PoolThreshold, p.opt.Threshold)

@@ -34,7 +34,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 	var err error
 	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{Mutex: &p.dev.buffers.mu}); err != nil {
 		b.release()
-		return err
+		return argument("new pool", "over memory without room for an allocation: %v", err)
 	}
 	p.threshold.Store(p.opt.Threshold)
 	p.over, p.opt.Kind, p.opt.MaxSize, p.opt.Portable = b, b.mem.Kind, b.mem.Size, true

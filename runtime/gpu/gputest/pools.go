@@ -398,6 +398,16 @@ var pools = []test{
 			e.wait(s, 2)
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
+			for name, err := range map[string]error{ // as before it was
+				"fill":     e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}),
+				"download": e.q(0).Download(gpu.Order{}, make([]byte, 4096), b.All()),
+				"dealloca": e.q(0).Dealloca(gpu.Order{}, b),
+				"its own":  b.Dealloca(gpu.Order{}),
+			} {
+				if !errors.Is(err, gpu.ErrClosed) {
+					e.Errorf("%s: %v", name, err)
+				}
+			}
 		})
 	}},
 	{name: "B95 memory that is closed before it is there goes as well", run: func(e *env) {
@@ -537,6 +547,11 @@ var pools = []test{
 				e.must(now.Close())
 			} else if !errors.Is(err, driver.ErrOutOfMemory) {
 				e.Errorf("Alloca = %v", err)
+			}
+			for i, size := range []uint64{math.MaxUint64, math.MaxUint64 - 254, 1 << 63, math.MaxInt64} {
+				z, value := e.sem(), uint64(i)+1
+				e.must(e.alloca(0, signal(z, value), p, size).Close())
+				e.failed(z, value, driver.ErrOutOfMemory)
 			}
 			if st := e.memory(p); st.Reserved > most {
 				e.Errorf("%+v", st)
@@ -738,7 +753,13 @@ var pools = []test{
 			"over, with a beginning":  {mk(gpu.PoolOptions{Over: other, InitialSize: 1}), gpu.ErrArgument},
 			"over, of another kind":   {mk(gpu.PoolOptions{Over: other, Kind: gpu.HostMem}), gpu.ErrArgument},
 			"over what is closed":     {mk(gpu.PoolOptions{Over: gone}), gpu.ErrClosed},
+			"over hardly anything":    {mk(gpu.PoolOptions{Over: e.buffer(gpu.Alignment - 1)}), gpu.ErrArgument},
+			"over nothing":            {mk(gpu.PoolOptions{Over: e.buffer(0)}), gpu.ErrArgument},
 			"over a pool's memory":    {mk(gpu.PoolOptions{Over: late}), gpu.ErrArgument},
+			"all to begin with":       {mk(gpu.PoolOptions{InitialSize: math.MaxUint64}), driver.ErrOutOfMemory},
+			"all, portable":           {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, Portable: true}), driver.ErrOutOfMemory},
+			"all, within a limit":     {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, MaxSize: math.MaxUint64}), driver.ErrOutOfMemory},
+			"half of all":             {mk(gpu.PoolOptions{InitialSize: 1 << 63}), driver.ErrOutOfMemory},
 			"alloca of a closed pool": {from(closed, gpu.Order{}, 1), gpu.ErrClosed},
 			"alloca of 0 of it":       {from(closed, gpu.Order{}, 0), gpu.ErrClosed},
 			"alloca, no semaphore":    {from(nil, gpu.Order{Wait: []gpu.Point{{}}}, 1), gpu.ErrArgument},

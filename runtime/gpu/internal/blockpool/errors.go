@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// ErrSize is a block of no bytes, or of more than there can be.
+	// ErrSize is a block of no bytes, or of more than there can be, which is [driver.ErrOutOfMemory] too.
 	ErrSize = errors.New("not a size that a block can have")
 
 	// ErrTimeline is a timeline that is negative or not below [MaxTimelines].

@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A Source is where slabs come from. The pool calls it one call at a time, without holding up Alloc and Free of blocks that
@@ -270,8 +272,11 @@ func (p *Pool) Cancel(addr uint64) error {
 // round rounds a size up to the alignment.
 func (p *Pool) round(size uint64) (uint64, error) {
 	n := (size + p.align - 1) &^ (p.align - 1)
-	if size == 0 || n < size {
-		return 0, fmt.Errorf("blockpool: %d bytes: %w", size, ErrSize)
+	switch {
+	case size == 0:
+		return 0, fmt.Errorf("blockpool: no bytes: %w", ErrSize)
+	case n < size:
+		return 0, fmt.Errorf("blockpool: %d bytes: %w: %w", size, ErrSize, driver.ErrOutOfMemory)
 	}
 	return n, nil
 }
