@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
+
+	"github.com/puregpu/puregpu/internal/regular"
 )
 
 // A fault is what is wrong with a library file.
@@ -17,20 +18,13 @@ type fault struct {
 
 // inspectFile looks for what keeps the file at path from being loaded.
 func inspectFile(path string) (fault, error) {
-	f, err := os.Open(path)
+	f, fi, err := regular.Open(path)
 	if err != nil {
 		return fault{}, err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return fault{}, err
-	}
-	if fi.IsDir() {
-		return fault{plain: "a directory, not a file"}, nil
-	}
-	if !fi.Mode().IsRegular() {
-		return fault{plain: "not a regular file", harmful: true}, nil
+	if fi.Size() == 0 { // or made by the system, which the loader might wait for
+		return fault{plain: "an empty file", harmful: true}, nil
 	}
 	if runtime.GOOS == "windows" {
 		return inspectPE(f, fi.Size(), runtime.GOARCH), nil

@@ -3,11 +3,16 @@
 package dl
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/puregpu/puregpu/internal/regular"
 )
 
 const rtldNoload = 4 // RTLD_NOLOAD; purego lacks it
@@ -70,11 +75,32 @@ func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) 
 	if err != nil {
 		return 0, err.Error()
 	}
+	if what := irregular(path); what != "" {
+		return 0, what
+	}
 	h := ld.call(ld.dlopen, uintptr(unsafe.Pointer(p)), uintptr(mode))
 	if h == 0 {
 		words = ld.error()
 	}
 	return h, words
+}
+
+// irregular says what the loader would meet in LD_LIBRARY_PATH that is no regular file, when it searches for a name: it
+// opens a named pipe, and waits for a writer.
+func irregular(name string) string {
+	if !isBare(name) {
+		return ""
+	}
+	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
+		path := filepath.Join(dir, name)
+		switch _, err := regular.Stat(path); {
+		case err == nil:
+			return ""
+		case errors.Is(err, regular.ErrIrregular):
+			return path + ": " + plainIO(err)
+		}
+	}
+	return ""
 }
 
 // sym finds a function.

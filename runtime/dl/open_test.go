@@ -115,7 +115,7 @@ func TestOpenUnloadable(t *testing.T) {
 		},
 		{"half", whole[:len(whole)/2], fmt.Sprintf("truncated: %d bytes of at least ", len(whole)/2)},
 		{"stump", whole[:20], "truncated: only 20 bytes (loader: FILE: file too short)"},
-		{"empty", nil, "an empty file (loader: FILE: file too short)"},
+		{"empty", nil, "an empty file"},
 		{"text", []byte(strings.Repeat("text ", 100)), "not an ELF library (loader: FILE: invalid ELF header)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestOpenUnloadable(t *testing.T) {
 	}
 	_, err = open(t, Options{Path: dir}, nil)
 	distinct(t, err, ErrNotLoadable)
-	if !strings.Contains(err.Error(), "a directory, not a file") {
+	if !strings.Contains(err.Error(), "a directory, not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 	_, err = open(t, Options{Path: "a\x00b"}, nil)

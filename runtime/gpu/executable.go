@@ -2,10 +2,10 @@ package gpu
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
@@ -71,9 +71,9 @@ func (x *Executable) release() {
 	})
 }
 
-// LoadFile is [Device.Load] of what a file has in it, whose name is in the error.
+// LoadFile is [Device.Load] of what a regular file has in it, whose name is in the error.
 func (d *Device) LoadFile(name string) (*Executable, error) {
-	image, err := os.ReadFile(name)
+	image, err := regular.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("gpu: load code on %s: %w", d.info.Name, err)
 	}

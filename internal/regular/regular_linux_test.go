@@ -1,0 +1,30 @@
+package regular
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestIrregular(t *testing.T) {
+	dir := t.TempDir()
+	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, what := range map[string]string{pipe: "a named pipe", socket: "a socket", "/dev/zero": "a device", "/dev/tty": "a device"} {
+		if _, err := ReadFile(name); err == nil || !strings.HasSuffix(err.Error(), ": "+what+", not a regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, err := ReadFile("/proc/self/mem"); len(b) != 0 || err != nil { // it has no size
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
