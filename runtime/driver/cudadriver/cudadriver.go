@@ -52,7 +52,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
 
-// A Driver is the CUDA driver with its devices. Its methods may be called concurrently.
+// A Driver is the CUDA driver with its devices. Its methods may be called concurrently. A zero one has no devices.
 type Driver struct {
 	lib   *cuda.Library
 	ids   []cuda.Device
@@ -75,6 +75,9 @@ func Open(opt cuda.Options) (*Driver, error) {
 
 // New starts the CUDA driver of a library and reads what it tells of its devices. That there are none is no error.
 func New(lib *cuda.Library) (*Driver, error) {
+	if lib == nil {
+		lib = new(cuda.Library) // which is not open
+	}
 	d := &Driver{lib: lib, comms: ncclcomm.NCCL()}
 	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
 		return d, nil

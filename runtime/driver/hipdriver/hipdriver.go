@@ -78,6 +78,9 @@ func Open(opt hip.Options) (*Driver, error) {
 // New starts the HIP runtime of a library and reads what it tells of its devices. HIP does not start without a device: that
 // there is none is an error, [hip.ErrorNoDevice].
 func New(lib *hip.Library) (*Driver, error) {
+	if lib == nil {
+		lib = new(hip.Library) // which is not open
+	}
 	runtime.LockOSThread() // for the errors that HIP remembers
 	defer runtime.UnlockOSThread()
 	none := func(err error) error {

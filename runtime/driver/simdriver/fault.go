@@ -35,7 +35,7 @@ type Fault struct {
 	AtExecution bool
 }
 
-// An Injected fault is one that a driver has.
+// An Injected fault is one that a driver has; a zero one is none.
 type Injected struct {
 	d    *Driver
 	f    Fault
@@ -62,6 +62,9 @@ func (d *Driver) Inject(f Fault) *Injected {
 
 // Remove takes the fault away. It is no error if it is gone already.
 func (i *Injected) Remove() {
+	if i.d == nil {
+		return
+	}
 	fs := &i.d.faults
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -73,6 +76,9 @@ func (i *Injected) Remove() {
 
 // Hits returns how many calls it has made fail, or to fail when they execute.
 func (i *Injected) Hits() uint64 {
+	if i.d == nil {
+		return 0
+	}
 	i.d.faults.mu.Lock()
 	defer i.d.faults.mu.Unlock()
 	return i.hits
