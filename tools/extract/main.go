@@ -22,6 +22,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/symbols"
 )
 
@@ -62,21 +63,21 @@ func run(args []string, stdout, stderr io.Writer) error {
 	var err error
 	switch args[0] {
 	case "cuda":
-		t, err = cudaTable(os.DirFS(dirs[0]))
+		t, err = cudaTable(headerFS(dirs[0]))
 	case "nccl":
 		var r fs.FS
 		if *rccl != "" {
-			r = os.DirFS(*rccl)
+			r = headerFS(*rccl)
 		}
-		t, err = ncclTable(os.DirFS(dirs[0]), r)
+		t, err = ncclTable(headerFS(dirs[0]), r)
 	case "hip":
 		releases := make([]fs.FS, len(dirs))
 		for i, d := range dirs {
-			releases[i] = os.DirFS(d)
+			releases[i] = headerFS(d)
 		}
 		var lib io.ReaderAt
 		if *library != "" {
-			f, err := os.Open(*library)
+			f, _, err := regular.Open(*library)
 			if err != nil {
 				return err
 			}

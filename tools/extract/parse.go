@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -99,11 +100,16 @@ func parse(s source) (*header, error) {
 		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
 	}
-	ast, err := cc.Translate(cfg, []cc.Source{
+	ast, err := translate(cfg, []cc.Source{
 		{Name: "<predefined>", Value: predefined + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
 	})
+	if errors.Is(err, errEndless) {
+		if c := cycle(all, s.main); c != "" {
+			err = fmt.Errorf("%s: %w", c, err)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}

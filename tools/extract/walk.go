@@ -29,7 +29,7 @@ func (w *walker) walk(ast *cc.AST) error {
 func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration) error) error {
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
-		if ed == nil || ed.Declaration == nil || !w.keep(path.Clean(ed.Position().Filename)) {
+		if ed == nil || ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || !w.keep(path.Clean(ed.Position().Filename)) {
 			continue
 		}
 		if err := do(ed); err != nil {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"modernc.org/cc/v4"
+
+	"github.com/puregpu/puregpu/internal/regular"
+)
+
+// The C front end trusts its input. It expands macros without end, and includes a header that includes itself. It recurses for
+// brackets and operators, and Go cannot recover from a stack that overflows. Where it looks for a type qualifier at the end of the
+// input, as behind the star of a pointer, it reports the same error until memory runs out. So the headers are preprocessed alone
+// first, within limits, and then parsed with an end behind them that has what it looks for.
+const (
+	maxWork  = 2_000_000 // tokens to expand, of which the largest headers have 100,000
+	maxText  = 16 << 20  // bytes, preprocessed
+	maxDepth = 256       // brackets in brackets
+	maxRun   = 4096      // tokens without a comma, a semicolon or a brace
+)
+
+const endOfInput = ";extern int puregpu_extract_end;\n"
+
+// A limitError is that of a header which is beyond one of the limits.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+// errEndless is what preprocessing ends with that would go on and on.
+var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
+
+// translate parses a header with what stands in front of it. Where the front end panics that is an error.
+func translate(cfg *cc.Config, sources []cc.Source) (ast *cc.AST, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ast, err = nil, fmt.Errorf("the C front end gave up: %v", p)
+		}
+	}()
+	if err := measure(cfg, sources); err != nil {
+		return nil, err
+	}
+	name := sources[len(sources)-1].Name
+	whole := append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput})
+	if ast, err = cc.Parse(cfg, whole); err != nil {
+		return nil, withoutEnd(err, "end of "+name)
+	}
+	// The front end evaluates all macros, also those that the header itself does not use.
+	var uses strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(ast.Macros)) {
+		if !ast.Macros[name].IsFnLike {
+			uses.WriteString(name + "\n;\n")
+		}
+	}
+	err = measure(cfg, append(slices.Clip(sources), cc.Source{Name: "macros of " + name, Value: uses.String()}))
+	if errors.As(err, new(limitError)) {
+		return nil, err
+	}
+	return cc.Translate(cfg, whole)
+}
+
+// withoutEnd leaves out of an error what comes of the end behind the input, unless that is all.
+func withoutEnd(err error, end string) error {
+	lines := strings.Split(err.Error(), "\n")
+	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
+	if len(own) == 0 {
+		own = lines[:1]
+	}
+	return errors.New(strings.Join(own, "\n"))
+}
+
+// measure preprocesses a header within the limits.
+func measure(cfg *cc.Config, sources []cc.Source) (err error) {
+	defer func() { // the front end may panic for want of the tokens that it did not expand
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w, or the C front end gave up: %v", errEndless, p)
+		}
+	}()
+	limited := *cfg
+	limited.ExpansionLimit = maxWork
+	err = cc.Preprocess(&limited, sources, new(gauge))
+	if err != nil && strings.Contains(err.Error(), "ExpansionLimit") {
+		err = fmt.Errorf("%w: %w", errEndless, err)
+	}
+	return err
+}
+
+// A gauge measures preprocessed text, of which it is given a token at a time.
+type gauge struct{ size, depth, run int }
+
+func (g *gauge) Write(token []byte) (int, error) {
+	g.size += len(token)
+	switch string(token) {
+	case " ", "\n":
+	case ",", ";":
+		g.run = 0
+	case "{", "}":
+		g.run = 0
+		g.depth += 2*strings.Count(string(token), "{") - 1
+	case "(", "[":
+		g.run++
+		g.depth++
+	case ")", "]":
+		g.run++
+		g.depth--
+	default:
+		g.run++
+	}
+	switch {
+	case g.size > maxText:
+		return 0, limitError(fmt.Sprintf("more than %d bytes with what it includes", maxText))
+	case g.depth > maxDepth:
+		return 0, limitError(fmt.Sprintf("more than %d brackets in brackets", maxDepth))
+	case g.run > maxRun:
+		return 0, limitError(fmt.Sprintf("more than %d tokens without a comma, a semicolon or a brace", maxRun))
+	}
+	return len(token), nil
+}
+
+var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
+
+// cycle returns how a header includes itself, or one that it includes does, as far as the text tells, or "".
+func cycle(files fs.FS, name string, chain ...string) string {
+	if i := slices.Index(chain, name); i >= 0 {
+		return strings.Join(append(chain[i:], name), " includes ")
+	}
+	text, err := fs.ReadFile(files, name)
+	if err != nil || len(chain) == 16 {
+		return ""
+	}
+	for _, m := range includes.FindAllStringSubmatch(string(text), -1) {
+		for _, dir := range []string{path.Dir(name), "."} {
+			if found := cycle(files, path.Join(dir, m[1]), append(slices.Clip(chain), name)...); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// A headerFS is a folder of headers.
+type headerFS string
+
+func (dir headerFS) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("outside of the folder")}
+	}
+	f, _, err := regular.Open(path.Join(string(dir), name))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+)
+
+// parseText reads a header that may include y.h, which includes it. It ends the process if that takes too long: nothing else ends the
+// C front end, which may be taking all memory.
+func parseText(text string) (*header, error) {
+	late := time.AfterFunc(20*time.Second, func() { panic(fmt.Sprintf("it does not end: %.2000q", text)) })
+	defer late.Stop()
+	files := fstest.MapFS{"x.h": {Data: []byte(text)}, "y.h": {Data: []byte("int y1(int);\n#include \"x.h\"\nint y2(int);\n")}}
+	h, err := parse(source{main: "x.h", files: files, keep: func(f string) bool { return f == "x.h" }})
+	if err == nil {
+		ncclFunctions(h)
+		typeConstants(&h.table, h.alias)
+	}
+	return h, err
+}
+
+// odd are headers at which the C front end would go on without end, or panic, and a part of the error that they give, "" for none.
+var odd = []struct{ name, text, err string }{
+	{"cut in a parameter", "int f(int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
+	{"cut in a declarator", "int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
+	{"cut in a cast", "int a[sizeof(int *", "expected type qualifier"},
+	{"cut in a block", "int (^", "expected type qualifier"},
+	{"cut in an array", "int f(int a[static", "unexpected"},
+	{"no declarator", "int *;", "x.h:1:6: unexpected ';', expected type qualifier"},
+	{"cut by a missing header", "int *\n#include \"none.h\"", `include file not found: "none.h"`},
+	{"cut in a macro's arguments", "#define F(x) x\nint * F(", "unterminated argument list"},
+	{"cut in a comment", "int * /*", "comment not terminated"},
+	{"includes itself", "#include \"x.h\"\nint a;\n", "x.h: x.h includes x.h: more than 2000000 tokens"},
+	{"is included by what it includes", "int a(int);\n#include \"y.h\"\n", "x.h: x.h includes y.h includes x.h: more than"},
+	{"includes itself, guarded", "#ifndef X\n#define X\n#include \"y.h\"\nint a(int);\n#endif\n", ""},
+	{"an empty declaration", "int g(int); ;", ""},
+	{"nothing else", ";", ""},
+	{"nothing", "", ""},
+	{"a sum that doubles", doubling(40), "more than 4096 tokens without"},
+	{"macros that double, of which none is used", strings.ReplaceAll(doubling(40), "int x", "#define x"), "more than 4096 tokens without"},
+	{"a macro with brackets, which is not used", "#define X " + strings.Repeat("(", 200_000) + "\n", "more than 256 brackets"},
+	{"brackets", "int x = " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + ";", "more than 256 brackets"},
+	{"structs in structs", strings.Repeat("struct {", 100_000) + "int x;" + strings.Repeat("} a;", 100_000), "more than 256 brackets"},
+	{"brackets from macros", "#define A ((((((((\n#define B A A A A A A A A\n#define C B B B B B B B B\nint x = C 1;", "more than 256 brackets"},
+	{"macros that double", strings.ReplaceAll(doubling(40), "1 +", "a,"), "more than 2000000 tokens"},
+	{"stars", "int " + strings.Repeat("*", 1_000_000) + "x;", "more than 4096 tokens without"},
+	{"operators", "int x = " + strings.Repeat("!", 1_000_000) + "1;", "more than 4096 tokens without"},
+	{"sums", "enum { a = 1" + strings.Repeat("+1", 1_000_000) + "};", "more than 4096 tokens without"},
+}
+
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString("#define A0 1 +\n")
+	for i := range n {
+		fmt.Fprintf(&b, "#define A%d A%d A%d\n", i+1, i, i)
+	}
+	fmt.Fprintf(&b, "int x = A%d 1;\n", n)
+	return b.String()
+}
+
+func TestOddHeaders(t *testing.T) {
+	for _, x := range odd {
+		t.Run(x.name, func(t *testing.T) {
+			switch _, err := parseText(x.text); {
+			case x.err == "":
+				if err != nil {
+					t.Error(err)
+				}
+			case err == nil || !strings.HasPrefix(err.Error(), "x.h: ") || !strings.Contains(err.Error(), x.err):
+				t.Errorf("%v; want %q", err, x.err)
+			}
+		})
+	}
+}
+
+// TestLargeHeaders reads what is long and not deep.
+func TestLargeHeaders(t *testing.T) {
+	list := func(n int, format, sep string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return strings.Join(all, sep)
+	}
+	for name, text := range map[string]string{
+		"declarations": list(20_000, "int f%d(int);", "\n"),
+		"enumerators":  "typedef enum e {" + list(20_000, "A%d", ",") + "} e;",
+		"fields":       "typedef struct s {" + list(20_000, "int a%d;", "") + "} s;",
+		"parameters":   "int f(" + list(20_000, "int a%d", ",") + ");",
+		"statements":   "static void f(void) {" + list(20_000, "if (%d) {} else", " ") + ";}",
+	} {
+		if _, err := parseText(text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHeaderFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "nccl.h"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"nccl", "-headers", dir}, nil, nil); err == nil || !strings.Contains(err.Error(), "a directory, not a regular file") {
+		t.Error(err)
+	}
+	if _, err := headerFS(dir).Open("../x.h"); err == nil {
+		t.Error("a header outside of the folder is opened")
+	}
+}
+
+// FuzzExtract reads headers that nobody would write. Each gives records or an error, within some time and memory.
+func FuzzExtract(f *testing.F) {
+	for _, x := range odd {
+		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // which takes long
+			f.Add(x.text)
+		}
+	}
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, x := range a.Files {
+			if strings.HasSuffix(x.Name, ".h") {
+				f.Add(string(x.Data))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := parseText(text); err != nil && !strings.HasPrefix(err.Error(), "x.h: ") {
+			t.Errorf("the error does not name the header: %v", err)
+		}
+	})
+}
