@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -36,19 +37,15 @@ func (e limitError) Error() string { return string(e) }
 // errEndless is what preprocessing ends with that would go on and on.
 var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
 
-// translate parses a header with what stands in front of it. Where the front end panics that is an error.
-func translate(cfg *cc.Config, sources []cc.Source) (ast *cc.AST, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			ast, err = nil, fmt.Errorf("the C front end gave up: %v", p)
-		}
-	}()
+// translate parses a header with what stands in front of it.
+func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
 	if err := measure(cfg, sources); err != nil {
 		return nil, err
 	}
 	name := sources[len(sources)-1].Name
 	whole := append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput})
-	if ast, err = cc.Parse(cfg, whole); err != nil {
+	ast, err := cc.Parse(cfg, whole)
+	if err != nil {
 		return nil, withoutEnd(err, "end of "+name)
 	}
 	// The front end evaluates all macros, also those that the header itself does not use.
@@ -77,9 +74,13 @@ func withoutEnd(err error, end string) error {
 
 // measure preprocesses a header within the limits.
 func measure(cfg *cc.Config, sources []cc.Source) (err error) {
-	defer func() { // the front end may panic for want of the tokens that it did not expand
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w, or the C front end gave up: %v", errEndless, p)
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error: // it includes what it has not expanded any more
+			err = errEndless
+		default:
+			panic(p)
 		}
 	}()
 	limited := *cfg
@@ -100,9 +101,12 @@ func (g *gauge) Write(token []byte) (int, error) {
 	case " ", "\n":
 	case ",", ";":
 		g.run = 0
-	case "{", "}":
+	case "{":
 		g.run = 0
-		g.depth += 2*strings.Count(string(token), "{") - 1
+		g.depth++
+	case "}":
+		g.run = 0
+		g.depth--
 	case "(", "[":
 		g.run++
 		g.depth++

@@ -80,7 +80,12 @@ type function struct {
 	doc comment
 }
 
-func parse(s source) (*header, error) {
+func parse(s source) (h *header, err error) {
+	defer func() {
+		if p := recover(); p != nil { // there are headers that the front end does not survive
+			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+		}
+	}()
 	abi, err := cc.NewABI("linux", "amd64")
 	if err != nil {
 		return nil, err
@@ -122,13 +127,18 @@ func parse(s source) (*header, error) {
 	return &w.out, nil
 }
 
-// overlayFS looks a file up among the stand-ins first.
+// overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
+// last line continues would have the front end search for its end without end.
 type overlayFS [2]fs.FS
 
 func (o overlayFS) Open(name string) (fs.File, error) {
 	name = path.Clean(name)
-	if f, err := o[0].Open(name); err == nil {
-		return f, nil
+	text, err := fs.ReadFile(o[0], name)
+	if err != nil {
+		text, err = fs.ReadFile(o[1], name)
 	}
-	return o[1].Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }
