@@ -1,0 +1,175 @@
+package cudadriver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// image reads a file of testdata/images, the sources in which say how it was made.
+func image(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "images", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestInspect(t *testing.T) {
+	three := map[string]int{"none": 0, "small": 3, "big": 3}
+	heap := map[string]int{"heap": 1, "other": 0}
+	ptx := func(text string) []byte { return []byte(".version 6.4\n" + text) }
+	for name, c := range map[string]struct {
+		image     []byte
+		params    map[string]int
+		undefined []string
+	}{
+		"saxpy":                           {kernels.Saxpy, map[string]int{"saxpy": 4}, nil},
+		"basic":                           {kernels.Basic, map[string]int{"index": 4, "words": 3, "ids": 1}, nil},
+		"dense":                           {kernels.Dense, map[string]int{"dense": 7}, nil},
+		"empty":                           {kernels.Empty, map[string]int{"empty": 1}, nil},
+		"the first work's":                {[]byte(emptyPTX), map[string]int{"empty": 0}, nil},
+		"PTX":                             {image(t, "params.ptx"), three, nil},
+		"cubin":                           {image(t, "params.cubin"), three, nil},
+		"fat binary":                      {image(t, "params.fatbin"), three, nil},
+		"compressed fat binary":           {image(t, "compressed.fatbin"), nil, nil},
+		"PTX of which symbols are absent": {image(t, "unresolved.ptx"), map[string]int{"calls": 1}, nil},
+		"relocatable cubin, unresolved":   {image(t, "unresolved.cubin"), map[string]int{"calls": 1}, []string{"table", "other"}},
+		"the same in a fat binary":        {image(t, "unresolved.fatbin"), map[string]int{"calls": 1}, []string{"table", "other"}},
+		"relocatable cubin, resolved":     {image(t, "resolving.cubin"), heap, nil},
+		"linked cubin":                    {image(t, "linked.cubin"), map[string]int{"calls": 1, "heap": 1, "other": 0}, nil},
+		"cubin without sections":          {cubin(), nil, nil},
+		"fat binary of nothing known":     {fatbin(80, 64), nil, nil},
+
+		"comments":           {ptx("// .entry a()\n/* .entry b() */ .entry/**/c // (\n(.param /* .param */ .u64 p // .param\n)"), map[string]int{"c": 1}, nil},
+		"text in quotes":     {ptx(`.file 1 ".entry a(" .entry b()`), map[string]int{"b": 0}, nil},
+		"without spaces":     {ptx(".visible.entry _Z1aPf(.param.u64.ptr.global.align 4 x,.param.align 8.b8 y[16]){ld.param.u64 %rd1,[x];}.entry $b{}"), map[string]int{"_Z1aPf": 2, "$b": 0}, nil},
+		"functions":          {ptx(".func (.param .b32 r) f(.param .b32 x) {} .visible .entry a(.param .u8 x)"), map[string]int{"a": 1}, nil},
+		"declared, defined":  {ptx(".entry a(.param .u8 x);\n.entry a(.param .u8 y) {}"), map[string]int{"a": 1}, nil},
+		"twice, differently": {ptx(".entry a(.param .u8 x) {} .entry a() {} .entry a() {}"), map[string]int{"a": untold}, nil},
+		"cut off":            {ptx(".entry a(.param .u8 x"), map[string]int{"a": untold}, nil},
+		"cut off sooner":     {ptx(".entry"), nil, nil},
+		"behind a NUL":       {ptx(".entry a()\x00.entry b()"), map[string]int{"a": 0}, nil},
+	} {
+		got := inspect(c.image)
+		if !maps.Equal(got.params, c.params) || !slices.Equal(got.undefined, c.undefined) {
+			t.Errorf("%s: %v, undefined %v; want %v, %v", name, got.params, got.undefined, c.params, c.undefined)
+		}
+	}
+	if n := inspect(kernels.Saxpy).number("another"); n != untold {
+		t.Errorf("a kernel that is not there has %d parameters", n)
+	}
+}
+
+// attribute makes one of a kernel's attributes: with data, or with a word alone.
+func attribute(kind byte, word uint16, data ...byte) []byte {
+	format := byte(3)
+	if data != nil {
+		format, word = 4, uint16(len(data))
+	}
+	return append([]byte{format, kind, byte(word), byte(word >> 8)}, data...)
+}
+
+// TestCountParams has attributes that do not add up.
+func TestCountParams(t *testing.T) {
+	first := attribute(kparamInfo, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0)  // 8 bytes at 0
+	second := attribute(kparamInfo, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0xf0, 0x11, 0) // 4 bytes at 8
+	large := attribute(kparamInfoV2, 0, 0, 0, 0, 0, 2, 0, 12, 0, 0, 0x50, 0, 0)
+	size := func(n uint16) []byte { return attribute(cbankParamSize, n) }
+	for name, c := range map[string]struct {
+		info [][]byte
+		want int
+	}{
+		"nothing":                 {nil, 0},
+		"two":                     {[][]byte{second, first, size(12)}, 2},
+		"three":                   {[][]byte{size(0x500c), large, first, second}, 3},
+		"where they are":          {[][]byte{first, attribute(paramCbank, 0, 7, 0, 0, 0, 0x60, 1, 8, 0)}, 1},
+		"other kinds":             {[][]byte{attribute(0x1b, 0xff), {1, 0x2a, 0, 0}, first, {2, 0x50, 1, 0}, size(8)}, 1},
+		"no size":                 {[][]byte{first}, untold},
+		"a size alone":            {[][]byte{size(4)}, untold},
+		"the last is missing":     {[][]byte{first, size(12)}, untold},
+		"short data":              {[][]byte{attribute(kparamInfo, 0, 1, 2), size(12)}, untold},
+		"short place":             {[][]byte{first, attribute(paramCbank, 0, 8, 0), size(8)}, untold},
+		"data that is cut off":    {[][]byte{size(8), first[:12]}, untold},
+		"a head that is cut off":  {[][]byte{first, size(8), {4, 1}}, untold},
+		"a format that is not":    {[][]byte{first, size(8), {5, 1, 0, 0}}, untold},
+		"a format that is none":   {[][]byte{first, size(8), {0, 0, 0, 0}}, untold},
+		"the largest sizes there": {[][]byte{attribute(kparamInfoV2, 0, bytes.Repeat([]byte{0xff}, 12)...), size(8)}, untold},
+	} {
+		if got := countParams(slices.Concat(c.info...)); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestSections has tables that are not where they should be.
+func TestSections(t *testing.T) {
+	whole := image(t, "params.cubin")
+	le := binary.LittleEndian
+	at, num := le.Uint64(whole[40:]), le.Uint16(whole[60:])
+	want := inspect(whole).params
+	if num == 0 || len(want) != 3 {
+		t.Fatalf("%d sections, kernels %v", num, want)
+	}
+	// Numbers that do not fit into the header are in the first section.
+	many := with(with(whole, 60, 0, 0), 62, 0xff, 0xff)
+	le.PutUint64(many[at+32:], uint64(num))
+	le.PutUint32(many[at+40:], uint32(le.Uint16(whole[62:])))
+	if got := inspect(many).params; !maps.Equal(got, want) {
+		t.Errorf("of many sections: %v", got)
+	}
+	for name, b := range map[string][]byte{
+		"no table":          with(whole, 40, 0, 0, 0, 0, 0, 0, 0, 0),
+		"no names":          with(whole, 62, 0xfe, 0xff),
+		"entries too small": with(whole, 58, 8),
+		"far too many":      with(with(whole, 60, 0, 0), int(at)+32, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+	} {
+		if got := inspect(b); name != "far too many" && got.params != nil {
+			t.Errorf("%s: %v", name, got.params)
+		}
+	}
+}
+
+// TestUnresolved explains what images lack.
+func TestUnresolved(t *testing.T) {
+	err := inspect(image(t, "unresolved.cubin")).explain(cuda.ErrorInvalidImage)
+	if !errors.Is(err, cuda.ErrorInvalidImage) || !strings.HasPrefix(err.Error(), "unresolved symbol table, other: ") {
+		t.Error(err)
+	}
+	c := &contents{undefined: strings.Split("a b c d e f g", " ")}
+	if err := c.explain(cuda.ErrorNotFound); !strings.HasPrefix(err.Error(), "unresolved symbol a, b, c, d, e and 2 more: ") {
+		t.Error(err)
+	}
+	if err := new(contents).explain(cuda.ErrorNotFound); err != cuda.ErrorNotFound {
+		t.Error(err)
+	}
+}
+
+func FuzzInspect(f *testing.F) {
+	f.Add(kernels.Basic)
+	for _, name := range []string{"params.cubin", "params.fatbin", "compressed.fatbin", "unresolved.cubin", "linked.cubin"} {
+		f.Add(image(f, name))
+	}
+	f.Fuzz(func(t *testing.T, image []byte) {
+		image, _, err := prepare(image)
+		if err != nil {
+			return
+		}
+		c := inspect(image)
+		for name, n := range c.params {
+			if n < untold || n > len(image) {
+				t.Errorf("kernel %q has %d parameters", name, n)
+			}
+		}
+	})
+}
