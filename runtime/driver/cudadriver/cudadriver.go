@@ -24,6 +24,13 @@
 // leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each parameter: the driver reads as many
 // as the kernel has, and is not told how many there are.
 //
+// How many parameters a kernel has, Load reads from the image, since the driver tells it only by a call that fails, which
+// compute-sanitizer reports as an error of the program. A fat binary that is compressed as a whole does not tell: of its kernels
+// Function makes that call, one for each. PTX, cubins, and fat binaries made with nvcc --no-compress need none.
+//
+// A cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the driver does not define is refused by Load,
+// which names them.
+//
 // # Graphs
 //
 // Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new

@@ -13,12 +13,16 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device. Nothing of it changes but closed, streams and what hostPools points to.
+// device is an open device. Nothing of it changes but closed, what the mutexes protect, and what hostPools points to.
 type device struct {
 	*ncclcomm.Comms
 
 	streamsMu sync.Mutex
 	streams   map[cuda.Stream]struct{} // that NewStream has made
+
+	mu      sync.Mutex                  // protects following fields
+	modules map[driver.Module]*contents // that are loaded
+	peers   map[cuda.Device]*device     // whose memory EnablePeer has made accessible
 
 	lib  *cuda.Library
 	id   cuda.Device
@@ -36,8 +40,8 @@ type device struct {
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
 	d := &device{
-		streams: map[cuda.Stream]struct{}{},
-		lib:     lib, id: id, info: info, hostPools: hosts,
+		streams: map[cuda.Stream]struct{}{}, modules: map[driver.Module]*contents{}, peers: map[cuda.Device]*device{},
+		lib: lib, id: id, info: info, hostPools: hosts,
 		hasFuncLoad:    lib.HasSymbol("cuFuncLoad"),
 		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
 		hasElapsed:     lib.HasSymbol("cuEventElapsedTime_v2"),
@@ -59,13 +63,11 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 	return d, nil
 }
 
-// askCaps finds out what the device can do.
+// askCaps finds out what the device can do. It asks for no attribute that came later than the driver.
 func (d *device) askCaps() error {
 	has := func(attr cuda.DeviceAttribute) (bool, error) {
 		v, err := d.lib.DeviceGetAttribute(attr, d.id)
-		if err == cuda.ErrorInvalidValue {
-			return false, nil // the driver is older than the attribute
-		} else if err != nil {
+		if err != nil {
 			return false, d.fail("open", err, "%v", attr)
 		}
 		return v != 0, nil
@@ -91,9 +93,11 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	hostPools, err := has(cuda.DeviceAttributeHostMemoryPoolsSupported)
-	if err != nil {
-		return err
+	hostPools := false
+	if d.lib.Version() >= hostMemoryPools {
+		if hostPools, err = has(cuda.DeviceAttributeHostMemoryPoolsSupported); err != nil {
+			return err
+		}
 	}
 	d.noPools, d.noGraphs = lacks(d.lib, "memory-pools"), lacks(d.lib, "graphs")
 	if d.noPools == nil && !pools {

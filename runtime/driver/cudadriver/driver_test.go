@@ -249,7 +249,7 @@ func all(d *device) map[string]func() error {
 		"download": func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
 		"load":     func() error { _, err := d.Load([]byte(emptyPTX)); return err },
 		"unload":   func() error { return d.Unload(module0) },
-		"function": func() error { _, _, err := d.Function(module0, "empty"); return err },
+		"function": func() error { _, _, err := d.Function(module0, "count"); return err },
 		"global":   func() error { _, _, err := d.Global(module0, "variable"); return err },
 		"launch":   func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
 
@@ -343,7 +343,6 @@ func TestProbe(t *testing.T) {
 		"cuFuncGetAttribute(4)",
 		"cuFuncGetAttribute(3)",
 		"cuFuncSetAttribute(8, 231424)",
-		"cuFuncGetParamInfo(0)",
 		"cuDeviceGetDefaultMemPool(40)",
 		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
 		"cuMemFreeAsync(0x5000)",
@@ -624,6 +623,7 @@ func TestErrors(t *testing.T) {
 	calls["bind"] = d.Bind
 	for op, call := range calls {
 		for _, fn := range functions[op] {
+			d.hostPools.list.Store(nil) // with one, memory is uploaded and downloaded by other functions
 			for _, c := range []struct {
 				code                   cuda.Result
 				lost, oom, unsupported bool
@@ -654,6 +654,46 @@ func TestErrors(t *testing.T) {
 		if functions[op] == nil {
 			t.Errorf("no function for %s", op)
 		}
+	}
+}
+
+// TestUnresolvedCode loads what was compiled to be linked, and was not.
+func TestUnresolvedCode(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	if m, err := d.Load(image(t, "unresolved.cubin")); m != 0 || !errors.Is(err, cuda.ErrorInvalidImage) || !strings.Contains(err.Error(), "unresolved symbol table, other: ") {
+		t.Errorf("loaded: %#x, %v", m, err)
+	}
+	f.want("")
+	for _, name := range []string{"linked.cubin", "resolving.cubin", "unresolved.ptx", "params.cubin", "compressed.fatbin"} {
+		m, err := d.Load(image(t, name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		ok(t, d.Unload(m))
+	}
+	// Of a fat binary the driver may choose what has nothing unresolved.
+	for name, c := range map[string]struct{ kernel, says, not string }{
+		"unresolved.fatbin": {"calls", "unresolved symbol table, other: ", "mangled"},
+		"resolving.cubin":   {"heap", "the image has code of that name", "mangled"},
+		"params.fatbin":     {"_Z4nonev", "mangled", "linked"},
+		"compressed.fatbin": {"calls", "mangled", "linked"},
+	} {
+		m, err := d.Load(image(t, name))
+		ok(t, err)
+		_, _, err = d.Function(m, c.kernel) // which the fake does not have
+		if !errors.Is(err, cuda.ErrorNotFound) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: %v", name, err)
+		}
+		ok(t, d.Unload(m))
+	}
+	f.set("cuModuleLoadDataEx", int(cuda.ErrorInvalidImage))
+	if _, err := d.Load(image(t, "unresolved.fatbin")); !strings.Contains(err.Error(), "unresolved symbol") {
+		t.Error(err)
+	}
+	if len(d.modules) != 0 {
+		t.Errorf("%d modules are remembered", len(d.modules))
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 var fakeSpec = dl.Spec{
 	Name: "fake's handles", Package: "fake",
 	Sets:    []dl.Set{{Name: "core"}},
-	Symbols: []dl.Symbol{{Name: "fake_set", Sig: "ww"}, {Name: "fake_trace", Sig: "ww"}, {Name: "fake_live"}, {Name: "fake_retained", Sig: "w"}, {Name: "fake_stack"}},
+	Symbols: []dl.Symbol{{Name: "fake_set", Sig: "ww"}, {Name: "fake_trace", Sig: "ww"}, {Name: "fake_live"}, {Name: "fake_retained", Sig: "w"}, {Name: "fake_stack"}, {Name: "fake_failed", Sig: "ww"}},
 }
 
 // ofPools finds the functions that a fake lacks with NOPOOLS.
@@ -109,10 +109,21 @@ func (f *fake) set(name string, value int) {
 }
 
 // calls returns the calls since it was last called.
-func (f *fake) calls() []string {
+func (f *fake) calls() []string { return f.lines(1) }
+
+// failed returns the calls that returned an error since it was last called.
+func (f *fake) failed() []string {
+	if all := f.lines(5); all[0] != "" {
+		return all
+	}
+	return nil
+}
+
+// lines calls one of the functions that return lines of text.
+func (f *fake) lines(i int) []string {
 	f.t.Helper()
 	text := make([]byte, 1<<16)
-	n, err := f.ctl.Slow(1, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
+	n, err := f.ctl.Slow(i, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -22,11 +22,16 @@ type compiler struct {
 	info, err [logSize]byte
 }
 
-// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary.
+// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. The driver takes a cubin that was never linked,
+// but not the kernels in it, so what is certain to lack something is refused here.
 func (d *device) Load(image []byte) (driver.Module, error) {
 	image, form, err := prepare(image)
 	if err != nil {
 		return 0, d.fail("load", err, "device code")
+	}
+	code := inspect(image)
+	if len(code.undefined) > 0 && form == "cubin" {
+		return 0, d.fail("load", code.explain(cuda.ErrorInvalidImage), "%s of %d bytes", form, len(image))
 	}
 	// To the collector the options' values are numbers, also those that are addresses of the logs. Pin holds on to the
 	// logs until Unpin, and has them stay where they are.
@@ -41,9 +46,26 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 		if log := c.log(); log != "" {
 			err = fmt.Errorf("%w\n%s", err, log)
 		}
-		return 0, d.fail("load", err, "%s of %d bytes", form, len(image))
+		return 0, d.fail("load", code.explain(err), "%s of %d bytes", form, len(image))
 	}
+	d.mu.Lock()
+	d.modules[driver.Module(m)] = code
+	d.mu.Unlock()
 	return driver.Module(m), nil
+}
+
+// explain adds to an error what the image lacks.
+func (c *contents) explain(err error) error {
+	if len(c.undefined) == 0 {
+		return err
+	}
+	const most = 5
+	names, more := c.undefined, ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("unresolved symbol %s%s: the image was compiled to be linked (nvcc -rdc=true, ptxas -c); link it with what defines that, by nvcc -dlink or nvlink: %w",
+		strings.Join(names, ", "), more, err)
 }
 
 // log returns what the compiler had to say, errors first.
@@ -62,18 +84,33 @@ func (d *device) Unload(m driver.Module) error {
 	if err := d.lib.ModuleUnload(cuda.Module(m)); err != nil {
 		return d.fail("unload", err, "module %#x", uintptr(m))
 	}
+	d.mu.Lock()
+	delete(d.modules, m)
+	d.mu.Unlock()
 	return nil
 }
 
 // Function has the kernel's code loaded and all shared memory allowed that it can have, since a launch must do neither:
 // loading may wait for the whole device, and the limit is one of the kernel, not of a launch.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
+	d.mu.Lock()
+	code := d.modules[m]
+	d.mu.Unlock()
+	if code == nil { // no module
+		code = new(contents)
+	}
 	fail := func(err error, what string) (driver.Function, driver.FuncInfo, error) {
-		return 0, driver.FuncInfo{}, d.fail("function", err, "%s of kernel %q in module %#x", what, kernel, uintptr(m))
+		return 0, driver.FuncInfo{}, d.fail("function", code.explain(err), "%s of kernel %q in module %#x", what, kernel, uintptr(m))
 	}
 	f, err := d.lib.ModuleGetFunction(cuda.Module(m), kernel)
 	if errors.Is(err, cuda.ErrorNotFound) {
-		return fail(fmt.Errorf("%w; a kernel of C++ that is not extern \"C\" has a mangled name", err), "handle")
+		switch _, has := code.params[kernel]; {
+		case !has:
+			err = fmt.Errorf("%w; a kernel of C++ that is not extern \"C\" has a mangled name", err)
+		case len(code.undefined) == 0:
+			err = fmt.Errorf("%w, though the image has code of that name; what was compiled to be linked (nvcc -rdc=true, ptxas -c) has to be linked, by nvcc -dlink or nvlink", err)
+		}
+		return fail(err, "handle")
 	} else if err != nil {
 		return fail(err, "handle")
 	}
@@ -104,18 +141,22 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 		}
 	}
 	if d.caps.KernelParams {
-		if info.Params, err = d.params(f); err != nil {
+		if info.Params, err = d.params(f, code.number(kernel)); err != nil {
 			return fail(err, "parameters")
 		}
 	}
 	return driver.Function(f), info, nil
 }
 
-// params asks for the sizes of a kernel's parameters, whose number is told only by the first that is not there.
-func (d *device) params(f cuda.Function) ([]int, error) {
+// params asks for the sizes of a kernel's parameters. If their number is untold, what tells it is the first that is not there. That
+// call fails, but without the number a launch with too few arguments would have the driver read past their end.
+func (d *device) params(f cuda.Function, number int) ([]int, error) {
 	const most = 1 << 15 // bytes of parameters that any kernel can have, and then some
+	if number == untold {
+		number = most
+	}
 	sizes := []int{}
-	for i := range uint64(most) {
+	for i := range uint64(number) {
 		_, size, err := d.lib.FuncGetParamInfo(f, i)
 		if err == cuda.ErrorInvalidValue {
 			break

@@ -5,6 +5,8 @@ package cudadriver
 import (
 	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -27,17 +29,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("%+v", devs[0].Caps())
 	}
 	ok(t, devs[1].Bind())
-	f.calls()
-	for _, want := range [][]string{
-		{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"},
-		{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"}, // which answers that it is so already
-	} {
-		ok(t, devs[1].EnablePeer(devs[0]))
-		f.want(want...)
-	}
 	ok(t, devs[1].EnablePeer(devs[1])) // that is no peer
-	f.want("")
-
 	for what, c := range map[string]struct {
 		fn   string
 		code cuda.Result
@@ -60,6 +52,18 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	f.calls()
+	ask := []string{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"}
+	ok(t, devs[1].EnablePeer(devs[0]))
+	f.want(ask...)
+	ok(t, devs[1].EnablePeer(devs[0])) // it has access
+	f.want("")
+	again, err := drv.Open(0) // another opening may be of another context
+	ok(t, err)
+	defer again.Close()
+	f.calls()
+	ok(t, devs[1].EnablePeer(again))
+	f.want(ask...) // of which the second answers that it is so already
 	other, err := newFake(t, 13000).driver().Open(0)
 	ok(t, err)
 	defer other.Close()
@@ -81,7 +85,7 @@ func TestPeersUntouched(t *testing.T) {
 	if err := d.EnablePeer(o); err == nil { // of another library, though of the same file
 		t.Error("a device of another library is taken")
 	}
-	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1}
+	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // of the same library
 	ok(t, d.EnablePeer(two))
 	if f.stack() != before {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
@@ -108,19 +112,23 @@ func TestAccessPoolApart(t *testing.T) {
 		apart int
 		code  cuda.Result
 		pool  driver.Pool
-		no    bool // it is not supported
+		want  error
+		asked bool
 	}{
-		{1, cuda.ErrorInvalidDevice, pool0, true},
-		{1, cuda.ErrorInvalidValue, pool0, true},
-		{0, cuda.ErrorPeerAccessUnsupported, pool0, true},
-		{0, cuda.ErrorInvalidDevice, pool0, false},
-		{1, cuda.ErrorIllegalAddress, pool0, false},
-		{1, cuda.ErrorInvalidValue, host, false},
+		{1, 0, pool0, driver.ErrUnsupported, false},
+		{0, cuda.ErrorPeerAccessUnsupported, pool0, driver.ErrUnsupported, true},
+		{0, cuda.ErrorInvalidDevice, pool0, cuda.ErrorInvalidDevice, true},
+		{0, cuda.ErrorIllegalAddress, pool0, driver.ErrLost, true},
+		{1, cuda.ErrorInvalidValue, host, cuda.ErrorInvalidValue, true},
+		{1, 0, host, nil, true},
 	} {
 		f.set("apart", c.apart)
 		f.set("cuMemPoolSetAccess", int(c.code))
-		if err := d.AccessPool(c.pool, other, true); !errors.Is(err, c.code) || errors.Is(err, driver.ErrUnsupported) != c.no {
-			t.Errorf("%+v: %v", c, err)
+		f.calls()
+		err := d.AccessPool(c.pool, other, true)
+		asked := slices.ContainsFunc(f.calls(), func(call string) bool { return strings.HasPrefix(call, "cuMemPoolSetAccess") })
+		if !errors.Is(err, c.want) || asked != c.asked || errors.Is(err, driver.ErrUnsupported) != (c.want == driver.ErrUnsupported) {
+			t.Errorf("%+v: asked is %v, %v", c, asked, err)
 		}
 	}
 }

@@ -18,6 +18,9 @@ var _ driver.Pools = (*device)(nil)
 // number for something reserved.
 const poolLimits = 12020
 
+// hostMemoryPools is the first release that has pools of host memory.
+const hostMemoryPools = 13000
+
 // poolAttrs are CUDA's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
 var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolReuseEvents:        cuda.MemPoolAttrReuseFollowEventDependencies,
@@ -44,6 +47,9 @@ func (h *hostPools) has(p driver.Pool) bool {
 	list := h.list.Load()
 	return list != nil && slices.Contains(*list, p)
 }
+
+// ever reports whether there has been one.
+func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool) {
 	h.change(func(list []driver.Pool) []driver.Pool { return append(list, p) })
@@ -251,8 +257,13 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
+	if other.id != d.id && !d.hostPools.has(p) { // else the call below would fail
+		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
+			return d.fail("access pool", noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+		}
+	}
 	if err := d.access(cuda.MemoryPool(p), other, flags); err != nil {
-		if d.apart(other, err) && !d.hostPools.has(p) {
+		if errors.Is(err, cuda.ErrorPeerAccessUnsupported) {
 			err = unsupported{err}
 		}
 		return d.fail("access pool", err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))

@@ -169,7 +169,8 @@ func TestAccessPool(t *testing.T) {
 	f.calls()
 	ok(t, d.(driver.Pools).AccessPool(pool0, other, true))
 	ok(t, d.(driver.Pools).AccessPool(pool0, other, false))
-	f.want("cuMemPoolSetAccess(0x9000, 1 1 3, 1)", "cuMemPoolSetAccess(0x9000, 1 1 0, 1)")
+	f.want("cuDeviceCanAccessPeer(41, 40)", "cuMemPoolSetAccess(0x9000, 1 1 3, 1)",
+		"cuDeviceCanAccessPeer(41, 40)", "cuMemPoolSetAccess(0x9000, 1 1 0, 1)")
 	if err := d.(driver.Pools).AccessPool(pool0, struct{ driver.Device }{other}, true); !errors.Is(err, cuda.ErrorInvalidDevice) {
 		t.Errorf("a device of another driver: %v", err)
 	}

@@ -67,9 +67,11 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 	if n == 0 {
 		return nil
 	}
-	err := d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
-	if err == cuda.ErrorInvalidValue { // dst may be the host's, from a pool
+	var err error
+	if d.hostPools.ever() { // then dst may be the host's, which the other call refuses
 		err = d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
+	} else {
+		err = d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
 	}
 	if err != nil {
 		return d.fail("upload", err, "%d bytes from %p to %#x in stream %#x", n, src, uint64(dst), uintptr(s))
@@ -84,9 +86,11 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	if n == 0 {
 		return nil
 	}
-	err := d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
-	if err == cuda.ErrorInvalidValue { // src may be the host's, from a pool
+	var err error
+	if d.hostPools.ever() { // then src may be the host's, which the other call refuses
 		err = d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
+	} else {
+		err = d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
 	}
 	if err != nil {
 		return d.fail("download", err, "%d bytes from %#x to %p in stream %#x", n, uint64(src), dst, uintptr(s))

@@ -19,7 +19,15 @@
 #define DEVICES 2
 #endif
 
-enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_CONTEXT = 201, INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, ALREADY_ENABLED = 704 };
+// What a function returns, which fake_failed tells unless it is OK.
+#define INVALID_VALUE failed(__func__, 1)
+#define OUT_OF_MEMORY failed(__func__, 2)
+#define INVALID_CONTEXT failed(__func__, 201)
+#define INVALID_PTX failed(__func__, 218)
+#define INVALID_HANDLE failed(__func__, 400)
+#define NOT_FOUND failed(__func__, 500)
+#define ALREADY_ENABLED failed(__func__, 704)
+enum { OK };
 enum { SETTINGS = 128 };
 enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, CONTEXT = 0xc0, SPECIAL = 0x100 };
 enum { POOL = 0x9000, GRAPH = 0x10000, EXEC = 0x20000, NODE = 0x30000 };
@@ -66,6 +74,27 @@ int fake_trace(char *out, size_t room)
 	return (int)n;
 }
 
+static char failures[1 << 12];
+
+// failed notes a call that fails.
+static int failed(const char *call, int code)
+{
+	size_t n = strlen(failures);
+	snprintf(failures + n, sizeof failures - n, "%s returned %d\n", call, code);
+	return code;
+}
+
+// fake_failed copies the calls that failed since it was last called, one a line, and returns their length.
+int fake_failed(char *out, size_t room)
+{
+	pthread_mutex_lock(&mu);
+	size_t n = strlen(failures) < room ? strlen(failures) : room;
+	memcpy(out, failures, n);
+	*failures = 0;
+	pthread_mutex_unlock(&mu);
+	return (int)n;
+}
+
 // fake_live tells how many objects have not been given back.
 static int live, retained[DEVICES + 1];
 int fake_live(void) { return live; }
@@ -102,7 +131,8 @@ static int enter(const char *call, int needsContext, const char *format, ...)
 		traced += sprintf(trace + traced, ")\n");
 	}
 	int result = get(call);
-	if (!result && needsContext && (!depth || stack[depth - 1] < CONTEXT)) result = INVALID_CONTEXT;
+	if (!result && needsContext && (!depth || stack[depth - 1] < CONTEXT)) result = 201; // there is no context
+	if (result) failed(call, result);
 	pthread_mutex_unlock(&mu);
 	return result;
 }
@@ -251,8 +281,11 @@ int cuMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t width, size_
 }
 
 int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), mem(p), n); return OK; }
-int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), p, n); return OK; }
-int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(d, mem(p), n); return OK; }
+
+// With the setting "device memory only" these refuse memory that a pool has of the host's, as the driver does.
+#define DEVICE_ONLY if (get("device memory only")) return INVALID_VALUE
+int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; memcpy(mem(d), p, n); return OK; }
+int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; memcpy(d, mem(p), n); return OK; }
 
 // The compiler logs lines of the text, those with "error" as errors, and fails if there is such a line. With the setting
 // "log" it fills the logs to the brim. An image that is not text is accepted.
