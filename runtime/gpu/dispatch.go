@@ -12,7 +12,7 @@ type Dispatch struct {
 	Kernel    *Kernel
 	Grid      [3]uint32        // blocks; zero anywhere launches nothing, and signals
 	Block     [3]uint32        // threads; zero counts as one
-	SharedMem uint32           // dynamic, bytes
+	SharedMem uint32           // dynamic, bytes; with the kernel's own at most what a block of the device has
 	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
 	Sizes     []int            // of the values in bytes; nil where the driver tells them
 
@@ -46,11 +46,17 @@ func (x *Dispatch) check(d *Device) ([]int, error) {
 			return nil, argument("dispatch", "a grid of %v blocks; the device takes %v", x.Grid, info.MaxGrid)
 		}
 	}
-	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(x.SharedMem) > uint64(n) {
-		return nil, argument("dispatch", "%d bytes of shared memory; the device has %d for a block", x.SharedMem, n)
+	k := &x.Kernel.info
+	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(k.SharedMem)+uint64(x.SharedMem) > uint64(n) {
+		return nil, argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
+			x.SharedMem, k.SharedMem, x.Kernel.name, n)
 	}
-	if n := uint64(x.Block[0]) * uint64(x.Block[1]) * uint64(x.Block[2]); n > uint64(x.Kernel.info.MaxThreads) && x.Kernel.info.MaxThreads > 0 {
-		return nil, argument("dispatch", "%d threads in a block; kernel %s takes %d", n, x.Kernel.name, x.Kernel.info.MaxThreads)
+	most := k.MaxThreads
+	if most == 0 { // the driver does not tell
+		most = info.MaxThreads
+	}
+	if n := uint64(x.Block[0]) * uint64(x.Block[1]) * uint64(x.Block[2]); n > uint64(most) && most > 0 {
+		return nil, argument("dispatch", "%d threads in a block; kernel %s takes %d", n, x.Kernel.name, most)
 	}
 	return sizes, nil
 }

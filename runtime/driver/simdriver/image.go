@@ -13,6 +13,7 @@ const marker = "// sim:"
 // An image is what a module is made of.
 type image struct {
 	kernels map[string][]int  // the parameters' sizes; nil where the image does not tell
+	shared  map[string]uint64 // bytes of shared memory that kernels have of their own
 	vars    map[string]uint64 // sizes in bytes
 }
 
@@ -24,7 +25,7 @@ func Image(names ...string) []byte {
 
 // parse reads an image.
 func parse(b []byte) (image, error) {
-	im := image{kernels: make(map[string][]int), vars: make(map[string]uint64)}
+	im := image{kernels: make(map[string][]int), shared: make(map[string]uint64), vars: make(map[string]uint64)}
 	text, marked := string(b), false
 	for line := range strings.Lines(text) {
 		names, ok := strings.CutPrefix(strings.TrimSpace(line), marker)
@@ -55,17 +56,27 @@ func parse(b []byte) (image, error) {
 // parsePTX adds the kernels and variables of a PTX text to im.
 func parsePTX(text string, im *image) {
 	tokens := tokenize(text)
-	depth := 0 // of braces: variables inside are a function's
+	depth := 0   // of braces: variables inside are a function's
+	kernel := "" // that the braces belong to
 	for i := 0; i < len(tokens); i++ {
 		switch tokens[i] {
 		case "{":
 			depth++
 		case "}":
-			depth--
+			if depth--; depth == 0 {
+				kernel = ""
+			}
 		case ".entry":
 			if i+1 < len(tokens) && identifier(tokens[i+1]) {
-				im.kernels[tokens[i+1]] = params(tokens[i+2:])
+				kernel = tokens[i+1]
+				im.kernels[kernel] = params(tokens[i+2:])
 				i++
+			}
+		case ".shared":
+			if depth > 0 && kernel != "" {
+				if _, size, rest := variable(tokens[i+1:]); len(rest) > 0 && rest[0] == ";" {
+					im.shared[kernel] += size
+				}
 			}
 		case ".global", ".const":
 			if depth == 0 {

@@ -2,6 +2,7 @@ package simdriver_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"runtime"
@@ -194,6 +195,36 @@ func TestLaunchRefused(t *testing.T) {
 	refused(t, v.Launch(s, good), simdriver.ErrInvalidHandle)
 	check(t, d.ResumeStream(s))
 	refused(t, wait(t, v, e), driver.ErrLost, "unloaded before it ran")
+}
+
+// TestShared has kernels with shared memory of their own.
+func TestShared(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}, "l": func(*simdriver.Grid) {}})})
+	v := vs[0]
+	most := v.Info().SharedOptIn
+	for text, own := range map[string]int{
+		".shared .b8 outside[64]; .entry k() { .shared .align 4 .b8 a[16384]; .shared .v2 .f32 b[2][3]; { .shared .u8 c; } ret; } .entry l() { .shared .u64 d; }": 16384 + 48 + 1,
+		".func f() { .shared .u32 x; } .entry k() { ld.shared.u32 %r1, [x]; }":                                                                                    0,
+		".extern .shared .align 16 .b8 dynamic[]; .entry k() {} .func f() { .shared .u32 x; }":                                                                    0,
+		fmt.Sprintf(".entry k() { .shared .b8 all[%d]; }", most):                                                                                                  most,
+	} {
+		m := must(v.Load([]byte(text)))(t)
+		f, info, err := v.Function(m, "k")
+		check(t, err)
+		if info.SharedMem != own {
+			t.Errorf("%s: %d bytes, want %d", text, info.SharedMem, own)
+		}
+		s, one := stream(t, v), [3]uint32{1, 1, 1}
+		l := &driver.Launch{Function: f, Grid: one, Block: one, SharedMem: uint32(most - own)}
+		check(t, v.Launch(s, l))
+		l.SharedMem++
+		refused(t, v.Launch(s, l), simdriver.ErrInvalidValue, fmt.Sprintf("%d of them its own", own))
+		check(t, drain(t, v, s))
+		check(t, v.Unload(m))
+	}
+	m := must(v.Load(fmt.Appendf(nil, ".entry k() { .shared .b8 all[%d]; }", most+1)))(t)
+	_, _, err := v.Function(m, "k")
+	refused(t, err, simdriver.ErrInvalidValue, "bytes of shared memory")
 }
 
 // TestImages has the forms of images. Each registered kernel has two parameters, of 8 and 4 bytes.

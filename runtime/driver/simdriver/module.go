@@ -25,10 +25,12 @@ type function struct {
 	module *module
 	name   string
 	kernel *kernel
+	shared uint64 // bytes of its own
 }
 
 // Load makes a module of an image: what [Image] returns, PTX, or any text that has a line such as Image makes. PTX is
-// not compiled: of it count the names and the parameters' sizes of the kernels, and the variables without initial values.
+// not compiled: of it count the names, the parameters' sizes and the shared memory of the kernels, and the variables without initial
+// values.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err
@@ -110,7 +112,11 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 		return refuse(failf(codeFunction, "kernel %s: %w: the image declares parameters of %v bytes, the Go function has %v",
 			name, ErrInvalidValue, declared, k.sizes))
 	}
-	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, Registers: 32}
+	shared := m.image.shared[name]
+	if shared > uint64(v.info.SharedOptIn) {
+		return refuse(failf(codeFunction, "kernel %s: %w: %d bytes of shared memory, more than %d", name, ErrInvalidValue, shared, v.info.SharedOptIn))
+	}
+	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, SharedMem: int(shared), Registers: 32}
 	if v.d.caps.KernelParams {
 		info.Params = append([]int{}, k.sizes...)
 	}
@@ -118,7 +124,7 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	defer v.mu.Unlock()
 	f, ok := m.functions[name]
 	if !ok {
-		f = driver.Function(v.d.functions.add(&function{module: m, name: name, kernel: k}))
+		f = driver.Function(v.d.functions.add(&function{module: m, name: name, kernel: k, shared: shared}))
 		if f == 0 {
 			return refuse(fail(codeFunction, errTooMany))
 		}
@@ -187,8 +193,8 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	if n := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2]); n > uint64(v.info.MaxThreads) {
 		return nil, fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
-	if int64(l.SharedMem) > int64(v.info.SharedOptIn) {
-		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, more than %d", f.name, ErrInvalidValue, l.SharedMem, v.info.SharedOptIn)
+	if n := f.shared + uint64(l.SharedMem); n > uint64(v.info.SharedOptIn) {
+		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them its own, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
 		return nil, fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))

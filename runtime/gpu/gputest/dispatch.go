@@ -3,7 +3,9 @@ package gputest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +28,23 @@ var variables = []byte(`.version 6.4
 
 .visible .entry nothing_to_do()
 {
+	ret;
+}
+` + "\x00")
+
+// tabled is code with a kernel that has 16 KiB of shared memory of its own.
+var tabled = []byte(`.version 6.4
+.target sm_50
+.address_size 64
+
+.visible .entry ids(.param .u64 out)
+{
+	.reg .b32 %r<3>;
+	.shared .align 4 .b8 table[16384];
+
+	mov.u32 %r1, table;
+	mov.u32 %r2, %tid.x;
+	st.volatile.shared.u32 [%r1], %r2;
 	ret;
 }
 ` + "\x00")
@@ -153,6 +172,53 @@ var dispatches = []test{
 		e.at(s, 0)
 		e.must(e.q(0).Dispatch(signal(s, 1), good()))
 		e.wait(s, 1)
+	}},
+	{name: "B82 a block has room for the kernel's own shared memory and the dynamic one together", kernels: true, run: func(e *env) {
+		k, info := e.kernel(tabled, "ids"), e.devs[0].Info()
+		const own = 16 << 10
+		if n := k.Info().SharedMem; n != own {
+			e.Fatalf("the kernel has %d bytes of shared memory of its own, want %d", n, own)
+		}
+		most := uint32(max(info.SharedOptIn, info.SharedMem))
+		b, s := e.buffer(16), e.sem()
+		dispatch := func(dynamic uint32) gpu.Dispatch {
+			return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, SharedMem: dynamic, Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}
+		}
+		refused := func(dynamic uint32, err error) {
+			e.Helper()
+			if !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%d bytes: %v", dynamic, err)
+				return
+			}
+			for _, part := range []string{"kernel ids", fmt.Sprint(dynamic), fmt.Sprint(own), fmt.Sprint(most)} {
+				if !strings.Contains(err.Error(), part) {
+					e.Errorf("%d bytes: %v, which does not say %s", dynamic, err, part)
+				}
+			}
+		}
+		record := func(m gpu.Mode, dynamic uint32) (*gpu.CommandBuffer, error) {
+			c := e.commands(m)
+			_, err := c.Dispatch(dispatch(dynamic))
+			return c.CommandBuffer, err
+		}
+		for _, dynamic := range []uint32{most - own + 1, most - own + 128, most, math.MaxUint32} {
+			refused(dynamic, e.q(0).Dispatch(signal(s, 1), dispatch(dynamic)))
+			e.eachMode(func(e *env, m gpu.Mode) {
+				_, err := record(m, dynamic)
+				refused(dynamic, err)
+			})
+		}
+		e.at(s, 0)
+		v := uint64(1)
+		e.must(e.q(0).Dispatch(signal(s, v), dispatch(most-own)))
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c, err := record(m, most-own)
+			e.must(err)
+			e.must(c.End())
+			e.must(e.q(0).Execute(between(s, v, s, v+1), c))
+			v++
+			e.wait(s, v)
+		})
 	}},
 	{name: "B59 code that is closed with a dispatch under way", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)

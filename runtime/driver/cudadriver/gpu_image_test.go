@@ -1,0 +1,83 @@
+package cudadriver
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// imagesArch is what the cubins of testdata/images are for.
+const imagesArch = "sm_90"
+
+// TestGPUParams compares what images say of their kernels with what the driver does.
+func TestGPUParams(t *testing.T) {
+	d := openGPU(t)
+	if !d.caps.KernelParams {
+		t.Skip("the driver tells nothing of parameters")
+	}
+	images := map[string][]byte{"basic": kernels.Basic, "dense": kernels.Dense, "saxpy": kernels.Saxpy, "params.ptx": image(t, "params.ptx")}
+	if d.info.Arch == imagesArch {
+		for _, name := range []string{"params.cubin", "params.fatbin", "compressed.fatbin"} {
+			images[name] = image(t, name)
+		}
+	}
+	for name, code := range images {
+		m, err := d.Load(code)
+		ok(t, err)
+		said := inspect(code)
+		names := []string{"none", "small", "big"}
+		if said.params != nil {
+			names = names[:0]
+			for kernel := range said.params {
+				names = append(names, kernel)
+			}
+		}
+		for _, kernel := range names {
+			f, info, err := d.Function(m, kernel)
+			ok(t, err)
+			sizes, err := d.params(cuda.Function(f), untold)
+			ok(t, err)
+			n := said.number(kernel)
+			t.Logf("%s: kernel %s has parameters of %v bytes; the image says %d", name, kernel, sizes, n)
+			if len(info.Params) != len(sizes) || n != len(sizes) && name != "compressed.fatbin" {
+				t.Errorf("%s: kernel %s has %d parameters; Function says %v, and the image %d", name, kernel, len(sizes), info.Params, n)
+			}
+		}
+		ok(t, d.Unload(m))
+	}
+}
+
+// TestGPUUnresolved has code that was not linked, and code that refers to nothing but the driver's functions.
+func TestGPUUnresolved(t *testing.T) {
+	d := openGPU(t)
+	find := func(name, kernel string) error {
+		m, err := d.Load(image(t, name))
+		if err == nil {
+			_, _, err = d.Function(m, kernel)
+			err = errors.Join(err, d.Unload(m))
+		}
+		t.Logf("%s: %v", name, err)
+		return err
+	}
+	if err := find("unresolved.ptx", "calls"); err == nil || !strings.Contains(err.Error(), "other") || strings.Contains(err.Error(), "mangled") {
+		t.Errorf("PTX: %v", err)
+	}
+	if err := find("unresolved.cubin", "calls"); !errors.Is(err, cuda.ErrorInvalidImage) || !strings.Contains(err.Error(), "unresolved symbol table, other: ") {
+		t.Errorf("a cubin: %v", err)
+	}
+	if d.info.Arch != imagesArch {
+		return
+	}
+	if err := find("unresolved.fatbin", "calls"); err == nil || !strings.Contains(err.Error(), "unresolved symbol table, other: ") {
+		t.Errorf("a fat binary: %v", err)
+	}
+	if err := find("resolving.cubin", "heap"); err != nil && !strings.Contains(err.Error(), "linked") {
+		t.Errorf("a cubin in which nothing is missing: %v", err)
+	}
+	for _, kernel := range []string{"calls", "heap"} {
+		ok(t, find("linked.cubin", kernel))
+	}
+}
