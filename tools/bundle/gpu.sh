@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds programs and tests to be run on a machine that has a GPU and need not have Go, gcc or this source.
 #
-# usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder, or DIR/four.sh on one that
-# has several GPUs
+# usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder, DIR/four.sh on one that has
+# several GPUs, or DIR/sanitize.sh
 
 set -eu
 dir=$1
@@ -69,8 +69,8 @@ END
 	rm "$out/cc"
 fi
 
-cp "$here/run.sh" "$here/four.sh" "$here/items.sh" "$out/"
-chmod +x "$out/run.sh" "$out/four.sh"
+cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"
+chmod +x "$out/run.sh" "$out/four.sh" "$out/sanitize.sh"
 
 # One archive, which run.sh unpacks: programs of Go shrink to a third.
 ls "$out/bin"

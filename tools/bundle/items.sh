@@ -1,4 +1,4 @@
-# What run.sh and four.sh have in common: it unpacks the bundle in $here, which is from then on the folder with bin, fixtures
+# What run.sh, four.sh and sanitize.sh have in common: it unpacks the bundle in $here, which is from then on the folder with bin, fixtures
 # and src.
 
 limit=300 # seconds each
@@ -35,7 +35,7 @@ item() {
 	*) note=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) ;;
 	esac
 	[ "$passed$skipped" = 00 ] || note="$passed passed, $skipped skipped"
-	printf '%-14s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
+	printf '%-18s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
 }
 
 # hip_libraries sets hip and strict to HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from
@@ -60,6 +60,29 @@ hip_suites() {
 		name=hip-on-cuda
 		[ "$lib" = "$hip" ] || name=hip-strict
 		item $name "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$lib" "$here/bin/hipdriver.test" -test.v -test.run '^TestLibrary'
+	done
+}
+
+# sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
+# call of CUDA that fails. COMPUTE_SANITIZER names the tool if it is not where it is usually.
+sanitize() {
+	tool=${COMPUTE_SANITIZER:-}
+	for t in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer; do
+		[ -n "$tool" ] || [ ! -x "$t" ] || tool=$t
+	done
+	if [ -z "$tool" ]; then
+		item memcheck "$here" echo "memcheck: not run: there is no compute-sanitizer"
+		return
+	fi
+	timeout $limit "$tool" --tool memcheck "$here/bin/gpuinfo" >"$tmp/memcheck" 2>&1
+	if ! grep -q 'ERROR SUMMARY' "$tmp/memcheck"; then
+		item memcheck "$here" echo "memcheck: not run: $tool does not work here: $(grep '^=' "$tmp/memcheck" | tail -n 1)"
+		return
+	fi
+	set -- gpuinfo "saxpy -require-gpu" "ncclrank -require-gpu" "pipeline -driver cuda" "mlp -driver cuda" "allreduce -driver cuda"
+	for p in "$@"; do
+		# shellcheck disable=SC2086 # a word each
+		item "memcheck ${p%% *}" "$here" env NCCL_NVLS_ENABLE=0 "$tool" --tool memcheck --error-exitcode 9 "$here"/bin/$p
 	done
 }
 

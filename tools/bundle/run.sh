@@ -48,4 +48,6 @@ done
 
 hip_suites
 
+sanitize
+
 finish

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Runs the programs of this bundle on the GPU of this machine under compute-sanitizer, and nothing else: see run.sh. The exit status
+# is 1 if a kernel's access was wrong or a call of CUDA failed, or a program did.
+#
+# usage: sanitize.sh
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/items.sh"
+sanitize
+finish
