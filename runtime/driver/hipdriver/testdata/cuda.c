@@ -234,8 +234,9 @@ int cuMemcpyDtoHAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); r
 
 // ---- Kernels
 
-typedef struct { int device; uint64_t table; } module; // table: a variable of 256 bytes, or 0
-typedef struct { const char *name; size_t sizes[5]; void (*run)(const unsigned *grid, const unsigned *block, void **args); } function;
+// table is a variable of 256 bytes, or 0. A kernel of a module with shared memory has 16 KiB of it.
+typedef struct { int device, shared; uint64_t table; } module;
+typedef struct { const char *name; size_t sizes[5]; void (*run)(const unsigned *grid, const unsigned *block, void **args); unsigned shared; } function;
 
 #define THREADS ((uint64_t)grid[0] * block[0])
 #define ARG(type, i) (*(type *)args[i])
@@ -266,6 +267,7 @@ static function functions[] = {
 	{"words", {8, 8, 8}, words},
 	{"ids", {8}, ids},
 };
+static function idsShared = {"ids", {8}, ids, 16 << 10};
 
 int cuModuleLoadDataEx(module **m, const char *image, unsigned n, void *options, void *values)
 {
@@ -275,6 +277,7 @@ int cuModuleLoadDataEx(module **m, const char *image, unsigned n, void *options,
 	*m = malloc(sizeof **m);
 	(*m)->device = context - CONTEXT;
 	(*m)->table = 0;
+	(*m)->shared = strstr(image, ".shared .align 4 .b8 table[16384];") != NULL;
 	if (strstr(image, "table")) make(&(*m)->table, 256);
 	LIVE(1);
 	return OK;
@@ -292,7 +295,7 @@ int cuModuleGetFunction(function **f, module *m, const char *name)
 	ON(m);
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		if (!strcmp(functions[i].name, name)) {
-			*f = &functions[i];
+			*f = m->shared && functions[i].run == ids ? &idsShared : &functions[i];
 			return OK;
 		}
 	return NOT_FOUND;
@@ -305,7 +308,7 @@ int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, module *m, const char *name)
 	*n = 256;
 	return OK;
 }
-int cuFuncGetAttribute(int *value, int attribute, function *f) { CREATE(); *value = attribute ? 0 : 512; return OK; }
+int cuFuncGetAttribute(int *value, int attribute, function *f) { CREATE(); *value = attribute == 0 ? 512 : attribute == 1 ? f->shared : 0; return OK; }
 
 // run checks a launch; without the arguments it does no more.
 static int run(function *f, const unsigned *grid, const unsigned *block, unsigned shared, void **args, int really)
@@ -315,7 +318,7 @@ static int run(function *f, const unsigned *grid, const unsigned *block, unsigne
 		if (!grid[i] || !block[i]) return INVALID_VALUE;
 		threads *= block[i];
 	}
-	if (threads > 1024 || shared > 48 << 10) return INVALID_VALUE;
+	if (threads > 1024 || f->shared + (uint64_t)shared > 48 << 10) return INVALID_VALUE;
 	if (threads > 512) return NO_RESOURCES;
 	if (really) f->run(grid, block, args);
 	return OK;
