@@ -172,11 +172,12 @@ type Device interface {
 
 // FuncInfo describes a kernel.
 type FuncInfo struct {
-	MaxThreads int   // in a block, for this kernel
-	SharedMem  int   // bytes of its own
-	Registers  int   // a thread
-	LocalMem   int   // bytes a thread
-	Params     []int // sizes of its parameters in bytes; nil where Caps.KernelParams is not set
+	MaxThreads int    // in a block, for this kernel
+	SharedMem  int    // bytes of its own
+	Registers  int    // a thread
+	LocalMem   int    // bytes a thread
+	Cluster    [3]int // blocks of a cluster, of which a grid has to be a multiple; zeros where the kernel asks for none
+	Params     []int  // sizes of its parameters in bytes; nil where Caps.KernelParams is not set
 }
 
 // A Launch is one launch of a kernel.

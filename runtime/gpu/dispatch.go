@@ -36,7 +36,7 @@ func (x *Dispatch) check(d *Device) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &d.info
+	info, k := &d.info, &x.Kernel.info
 	for i, b := range x.Block {
 		x.Block[i] = max(b, 1)
 		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
@@ -45,8 +45,10 @@ func (x *Dispatch) check(d *Device) ([]int, error) {
 		if n := info.MaxGrid[i]; n > 0 && uint64(x.Grid[i]) > uint64(n) {
 			return nil, argument("dispatch", "a grid of %v blocks; the device takes %v", x.Grid, info.MaxGrid)
 		}
+		if n := k.Cluster[i]; n > 1 && x.Grid[i]%uint32(n) != 0 {
+			return nil, argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", x.Grid, x.Kernel.name, k.Cluster)
+		}
 	}
-	k := &x.Kernel.info
 	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(k.SharedMem)+uint64(x.SharedMem) > uint64(n) {
 		return nil, argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
 			x.SharedMem, k.SharedMem, x.Kernel.name, n)

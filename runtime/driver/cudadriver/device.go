@@ -35,6 +35,7 @@ type device struct {
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
+	hasClusters       bool
 	closed            atomic.Bool
 }
 
@@ -62,6 +63,9 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 	}
 	return d, nil
 }
+
+// clusters is the first release that has clusters of blocks.
+const clusters = 11080
 
 // askCaps finds out what the device can do. It asks for no attribute that came later than the driver.
 func (d *device) askCaps() error {
@@ -96,6 +100,11 @@ func (d *device) askCaps() error {
 	hostPools := false
 	if d.lib.Version() >= hostMemoryPools {
 		if hostPools, err = has(cuda.DeviceAttributeHostMemoryPoolsSupported); err != nil {
+			return err
+		}
+	}
+	if d.lib.Version() >= clusters {
+		if d.hasClusters, err = has(cuda.DeviceAttributeClusterLaunch); err != nil {
 			return err
 		}
 	}

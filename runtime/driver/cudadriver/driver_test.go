@@ -342,6 +342,9 @@ func TestProbe(t *testing.T) {
 		"cuFuncGetAttribute(1)",
 		"cuFuncGetAttribute(4)",
 		"cuFuncGetAttribute(3)",
+		"cuFuncGetAttribute(11)",
+		"cuFuncGetAttribute(12)",
+		"cuFuncGetAttribute(13)",
 		"cuFuncSetAttribute(8, 231424)",
 		"cuDeviceGetDefaultMemPool(40)",
 		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
@@ -570,8 +573,14 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	f.want("cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleGetFunction(count)", "cuFuncLoad(0xf001)", "cuFuncGetAttribute(0)", "cuFuncGetAttribute(1)",
-		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
-	if _, info := function(t, d, "empty"); info.Params == nil || len(info.Params) != 0 {
+		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncGetAttribute(11)", "cuFuncGetAttribute(12)", "cuFuncGetAttribute(13)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
+	f.set("clusters", 2)
+	_, info = function(t, d, "empty")
+	f.set("clusters", 0)
+	if info.Cluster != [3]int{2, 2, 2} {
+		t.Errorf("clusters of %v", info.Cluster)
+	}
+	if info.Params == nil || len(info.Params) != 0 {
 		t.Errorf("a kernel without parameters has %v", info.Params)
 	}
 	if p, n, err := d.Global(module0, "variable"); p == 0 || n != 8 || err != nil {

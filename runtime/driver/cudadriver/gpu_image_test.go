@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -79,5 +80,30 @@ func TestGPUUnresolved(t *testing.T) {
 	}
 	for _, kernel := range []string{"calls", "heap"} {
 		ok(t, find("linked.cubin", kernel))
+	}
+}
+
+// TestGPUCluster has a kernel whose blocks come in clusters of two.
+func TestGPUCluster(t *testing.T) {
+	d := openGPU(t)
+	if !d.hasClusters {
+		t.Skip("the device has no clusters")
+	}
+	s := newStream(t, d)
+	fn, info := load(t, d, []byte(".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry pairs() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }\n"), "pairs")
+	if info.Cluster != [3]int{2, 1, 1} {
+		t.Errorf("clusters of %v", info.Cluster)
+	}
+	launch := &driver.Launch{Function: fn, Grid: [3]uint32{4, 3, 1}, Block: [3]uint32{32, 1, 1}}
+	ok(t, d.Launch(s, launch))
+	finish(t, d, s)
+	launch.Grid[0] = 3
+	err := d.Launch(s, launch)
+	t.Logf("half a cluster: %v", err)
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		t.Errorf("half a cluster: %v", err)
+	}
+	if _, info := load(t, d, kernels.Saxpy, "saxpy"); info.Cluster != [3]int{} {
+		t.Errorf("a kernel without has clusters of %v", info.Cluster)
 	}
 }

@@ -21,7 +21,7 @@ const countPTX = emptyPTX + ".visible .entry count(.param .u64 counter, .param .
 // TestNothingFails has a program that does nothing wrong make no call that fails, since compute-sanitizer takes each for an error
 // of the program: neither to find out what there is, nor in order to fall back on something else.
 func TestNothingFails(t *testing.T) {
-	for _, release := range []dl.Version{11020, 11040, 12000, 12020, 12040, 12080, 13000} {
+	for _, release := range []dl.Version{11020, 11040, 11080, 12000, 12020, 12040, 12080, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
 			f := newFake(t, release)
 			healthy := func(what string) {

@@ -120,15 +120,23 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 		}
 	}
 	var info driver.FuncInfo
-	for _, a := range []struct {
+	type attribute struct {
 		attr cuda.FunctionAttribute
 		to   *int
-	}{
+	}
+	attributes := []attribute{
 		{cuda.FuncAttributeMaxThreadsPerBlock, &info.MaxThreads},
 		{cuda.FuncAttributeSharedSizeBytes, &info.SharedMem},
 		{cuda.FuncAttributeNumRegs, &info.Registers},
 		{cuda.FuncAttributeLocalSizeBytes, &info.LocalMem},
-	} {
+	}
+	if d.hasClusters {
+		attributes = append(attributes,
+			attribute{cuda.FuncAttributeRequiredClusterWidth, &info.Cluster[0]},
+			attribute{cuda.FuncAttributeRequiredClusterHeight, &info.Cluster[1]},
+			attribute{cuda.FuncAttributeRequiredClusterDepth, &info.Cluster[2]})
+	}
+	for _, a := range attributes {
 		v, err := d.lib.FuncGetAttribute(a.attr, f)
 		if err != nil {
 			return fail(err, a.attr.String())

@@ -14,6 +14,7 @@ const marker = "// sim:"
 type image struct {
 	kernels map[string][]int  // the parameters' sizes; nil where the image does not tell
 	shared  map[string]uint64 // bytes of shared memory that kernels have of their own
+	cluster map[string][3]int // blocks of a cluster of kernels that ask for some
 	vars    map[string]uint64 // sizes in bytes
 }
 
@@ -25,7 +26,7 @@ func Image(names ...string) []byte {
 
 // parse reads an image.
 func parse(b []byte) (image, error) {
-	im := image{kernels: make(map[string][]int), shared: make(map[string]uint64), vars: make(map[string]uint64)}
+	im := image{kernels: make(map[string][]int), shared: make(map[string]uint64), cluster: make(map[string][3]int), vars: make(map[string]uint64)}
 	text, marked := string(b), false
 	for line := range strings.Lines(text) {
 		names, ok := strings.CutPrefix(strings.TrimSpace(line), marker)
@@ -78,6 +79,10 @@ func parsePTX(text string, im *image) {
 					im.shared[kernel] += size
 				}
 			}
+		case ".reqnctapercluster":
+			if depth == 0 && kernel != "" {
+				im.cluster[kernel] = blocks(tokens[i+1:])
+			}
 		case ".global", ".const":
 			if depth == 0 {
 				name, size, rest := variable(tokens[i+1:])
@@ -106,6 +111,20 @@ func params(tokens []string) []int {
 		}
 	}
 	return sizes
+}
+
+// blocks reads one to three numbers with commas between; those that are not there are 1.
+func blocks(tokens []string) [3]int {
+	n := [3]int{1, 1, 1}
+	for i := range n {
+		if 2*i >= len(tokens) || i > 0 && tokens[2*i-1] != "," {
+			break
+		}
+		if v, err := strconv.ParseUint(tokens[2*i], 0, 16); err == nil {
+			n[i] = int(max(v, 1))
+		}
+	}
+	return n
 }
 
 // variable reads a declaration such as ".align 8 .b8 name[16]". The size is 0 if it cannot be told.

@@ -227,6 +227,40 @@ func TestShared(t *testing.T) {
 	refused(t, err, simdriver.ErrInvalidValue, "bytes of shared memory")
 }
 
+// TestClusters has kernels whose blocks come in clusters.
+func TestClusters(t *testing.T) {
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}})})
+	v := vs[0]
+	for text, want := range map[string][3]int{
+		".entry k() { ret; }":                                                      {},
+		".entry k() .reqnctapercluster 2, 4, 3 { ret; }":                           {2, 4, 3},
+		".entry k() .explicitcluster .reqnctapercluster 2,4 .maxntid 32,1,1 { }":   {2, 4, 1},
+		".entry k() .reqnctapercluster 5 {} .entry l() .reqnctapercluster 1,1,7 {": {5, 1, 1},
+		".entry k() .reqnctapercluster 0, x":                                       {1, 1, 1},
+		".entry k() .reqnctapercluster":                                            {1, 1, 1},
+	} {
+		m := must(v.Load([]byte(text)))(t)
+		f, info, err := v.Function(m, "k")
+		check(t, err)
+		if info.Cluster != want {
+			t.Errorf("%s: clusters of %v, want %v", text, info.Cluster, want)
+		}
+		s, l := stream(t, v), &driver.Launch{Function: f, Block: [3]uint32{1, 1, 1}}
+		for i, n := range want {
+			l.Grid[i] = 2 * uint32(max(n, 1))
+		}
+		check(t, v.Launch(s, l))
+		for i, n := range want {
+			if l.Grid[i]++; n > 1 {
+				refused(t, v.Launch(s, l), simdriver.ErrInvalidValue, "clusters of")
+			}
+			l.Grid[i]--
+		}
+		check(t, drain(t, v, s))
+		check(t, v.Unload(m))
+	}
+}
+
 // TestImages has the forms of images. Each registered kernel has two parameters, of 8 and 4 bytes.
 func TestImages(t *testing.T) {
 	k := func(*simdriver.Grid, driver.Ptr, float32) {}

@@ -22,15 +22,16 @@ type module struct {
 
 // A function is a kernel in a module.
 type function struct {
-	module *module
-	name   string
-	kernel *kernel
-	shared uint64 // bytes of its own
+	module  *module
+	name    string
+	kernel  *kernel
+	shared  uint64 // bytes of its own
+	cluster [3]int
 }
 
 // Load makes a module of an image: what [Image] returns, PTX, or any text that has a line such as Image makes. PTX is
-// not compiled: of it count the names, the parameters' sizes and the shared memory of the kernels, and the variables without initial
-// values.
+// not compiled: of it count the names, the parameters' sizes, the shared memory and the clusters of the kernels, and the variables without
+// initial values.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err
@@ -116,7 +117,7 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	if shared > uint64(v.info.SharedOptIn) {
 		return refuse(failf(codeFunction, "kernel %s: %w: %d bytes of shared memory, more than %d", name, ErrInvalidValue, shared, v.info.SharedOptIn))
 	}
-	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, SharedMem: int(shared), Registers: 32}
+	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, SharedMem: int(shared), Registers: 32, Cluster: m.image.cluster[name]}
 	if v.d.caps.KernelParams {
 		info.Params = append([]int{}, k.sizes...)
 	}
@@ -124,7 +125,7 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	defer v.mu.Unlock()
 	f, ok := m.functions[name]
 	if !ok {
-		f = driver.Function(v.d.functions.add(&function{module: m, name: name, kernel: k, shared: shared}))
+		f = driver.Function(v.d.functions.add(&function{module: m, name: name, kernel: k, shared: shared, cluster: info.Cluster}))
 		if f == 0 {
 			return refuse(fail(codeFunction, errTooMany))
 		}
@@ -185,6 +186,9 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	for i := range 3 {
 		if l.Grid[i] == 0 || int64(l.Grid[i]) > int64(v.info.MaxGrid[i]) {
 			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
+		}
+		if n := f.cluster[i]; n > 1 && l.Grid[i]%uint32(n) != 0 {
+			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks, and clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
 		}
 		if l.Block[i] == 0 || int64(l.Block[i]) > int64(v.info.MaxBlock[i]) {
 			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)

@@ -49,6 +49,17 @@ var tabled = []byte(`.version 6.4
 }
 ` + "\x00")
 
+// paired is code with a kernel whose blocks come in clusters of two.
+var paired = []byte(`.version 7.8
+.target sm_90
+.address_size 64
+
+.visible .entry ids(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1
+{
+	ret;
+}
+` + "\x00")
+
 var dispatches = []test{
 	{name: "B107 saxpy", kernels: true, run: func(e *env) {
 		const n = 100_000
@@ -219,6 +230,30 @@ var dispatches = []test{
 			v++
 			e.wait(s, v)
 		})
+	}},
+	{name: "B82 a grid has whole clusters", kernels: true, run: func(e *env) {
+		x, err := e.devs[0].Load(paired)
+		if err != nil {
+			e.Skipf("the device has no clusters: %v", err)
+		}
+		defer x.Close()
+		k, err := x.Kernel("ids")
+		e.must(err)
+		if k.Info().Cluster == [3]int{} {
+			e.Skip("the driver does not tell of clusters")
+		}
+		b, s := e.buffer(2*3*16), e.sem()
+		d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{3, 2, 1}, Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}
+		if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "clusters of [2 1 1]") {
+			e.Errorf("half a cluster: %v", err)
+		}
+		if _, err := e.commands(gpu.AutoMode).Dispatch(d); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("half a cluster, recorded: %v", err)
+		}
+		e.at(s, 0)
+		d.Grid = [3]uint32{2, 3, 1}
+		e.must(e.q(0).Dispatch(signal(s, 1), d))
+		e.wait(s, 1)
 	}},
 	{name: "B59 code that is closed with a dispatch under way", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)

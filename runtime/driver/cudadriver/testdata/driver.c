@@ -168,6 +168,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int id)
 	case 97: *value = 227 << 10; break;
 	case 83: case 89: case 99: *value = 1; break;
 	case 18: *value = 0; break;
+	case 120:
+		if (VERSION < 11080) return INVALID_VALUE;
+		*value = 1;
+		break;
 	case 144:
 		if (VERSION < 13000) return INVALID_VALUE;
 	default: *value = attribute * 10;
@@ -326,7 +330,7 @@ int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, uintptr_t m, const char *name)
 	*p = (uintptr_t)&variable, *n = sizeof variable;
 	return OK;
 }
-int cuFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); *value = attribute == 1 ? 1024 : 100 + attribute; return OK; }
+int cuFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); if (attribute > 10 && (VERSION < 11080 || attribute > 13)) return INVALID_VALUE; *value = attribute == 1 ? 1024 : attribute > 10 ? get("clusters") : 100 + attribute; return OK; }
 int cuFuncSetAttribute(uintptr_t f, int attribute, int value) { CREATE("%d, %d", attribute, value); return OK; }
 #if VERSION >= 12040
 int cuFuncLoad(uintptr_t f) { CREATE("%#lx", (long)f); return OK; }
