@@ -704,6 +704,13 @@ func TestUnresolvedCode(t *testing.T) {
 	if len(d.modules) != 0 {
 		t.Errorf("%d modules are remembered", len(d.modules))
 	}
+	f.set("cuModuleLoadDataEx", 0)
+	m, err := d.Load([]byte(emptyPTX))
+	ok(t, err)
+	f.set("cuModuleUnload", int(cuda.ErrorInvalidContext))
+	if err := d.Unload(m); !errors.Is(err, cuda.ErrorInvalidContext) || d.modules[m] == nil {
+		t.Errorf("a module that could not be unloaded: %v, remembered is %v", err, d.modules[m])
+	}
 }
 
 func TestLost(t *testing.T) {

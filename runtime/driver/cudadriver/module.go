@@ -22,8 +22,8 @@ type compiler struct {
 	info, err [logSize]byte
 }
 
-// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. The driver takes a cubin that was never linked,
-// but not the kernels in it, so what is certain to lack something is refused here.
+// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. A cubin that lacks symbols is refused here: the driver
+// may take it, and then not find its kernels.
 func (d *device) Load(image []byte) (driver.Module, error) {
 	image, form, err := prepare(image)
 	if err != nil {
@@ -81,12 +81,18 @@ func (c *compiler) log() string {
 }
 
 func (d *device) Unload(m driver.Module) error {
+	d.mu.Lock()
+	code := d.modules[m]
+	delete(d.modules, m) // before another module can have the handle
+	d.mu.Unlock()
 	if err := d.lib.ModuleUnload(cuda.Module(m)); err != nil {
+		if code != nil {
+			d.mu.Lock()
+			d.modules[m] = code
+			d.mu.Unlock()
+		}
 		return d.fail("unload", err, "module %#x", uintptr(m))
 	}
-	d.mu.Lock()
-	delete(d.modules, m)
-	d.mu.Unlock()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package hipdriver
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -39,12 +40,20 @@ func (d *device) arch() string {
 }
 
 func (d *device) Unload(m driver.Module) error {
-	if err := d.lib.ModuleUnload(hip.Module(m)); err != nil {
+	d.mu.Lock()
+	own := d.images[m]
+	delete(d.images, m) // before another module can have the handle
+	d.mu.Unlock()
+	err := d.lib.ModuleUnload(hip.Module(m))
+	runtime.KeepAlive(own)
+	if err != nil {
+		if own != nil {
+			d.mu.Lock()
+			d.images[m] = own
+			d.mu.Unlock()
+		}
 		return d.fail("unload", err, "module %#x", uintptr(m))
 	}
-	d.mu.Lock()
-	delete(d.images, m)
-	d.mu.Unlock()
 	return nil
 }
 
