@@ -151,7 +151,8 @@ type Device interface {
 	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
 	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride are aligned to 4. Submitting.
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
-	// Copy copies within and between what devices can address. Submitting.
+	// Copy copies within and between what this device can address: its own memory, the host's, and other devices' but for that of
+	// pools to which it has no access, which is for [Peers].CopyPeer. Submitting.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay and be pinned until the stream has passed it. Submitting.
 	Upload(s Stream, dst Ptr, src unsafe.Pointer, n uint64) error

@@ -20,7 +20,7 @@ const (
 	EmptyNode  NodeKind = iota // nothing: many nodes after many others need fewer edges with one in between
 	KernelNode                 // Launch
 	FillNode                   // Dst, Pattern, Width, Count, Stride
-	CopyNode                   // Dst, Src, Count bytes; addresses of devices, or of pinned memory of the host
+	CopyNode                   // Dst, Src, Count bytes; as of [Device].Copy, and of pinned memory of the host
 	ChildNode                  // Child, as it is now
 	RecordNode                 // Event, made by NewTimer
 )

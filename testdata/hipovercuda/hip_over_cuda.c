@@ -130,6 +130,7 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuMemHostUnregister, (void *)) \
 	X(cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t)) \
 	X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream)) \
+	X(cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream)) \
 	X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream)) \
 	X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream)) \
 	X(cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t)) \
@@ -701,6 +702,17 @@ int hipMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, int kind, object 
 }
 
 int hipMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, object *s) { return hipMemcpyAsync(dst, src, n, 3, s); }
+
+int hipMemcpyPeerAsync(CUdeviceptr dst, int to, CUdeviceptr src, int from, size_t n, object *s)
+{
+	STREAM_OF(s);
+	WANT(to >= 0 && to < devices && from >= 0 && from < devices, INVALID_DEVICE);
+	CUcontext there, here;
+	int r = contextOf(to, &there);
+	if (!r) r = contextOf(from, &here);
+	if (r || !n) return done(r);
+	return CUDA(cuMemcpyPeerAsync(dst, there, src, here, n, cu));
+}
 
 int hipMemcpyHtoDAsync(CUdeviceptr dst, void *src, size_t n, object *s)
 {

@@ -244,7 +244,12 @@ func all(d *device) map[string]func() error {
 			}
 			return d.FillStrided(stream0, ptr, 1, 8, 4)
 		},
-		"copy":     func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
+		"copy": func() error {
+			if err := d.Copy(stream0, ptr+32, ptr, 32); err != nil {
+				return err
+			}
+			return d.CopyPeer(stream0, ptr+32, d, ptr, d, 32)
+		},
 		"upload":   func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
 		"download": func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
 		"load":     func() error { _, err := d.Load([]byte(emptyPTX)); return err },
@@ -369,6 +374,7 @@ func TestProbe(t *testing.T) {
 		"cuMemsetD32Async(0x1020304, 8, 0x5000)",
 		"cuMemsetD2D32Async(8, 0x1020305, 1, 4, 0x5000)",
 		"cuMemcpyAsync(32, 0x5000)",
+		"cuMemcpyPeerAsync(0xc0, 0xc0, 32, 0x5000)",
 		"cuMemcpyDtoHAsync_v2(32, 0x5000)",
 		"cuMemcpyHtoDAsync_v2(32, 0x5000)",
 		"cuEventRecord(0xe000, 0x5000)",
@@ -407,7 +413,7 @@ func TestProbe(t *testing.T) {
 	}
 
 	for _, name := range []string{
-		"cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemsetD2D32Async", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2",
+		"cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemsetD2D32Async", "cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyDtoHAsync_v2",
 		"cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuEventQuery", "cuLaunchKernel", "cuMemAllocFromPoolAsync",
 		"cuMemFreeAsync", "cuGraphLaunch", "cuEventElapsedTime_v2",
 	} {
@@ -612,7 +618,7 @@ func TestErrors(t *testing.T) {
 		"destroy event": {"cuEventDestroy_v2"}, "record": {"cuEventRecord"}, "query": {"cuEventQuery"}, "wait": {"cuStreamWaitEvent"},
 		"alloc": {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"}, "free": {"cuMemFree_v2"},
 		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"}, "prefetch": {"cuMemPrefetchAsync_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"},
-		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
+		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync", "cuMemcpyPeerAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
 		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
 		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel"}, "bind": {"cuCtxSetCurrent"},
@@ -742,6 +748,7 @@ func TestBadArguments(t *testing.T) {
 		"thread's stream for fill": {d.Fill(2, 64, 0, 1, 1), cuda.ErrorInvalidHandle, "stream 0x2"},
 		"stream 0 for strided":     {d.FillStrided(0, 64, 0, 8, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for copy":        {d.Copy(0, 64, 0, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
+		"stream 0 for peers":       {d.CopyPeer(0, 64, d, 0, d, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for upload":      {d.Upload(0, 64, nil, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for download":    {d.Download(0, nil, 64, 1), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 0 for launch":      {d.Launch(0, &driver.Launch{}), cuda.ErrorInvalidHandle, "stream 0x0"},

@@ -132,3 +132,57 @@ func TestAccessPoolApart(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyPeer copies between pools of two devices that have no access to each other, for which Copy is refused, or worse.
+func TestCopyPeer(t *testing.T) {
+	runtime.LockOSThread() // which has the context
+	defer runtime.UnlockOSThread()
+	f := newFake(t, 13000)
+	drv := f.driver()
+	var devs [2]*device
+	var mem [2]driver.Mem
+	for i := range devs {
+		open, err := drv.Open(i)
+		ok(t, err)
+		devs[i] = open.(*device)
+		ok(t, devs[i].Bind())
+		s, err := devs[i].NewStream()
+		ok(t, err)
+		p, err := devs[i].DefaultPool()
+		ok(t, err)
+		mem[i], err = devs[i].AllocAsync(s, p, 64)
+		ok(t, err)
+		ok(t, devs[i].Fill(s, mem[i].Ptr, uint32(i+1), 1, 64))
+	}
+	host, err := devs[0].Alloc(driver.HostMem, 64)
+	ok(t, err)
+	if err := devs[0].Copy(stream0, mem[1].Ptr, mem[0].Ptr, 64); !errors.Is(err, cuda.ErrorInvalidValue) {
+		t.Errorf("Copy: %v", err)
+	}
+	f.calls()
+	ok(t, devs[0].CopyPeer(stream0, mem[1].Ptr, devs[1], mem[0].Ptr, devs[0], 32))
+	ok(t, devs[0].CopyPeer(stream0, host.Ptr, devs[0], mem[1].Ptr, devs[1], 64))
+	ok(t, devs[0].CopyPeer(stream0, 0, devs[0], 0, devs[1], 0))
+	f.want("cuMemcpyPeerAsync(0xc1, 0xc0, 32, 0x5000)", "cuMemcpyPeerAsync(0xc0, 0xc1, 64, 0x5000)")
+	if w := words(host); w[7] != 0x01010101 || w[8] != 0x02020202 {
+		t.Errorf("%x", w)
+	}
+	other, err := newFake(t, 13000).driver().Open(0)
+	ok(t, err)
+	for what, d := range map[string]driver.Device{"nothing": nil, "of another driver": other} {
+		if err := devs[0].CopyPeer(stream0, mem[0].Ptr, devs[0], mem[1].Ptr, d, 64); !errors.Is(err, cuda.ErrorInvalidDevice) {
+			t.Errorf("from %s: %v", what, err)
+		}
+		if err := devs[0].CopyPeer(stream0, mem[0].Ptr, d, mem[1].Ptr, devs[1], 64); !errors.Is(err, cuda.ErrorInvalidDevice) {
+			t.Errorf("to %s: %v", what, err)
+		}
+	}
+	ok(t, other.Close())
+	ok(t, devs[1].Close())
+	f.calls()
+	if err := devs[0].CopyPeer(stream0, mem[0].Ptr, devs[0], mem[1].Ptr, devs[1], 64); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
+		t.Errorf("from a device that is closed: %v", err)
+	}
+	f.want("")
+	ok(t, devs[0].Close())
+}

@@ -3,6 +3,7 @@
 package cudadriver
 
 import (
+	"bytes"
 	"runtime"
 	"testing"
 	"time"
@@ -79,6 +80,66 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 			if now, err := s.Query(); now != v || err != nil {
 				t.Errorf("%s: at %d, %v", name, now, err)
 			}
+		}
+	}
+}
+
+// TestRuntimeBetweenPools copies between the default pools of two devices on threads without a context, where a library that is told
+// nothing but addresses crashes.
+func TestRuntimeBetweenPools(t *testing.T) {
+	drv := newFake(t, 13000, "CRASHES").driver()
+	var devs [2]*gpu.Device
+	var bufs [2]*gpu.Buffer
+	for i := range devs {
+		var err error
+		devs[i], err = gpu.Open(drv, i, gpu.Options{})
+		ok(t, err)
+		defer devs[i].Close()
+		bufs[i], err = devs[i].Queue(0).Alloca(gpu.Order{}, nil, 64)
+		ok(t, err)
+	}
+	s, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	v := uint64(0)
+	next := func() (o gpu.Order) {
+		o = gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: v}}, Signal: []gpu.Point{{Semaphore: s, Value: v + 1}}}
+		v++
+		return o
+	}
+	for i, d := range devs {
+		mine, there := bufs[i], bufs[1-i]
+		q, got := d.Queue(0), make([]byte, 64)
+		data := bytes.Repeat([]byte{byte(i + 1)}, 64)
+		ok(t, q.Update(next(), there.All(), data))
+		ok(t, q.Copy(next(), mine.All(), there.All()))
+		ok(t, q.Fill(next(), mine.Range(0, 4), []byte{9}))
+		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+			c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+			ok(t, err)
+			b, err := c.Binding()
+			ok(t, err)
+			for _, r := range []func() (gpu.Command, error){
+				func() (gpu.Command, error) { return c.Copy(there.Range(0, 8), mine.Range(0, 8)) },
+				func() (gpu.Command, error) { return c.Update(there.Range(8, 4), []byte{5, 6, 7, 8}) },
+				func() (gpu.Command, error) { return c.Copy(b.Range(8, 4), mine.Range(0, 4)) },
+			} {
+				_, err := r()
+				ok(t, err)
+			}
+			ok(t, c.End())
+			for _, bound := range []*gpu.Buffer{mine, there, mine} {
+				ok(t, q.Execute(next(), c, bound.Range(48, 16)))
+			}
+			ok(t, c.Close())
+		}
+		ok(t, q.Download(next(), got, there.All()))
+		if err := s.Wait(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		want := append([]byte{9, 9, 9, 9, data[0], data[0], data[0], data[0], 5, 6, 7, 8}, data[12:]...)
+		copy(want[56:], []byte{9, 9, 9, 9})
+		if !bytes.Equal(got, want) {
+			t.Errorf("%x, want %x", got, want)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (d *device) askCaps() error {
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // all that they need is required
-		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess"),
+		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess", "hipMemcpyPeerAsync"),
 		Comms:          true, // what is missing says the call that needs it
 	}
 	d.caps.Prefetch = d.caps.Managed && symbols("hipMemPrefetchAsync")

@@ -190,6 +190,7 @@ func TestOpenErrors(t *testing.T) {
 // submits are the functions of which Open tries whether they take the device from the stream.
 var submits = map[string]bool{
 	"hipMemsetD8Async": true, "hipMemsetD16Async": true, "hipMemsetD32Async": true, "hipMemsetD2D32Async": true, "hipMemcpyDtoDAsync": true,
+	"hipMemcpyPeerAsync": true,
 	"hipMemcpyDtoHAsync": true, "hipMemcpyHtoDAsync": true, "hipEventRecord": true, "hipStreamWaitEvent": true, "hipEventQuery": true,
 	"hipGraphLaunch": true, "hipEventElapsedTime": true,
 }
@@ -397,16 +398,21 @@ func all(d *device) map[string]func() error {
 		"unregister": func() error { return d.Unregister(p) },
 		"prefetch":   func() error { return d.Prefetch(stream0, ptr, 64, driver.HostMem) },
 		"fill":       func() error { return d.Fill(stream0, ptr, 1, 4, 4) },
-		"copy":       func() error { return d.Copy(stream0, ptr+32, ptr, 32) },
-		"upload":     func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
-		"download":   func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
-		"load":       func() error { _, err := d.Load(codeObject()); return err },
-		"unload":     func() error { return d.Unload(module0) },
-		"function":   func() error { _, _, err := d.Function(module0, "empty"); return err },
-		"global":     func() error { _, _, err := d.Global(module0, "variable"); return err },
-		"launch":     func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
-		"new timer":  func() error { _, err := d.NewTimer(); return err },
-		"elapsed":    func() error { _, err := d.Elapsed(event0, event0); return err },
+		"copy": func() error {
+			if err := d.Copy(stream0, ptr+32, ptr, 32); err != nil {
+				return err
+			}
+			return d.CopyPeer(stream0, ptr+32, d, ptr, d, 32)
+		},
+		"upload":    func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
+		"download":  func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
+		"load":      func() error { _, err := d.Load(codeObject()); return err },
+		"unload":    func() error { return d.Unload(module0) },
+		"function":  func() error { _, _, err := d.Function(module0, "empty"); return err },
+		"global":    func() error { _, _, err := d.Global(module0, "variable"); return err },
+		"launch":    func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
+		"new timer": func() error { _, err := d.NewTimer(); return err },
+		"elapsed":   func() error { _, err := d.Elapsed(event0, event0); return err },
 
 		"new graph":     func() error { _, err := d.NewGraph(); return err },
 		"destroy graph": func() error { return d.DestroyGraph(graph0) },
@@ -808,7 +814,7 @@ func TestErrors(t *testing.T) {
 		"destroy event": {"hipEventDestroy"}, "record": {"hipEventRecord"}, "query": {"hipEventQuery"}, "wait": {"hipStreamWaitEvent"},
 		"alloc": {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostGetDevicePointer"}, "free": {"hipFree", "hipHostFree"},
 		"register": {"hipHostRegister", "hipHostGetDevicePointer"}, "unregister": {"hipHostUnregister"}, "prefetch": {"hipMemPrefetchAsync"},
-		"fill": {"hipMemsetD32Async"}, "copy": {"hipMemcpyDtoDAsync"}, "upload": {"hipMemcpyHtoDAsync"}, "download": {"hipMemcpyDtoHAsync"},
+		"fill": {"hipMemsetD32Async"}, "copy": {"hipMemcpyDtoDAsync", "hipMemcpyPeerAsync"}, "upload": {"hipMemcpyHtoDAsync"}, "download": {"hipMemcpyDtoHAsync"},
 		"load": {"hipModuleLoadData"}, "unload": {"hipModuleUnload"},
 		"function": {"hipModuleGetFunction", "hipFuncGetAttribute"},
 		"global":   {"hipModuleGetGlobal"}, "launch": {"hipModuleLaunchKernel"}, "bind": {"hipSetDevice"},

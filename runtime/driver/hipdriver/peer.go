@@ -8,11 +8,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// EnablePeer gives the device access to another one's memory.
-func (d *device) EnablePeer(other driver.Device) error {
+// peer returns another device of the driver.
+func (d *device) peer(op string, other driver.Device) (*device, error) {
 	o, ok := other.(*device)
 	if !ok || o.lib != d.lib {
-		return d.refuse("enable peer", hip.ErrorInvalidDevice, "%T is no device of this driver", other)
+		return nil, d.refuse(op, hip.ErrorInvalidDevice, "%T is no device of this driver", other)
+	}
+	return o, nil
+}
+
+// EnablePeer gives the device access to another one's memory.
+func (d *device) EnablePeer(other driver.Device) error {
+	o, err := d.peer("enable peer", other)
+	if err != nil {
+		return err
 	}
 	if o.id == d.id {
 		return nil // its own memory it reaches anyway
@@ -35,4 +44,28 @@ func (d *device) EnablePeer(other driver.Device) error {
 		err = unsupported{err}
 	}
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
+}
+
+// CopyPeer names the devices that the memory is of.
+func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
+	const op = "copy"
+	if s <= defaultStreams {
+		return d.noStream(op, s)
+	}
+	if n == 0 {
+		return nil
+	}
+	t, err := d.peer(op, to)
+	if err != nil {
+		return err
+	}
+	f, err := d.peer(op, from)
+	if err != nil {
+		return err
+	}
+	if err := d.lib.MemcpyPeerAsync(hip.DevicePtr(dst), t.id, hip.DevicePtr(src), f.id, n, hip.Stream(s)); err != nil {
+		return d.fail(op, err, "%d bytes from %#x of device %d to %#x of device %d in stream %#x",
+			n, uint64(src), f.id, uint64(dst), t.id, uintptr(s))
+	}
+	return nil
 }

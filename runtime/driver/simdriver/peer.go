@@ -12,20 +12,54 @@ func (v *device) EnablePeer(other driver.Device) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeEnablePeer)
 	}
-	w, ok := other.(*device)
+	w, err := v.peer(codeEnablePeer, other)
 	switch {
-	case !ok || w.d != v.d:
-		return failf(codeEnablePeer, "%T: %w: it is no device of this driver", other, ErrInvalidValue)
+	case err != nil:
+		return err
 	case w == v: // its own memory it reaches anyway
 		return nil
 	case v.d.apart:
 		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no way: %w", v.index, w.index, driver.ErrUnsupported)
 	}
-	if p := w.down.Load(); p != nil && !p.lost {
-		return failf(codeEnablePeer, "device %d: %w", w.index, ErrClosed)
-	}
 	v.peers[w.index].Store(true)
 	return nil
+}
+
+// peer returns another device of the driver, which is not closed.
+func (v *device) peer(c code, other driver.Device) (*device, error) {
+	w, ok := other.(*device)
+	if !ok || w.d != v.d {
+		return nil, failf(c, "%T: %w: it is no device of this driver", other, ErrInvalidValue)
+	}
+	if p := w.down.Load(); p != nil && !p.lost && w != v {
+		return nil, failf(c, "device %d: %w", w.index, ErrClosed)
+	}
+	return w, nil
+}
+
+// CopyPeer copies n bytes between memory of two devices. It counts, and fails, as a copy. To name a device of whose memory an address is
+// not is ErrInvalidValue.
+func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
+	if !v.d.caps.Peers {
+		return v.cannot(codeCopy)
+	}
+	t, err := v.peer(codeCopy, to)
+	if err != nil {
+		return err
+	}
+	f, err := v.peer(codeCopy, from)
+	if err != nil {
+		return err
+	}
+	for _, side := range [...]struct {
+		p driver.Ptr
+		w *device
+	}{{dst, t}, {src, f}} {
+		if w := v.d.owner(side.p); w != nil && w != side.w {
+			return failf(codeCopy, "memory at %#x: %w: it belongs to device %d, not %d", uint64(side.p), ErrInvalidValue, w.index, side.w.index)
+		}
+	}
+	return v.transfer(codeCopy, h, dst, t, src, f, nil, n)
 }
 
 // forgetPeers ends all access between the device, which is closed, and others.

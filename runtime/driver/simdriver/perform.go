@@ -37,11 +37,15 @@ func (s *stream) perform(o *operation) error {
 			fill(b[at:at+uint64(o.width)], o.pattern, int(o.width))
 		}
 	case codeCopy:
-		src, e := v.reach(o.src, o.n)
+		to, from := v, v
+		if o.to != nil {
+			to, from = o.to, o.from
+		}
+		src, e := from.reach(o.src, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}
-		dst, e := v.reachTo(o.dst, o.n)
+		dst, e := to.reachTo(o.dst, o.n)
 		if e != nil {
 			return s.blame(o, e)
 		}

@@ -77,21 +77,22 @@ func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.Mem
 
 // Copy copies n bytes.
 func (v *device) Copy(h driver.Stream, dst, src driver.Ptr, n uint64) error {
-	return v.transfer(codeCopy, h, dst, src, nil, n)
+	return v.transfer(codeCopy, h, dst, nil, src, nil, nil, n)
 }
 
 // Upload copies n bytes from the host.
 func (v *device) Upload(h driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
-	return v.transfer(codeUpload, h, dst, 0, src, n)
+	return v.transfer(codeUpload, h, dst, nil, 0, nil, src, n)
 }
 
 // Download copies n bytes to the host.
 func (v *device) Download(h driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
-	return v.transfer(codeDownload, h, 0, src, dst, n)
+	return v.transfer(codeDownload, h, 0, nil, src, nil, dst, n)
 }
 
-// transfer submits a copy; host is one side of it unless c is codeCopy.
-func (v *device) transfer(c code, h driver.Stream, dst, src driver.Ptr, host unsafe.Pointer, n uint64) error {
+// transfer submits a copy; host is one side of it unless c is codeCopy. Where a device is given, what it can reach is meant and not
+// what v can.
+func (v *device) transfer(c code, h driver.Stream, dst driver.Ptr, to *device, src driver.Ptr, from *device, host unsafe.Pointer, n uint64) error {
 	later, err := v.submit(c)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (v *device) transfer(c code, h driver.Stream, dst, src driver.Ptr, host uns
 	}
 	s.mu.Lock()
 	o := s.slot(c)
-	o.fail, o.dst, o.src, o.host, o.n = later, dst, src, host, n
+	o.fail, o.dst, o.to, o.src, o.from, o.host, o.n = later, dst, to, src, from, host, n
 	s.publish()
 	s.mu.Unlock()
 	return nil

@@ -4,7 +4,7 @@
 //	VERSION  the release; functions that came later are left out
 //	DEVICES  how many devices there are
 //	NOPOOLS  leaves functions of memory pools out
-//	CRASHES  has nodes of kernels set without a context crash, as releases of the driver do
+//	CRASHES  has nodes of kernels set without a context crash, and the use of another device's pool, as releases of the driver do
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -137,9 +137,12 @@ static int enter(const char *call, int needsContext, const char *format, ...)
 	return result;
 }
 
+// A stream's handle tells its device.
+#define IS_STREAM(s) ((s) >= STREAM && (s) < STREAM + DEVICES)
+
 #define ENTER(...) do { int r = enter(__func__, 0, __VA_ARGS__); if (r) return r; } while (0)
 #define CREATE(...) do { int r = enter(__func__, 1, __VA_ARGS__); if (r) return r; } while (0)
-#define SUBMIT(...) do { int r = enter(__func__, bound(__func__), __VA_ARGS__); if (r) return r; if (s != STREAM) return INVALID_HANDLE; } while (0)
+#define SUBMIT(...) do { int r = enter(__func__, bound(__func__), __VA_ARGS__); if (r) return r; if (!IS_STREAM(s)) return INVALID_HANDLE; } while (0)
 #define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
 
 int cuDriverGetVersion(int *version) { *version = VERSION; return OK; }
@@ -212,13 +215,13 @@ int cuCtxEnablePeerAccess(uintptr_t ctx, unsigned flags)
 	return OK;
 }
 
-int cuStreamCreate(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
+int cuStreamCreate(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM + stack[depth - 1] - CONTEXT; return OK; }
 
 // With the setting "linger" a stream is gone some time before this returns, until the setting is off.
 int cuStreamDestroy_v2(uintptr_t s)
 {
 	CREATE("%#lx", (long)s);
-	if (s != STREAM) return INVALID_HANDLE;
+	if (!IS_STREAM(s)) return INVALID_HANDLE;
 	LIVE(-1);
 	pthread_mutex_lock(&mu);
 	while (get("linger")) pthread_cond_wait(&changed, &mu);
@@ -248,6 +251,31 @@ int cuEventElapsedTime_v2(float *ms, uintptr_t a, uintptr_t b) { return elapsed(
 #define HOSTBIT ((uint64_t)1 << 62)
 static void *mem(uint64_t p) { return (void *)(uintptr_t)(p & ~HOSTBIT); }
 
+// Which device's pool an address is of, and which devices, as bits, that pool lets in.
+typedef struct pooled { uint64_t base, n; int device; unsigned *users; struct pooled *next; } pooled;
+static pooled *allPooled;
+
+static pooled *findPooled(uint64_t p)
+{
+	pthread_mutex_lock(&mu);
+	pooled *m = allPooled;
+	while (m && (p < m->base || p - m->base >= m->n)) m = m->next;
+	pthread_mutex_unlock(&mu);
+	return m;
+}
+
+// reaches tells whether a device may use an address. Only what is of pools it may not have access to.
+static int reaches(uint64_t p, int device)
+{
+	pooled *m = findPooled(p);
+	if (!m || m->device == device || *m->users >> device & 1) return 1;
+#ifdef CRASHES
+	if (!depth) *(volatile int *)0 = 1;
+#endif
+	return 0;
+}
+#define REACH(p) do { if (!reaches((p), s - STREAM)) return INVALID_VALUE; } while (0)
+
 int cuMemAlloc_v2(uint64_t *p, size_t n) { CREATE("%zu", n); if (!n) return INVALID_VALUE; LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int cuMemFree_v2(uint64_t p) { CREATE(""); LIVE(-1); free(mem(p)); return OK; }
 int cuMemHostAlloc(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
@@ -256,15 +284,16 @@ int cuMemHostGetDevicePointer_v2(uint64_t *d, void *p, unsigned flags) { CREATE(
 int cuMemAllocManaged(uint64_t *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); return OK; }
 #if VERSION >= 12020
-int cuMemPrefetchAsync_v2(uint64_t p, size_t n, uint64_t where, unsigned flags, uintptr_t s) { int r = enter(__func__, 1, "%zu, %u %d, %u, %#lx", n, (unsigned)where, (int)(where >> 32), flags, (long)s); return r ? r : s != STREAM ? INVALID_HANDLE : OK; }
+int cuMemPrefetchAsync_v2(uint64_t p, size_t n, uint64_t where, unsigned flags, uintptr_t s) { int r = enter(__func__, 1, "%zu, %u %d, %u, %#lx", n, (unsigned)where, (int)(where >> 32), flags, (long)s); return r ? r : !IS_STREAM(s) ? INVALID_HANDLE : OK; }
 #endif
-int cuMemPrefetchAsync(uint64_t p, size_t n, int device, uintptr_t s) { int r = enter(__func__, 1, "%zu, %d, %#lx", n, device, (long)s); return r ? r : s != STREAM ? INVALID_HANDLE : OK; }
+int cuMemPrefetchAsync(uint64_t p, size_t n, int device, uintptr_t s) { int r = enter(__func__, 1, "%zu, %d, %#lx", n, device, (long)s); return r ? r : !IS_STREAM(s) ? INVALID_HANDLE : OK; }
 int cuMemHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 
 #define FILL(bits) \
 	int cuMemsetD##bits##Async(uint64_t p, unsigned v, size_t n, uintptr_t s) \
 	{ \
 		SUBMIT("%#x, %zu, %#lx", v, n, (long)s); \
+		REACH(p); \
 		for (size_t i = 0; i < n; i++) ((uint##bits##_t *)mem(p))[i] = v; \
 		return OK; \
 	}
@@ -280,16 +309,27 @@ static void fill2D(uint64_t p, size_t pitch, uint32_t v, int size, size_t width,
 int cuMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t width, size_t height, uintptr_t s)
 {
 	SUBMIT("%zu, %#x, %zu, %zu, %#lx", pitch, v, width, height, (long)s);
+	REACH(p);
 	fill2D(p, pitch, v, 4, width, height);
 	return OK;
 }
 
-int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), mem(p), n); return OK; }
+int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); REACH(d); REACH(p); memcpy(mem(d), mem(p), n); return OK; }
+int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); REACH(d); REACH(p); memcpy(mem(d), mem(p), n); return OK; }
 
 // With the setting "device memory only" these refuse memory that a pool has of the host's, as the driver does.
 #define DEVICE_ONLY if (get("device memory only")) return INVALID_VALUE
-int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; memcpy(mem(d), p, n); return OK; }
-int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; memcpy(d, mem(p), n); return OK; }
+int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH(d); memcpy(mem(d), p, n); return OK; }
+int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH(p); memcpy(d, mem(p), n); return OK; }
+
+// A copy between devices needs no access, but the contexts of those whose memory it is.
+int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size_t n, uintptr_t s)
+{
+	SUBMIT("%#lx, %#lx, %zu, %#lx", (long)to, (long)from, n, (long)s);
+	if (!reaches(d, to - CONTEXT) || !reaches(p, from - CONTEXT)) return INVALID_VALUE;
+	memcpy(mem(d), mem(p), n);
+	return OK;
+}
 
 // The compiler logs lines of the text, those with "error" as errors, and fails if there is such a line. With the setting
 // "log" it fills the logs to the brim. An image that is not text is accepted.
@@ -369,7 +409,7 @@ typedef struct { location loc; int flags; } accessDesc;
 _Static_assert(sizeof(poolProps) == 88 && sizeof(accessDesc) == 12, "layout");
 
 enum { POOLS = 8 };
-static struct { int switches[4]; uint64_t values[9], max; } pools[POOLS];
+static struct { int switches[4]; uint64_t values[9], max; int device; unsigned users; } pools[POOLS] = {{.device = 0}, {.device = 1}};
 static int current[DEVICES + 1], made;
 
 static int pool(uintptr_t p)
@@ -389,6 +429,7 @@ int cuMemPoolCreate(uintptr_t *p, const poolProps *props)
 	int i = 2 + made++ % (POOLS - 2);
 	memset(&pools[i], 0, sizeof pools[i]);
 	pools[i].max = props->max;
+	pools[i].device = props->loc.id;
 	LIVE(1);
 	*p = POOL + 16 * i;
 	return OK;
@@ -415,7 +456,9 @@ int cuMemPoolSetAccess(uintptr_t p, const accessDesc *descs, size_t n)
 {
 	CREATE("%#lx, %d %d %d, %zu", (long)p, descs->loc.type, descs->loc.id, descs->flags, n);
 	POOL_OF(i, p);
-	return i >= 0 && n == 1 ? OK : INVALID_VALUE;
+	if (n != 1) return INVALID_VALUE;
+	if (descs->flags) pools[i].users |= 1u << descs->loc.id; else pools[i].users &= ~(1u << descs->loc.id);
+	return OK;
 }
 
 int cuMemAllocFromPoolAsync(uint64_t *out, size_t n, uintptr_t p, uintptr_t s)
@@ -426,6 +469,11 @@ int cuMemAllocFromPoolAsync(uint64_t *out, size_t n, uintptr_t p, uintptr_t s)
 	if (pools[i].max && pools[i].values[7] + n > pools[i].max) return OUT_OF_MEMORY;
 	uint64_t *m = malloc(n + 16);
 	m[0] = i, m[1] = n;
+	pooled *known = malloc(sizeof *known);
+	pthread_mutex_lock(&mu);
+	*known = (pooled){(uintptr_t)(m + 2), n, pools[i].device, &pools[i].users, allPooled};
+	allPooled = known;
+	pthread_mutex_unlock(&mu);
 	pools[i].values[7] += n;
 	LIVE(1);
 	*out = (uintptr_t)(m + 2);
@@ -435,6 +483,15 @@ int cuMemFreeAsync(uint64_t p, uintptr_t s)
 {
 	SUBMIT("%#lx", (long)s);
 	if (!p) return INVALID_VALUE;
+	REACH(p);
+	pthread_mutex_lock(&mu);
+	pooled **known = &allPooled;
+	while (*known && (*known)->base != p) known = &(*known)->next;
+	pooled *gone = *known;
+	if (gone) *known = gone->next;
+	pthread_mutex_unlock(&mu);
+	if (!gone) return INVALID_VALUE;
+	free(gone);
 	uint64_t *m = (uint64_t *)mem(p) - 2;
 	pools[m[0]].values[7] -= m[1];
 	LIVE(-1);

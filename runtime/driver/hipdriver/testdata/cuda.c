@@ -229,6 +229,12 @@ int cuMemcpy(uint64_t d, uint64_t p, size_t n) { CREATE(); return copy(d, p, n);
 typedef struct { int type, id; } location;
 int cuMemPrefetchAsync_v2(uint64_t p, size_t n, location to, unsigned flags, stream *s) { ON(s); return n && inside(p, n) && !flags && (to.type == 1 || to.type == 2) ? OK : INVALID_VALUE; }
 int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) && inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }
+int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size_t n, stream *s)
+{
+	ON(s);
+	if (to - CONTEXT >= DEVICES || from - CONTEXT >= DEVICES) return INVALID_CONTEXT;
+	return inside(d, n) && inside(p, n) ? copy(d, p, n) : INVALID_VALUE;
+}
 int cuMemcpyHtoDAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(d, n) ? copy(d, p, n) : INVALID_VALUE; }
 int cuMemcpyDtoHAsync_v2(uint64_t d, uint64_t p, size_t n, stream *s) { ON(s); return inside(p, n) ? copy(d, p, n) : INVALID_VALUE; }
 

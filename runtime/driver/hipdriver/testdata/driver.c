@@ -234,6 +234,12 @@ int hipMemcpyDtoDAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s)
 	if (!get("idle")) memcpy(mem(d), mem(p), n);
 	return OK;
 }
+int hipMemcpyPeerAsync(uint64_t d, int to, uint64_t p, int from, size_t n, uintptr_t s)
+{
+	SUBMIT("%d, %d, %zu, %#lx", to, from, n, (long)s);
+	if (!get("idle")) memcpy(mem(d), mem(p), n);
+	return OK;
+}
 int hipMemcpyHtoDAsync(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(mem(d), p, n); return OK; }
 int hipMemcpyDtoHAsync(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); memcpy(d, mem(p), n); return OK; }
 

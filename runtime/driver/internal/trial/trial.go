@@ -201,6 +201,12 @@ func (t *trial) submit() error {
 		func() error { return d.Fill(t.stream, lower, pattern, 4, half/4) },
 		func() error { return d.FillStrided(t.stream, lower, pattern+1, 8, half/8) },
 		func() error { return d.Copy(t.stream, upper, lower, half) },
+		func() error { // another device's memory is left alone: it must be possible to open one without the others
+			if !d.Caps().Peers {
+				return nil
+			}
+			return d.(driver.Peers).CopyPeer(t.stream, upper, d, lower, d, half)
+		},
 		func() error { return d.Download(t.stream, t.host.Host, upper, half) },
 		func() error { return d.Upload(t.stream, lower, unsafe.Add(t.host.Host, half), half) },
 		func() error { return d.Record(t.event, t.stream) },
