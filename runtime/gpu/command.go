@@ -151,7 +151,8 @@ type reference struct {
 	align        uint64 // of what it stands for, if that is a binding
 	late         bool   // where it is, is only known when it is executed
 	written      bool
-	source       int // in sources, if it may be somewhere else each time
+	used         bool // otherwise than by a copy
+	source       int  // in sources, if it may be somewhere else each time
 }
 
 // A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
@@ -166,6 +167,7 @@ type slot struct {
 	size    uint64 // bytes that the commands use
 	align   uint64
 	written bool
+	used    bool // otherwise than by copies
 }
 
 // A slotInfo says for what binding a buffer stands.
@@ -287,7 +289,8 @@ func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 func (c *CommandBuffer) ask(r *reference) {
 	if s := r.buffer.slot(); s != nil {
 		at := &c.slots[s.index]
-		at.size, at.align, at.written = max(at.size, r.offset+r.size), max(at.align, r.align), at.written || r.written
+		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
+		at.written, at.used = at.written || r.written, at.used || r.used
 	}
 }
 
@@ -316,8 +319,14 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
+	used := op == opFill || op == opDispatch
+	if used {
+		if err := r.usable(opNames[op], c.dev); err != nil {
+			return -1, c.fail(op, err)
+		}
+	}
 	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
-	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late})
+	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late, used: used})
 	return int32(len(c.refers) - 1), nil
 }
 
@@ -457,7 +466,8 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 	return false
 }
 
-// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, or what is between these.
+// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, copies of other devices' memory
+// where graphs are made, or what is between these.
 type part struct {
 	from, to int
 	host     func() error
@@ -488,6 +498,7 @@ func (c *CommandBuffer) split() {
 		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph
 		c.parts = append(c.parts, p)
 	}
+	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph
 	for i := 0; i < c.cmds.n; {
 		cmd, next := c.cmds.at(i), i+1
 		switch cmd.op {
@@ -500,6 +511,16 @@ func (c *CommandBuffer) split() {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
+		case opCopy, opUpload:
+			if !graphs || !c.across(cmd, nil) {
+				i++
+				continue
+			}
+			end(i)
+			for next < c.cmds.n && c.across(c.cmds.at(next), nil) {
+				next++
+			}
+			c.parts = append(c.parts, part{from: i, to: next})
 		default:
 			i++
 			continue

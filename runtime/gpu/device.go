@@ -72,6 +72,7 @@ type Device struct {
 
 	graphs     driver.Graphs               // nil if the driver has none, as is:
 	timers     driver.Timers               //
+	peers      driver.Peers                //
 	recordings map[*CommandBuffer]struct{} // under mu
 	channels   []*Channel                  // under mu
 }
@@ -113,6 +114,9 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	}
 	if dev.caps.SubmitAnywhere {
 		dev.asker = &asker{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	}
+	if dev.caps.Peers {
+		dev.peers, _ = drv.(driver.Peers)
 	}
 	dev.events.dev, dev.events.batch = dev, opt.Events
 	dev.stage.dev = dev

@@ -77,6 +77,9 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	ended := q.dev.failed() != nil // then the submission fails, whatever has become of what it uses
 	for _, b := range d.Buffers {
 		at, err := b.Range.check("dispatch", q)
+		if err == nil {
+			err = b.Range.usable("dispatch", q.dev)
+		}
 		if err == nil && !ended {
 			if err = b.Range.Buffer.hold(); err != nil {
 				err = fmt.Errorf("gpu: dispatch: %w", err)

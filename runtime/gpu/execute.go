@@ -145,10 +145,48 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	if err := c.find(s.binds); err != nil {
 		return false, err
 	}
-	if p.graph {
+	if p.graph && !c.crosses(p, s.binds) {
 		return c.launch(s, tl, p)
 	}
-	return c.replay(tl, p)
+	return c.replay(tl, p, s.binds)
+}
+
+// target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet.
+func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
+	b := c.refers[ref].buffer
+	switch slot := b.slot(); {
+	case slot == nil:
+		return b
+	case binds == nil:
+		return nil
+	default:
+		return binds[slot.index].Buffer
+	}
+}
+
+// across reports whether a command is a copy of another device's memory, which no node of a graph can be: a node does not say
+// whose memory it is.
+func (c *CommandBuffer) across(cmd *command, binds []Range) bool {
+	switch cmd.op {
+	case opCopy:
+		return c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds))
+	case opUpload:
+		return c.dev.foreign(c.target(cmd.dst, binds))
+	}
+	return false
+}
+
+// crosses reports whether what is bound makes a command of a part a copy of another device's memory.
+func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
+	if !slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) }) {
+		return false
+	}
+	for i := p.from; i < p.to; i++ {
+		if c.across(c.cmds.at(i), binds) {
+			return true
+		}
+	}
+	return false
 }
 
 // find finds where the references are in an execution that may be somewhere else each time.
@@ -205,7 +243,7 @@ func (c *CommandBuffer) setArgs(cmd *command) {
 }
 
 // replay makes the calls of a part one after the other.
-func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) {
+func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bool, err error) {
 	d := tl.dev.drv
 	for i := p.from; i < p.to && err == nil; i++ {
 		cmd := c.cmds.at(i)
@@ -218,9 +256,9 @@ func (c *CommandBuffer) replay(tl *timeline, p *part) (started bool, err error) 
 				err = d.FillStrided(tl.h, c.present[cmd.dst]+4, cmd.pattern2, 8, cmd.n)
 			}
 		case opCopy:
-			err = d.Copy(tl.h, c.present[cmd.dst], c.present[cmd.src], cmd.n)
+			err = tl.dev.copy(tl.h, c.present[cmd.dst], c.target(cmd.dst, binds), c.present[cmd.src], c.target(cmd.src, binds), cmd.n)
 		case opUpload:
-			err = d.Upload(tl.h, c.present[cmd.dst], cmd.rare.stage.host, cmd.n)
+			err = tl.dev.upload(tl.h, c.present[cmd.dst], c.target(cmd.dst, binds), cmd.rare.stage, cmd.n)
 		case opDispatch:
 			c.setArgs(cmd)
 			err = d.Launch(tl.h, &cmd.launch)

@@ -102,19 +102,18 @@ func each(n int, fn func(i int) error) error {
 
 // enablePeers gives the device access to the memory of others, where there is a way, or must be.
 func (d *Device) enablePeers(others []*Device, must bool) error {
-	if !d.caps.Peers {
+	if d.peers == nil {
 		if must {
 			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.info.Name, driver.ErrUnsupported)
 		}
 		return nil
 	}
-	peers := d.drv.(driver.Peers)
 	err := d.do(func() error {
 		for _, o := range others {
 			if o == d || o.of != d.of {
 				continue
 			}
-			if err := peers.EnablePeer(o.drv); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
+			if err := d.peers.EnablePeer(o.drv); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
 				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.info.Name, o.info.Name, err)
 			}
 		}

@@ -38,6 +38,8 @@ type Pool struct {
 
 	threshold atomic.Uint64
 
+	users sync.Map // of other devices' indices: those that a native pool lets in
+
 	mu  sync.Mutex                     // held while tls is changed
 	tls atomic.Pointer[[]poolTimeline] // by what blocks knows them by; a new one each time
 }
@@ -398,7 +400,8 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.dev.onBound(func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
-// Access lets another device of the driver use the pool's memory, or no longer. A portable pool's it can use together with all other
+// Access lets another device of the driver use the pool's memory, or no longer. To copy it no access is needed; anything else that the
+// device's queues are given is refused without. A portable pool's it can use together with all other
 // memory of the pool's device, as devices of a [Group] can: that is not taken back, and the error of asking for it, or where the
 // hardware has no way, is [driver.ErrUnsupported].
 func (p *Pool) Access(by *Device, allow bool) error {
@@ -419,7 +422,15 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	return p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
+	err := p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
+	switch {
+	case err != nil:
+	case allow:
+		p.users.Store(by.info.Index, nil)
+	default:
+		p.users.Delete(by.info.Index)
+	}
+	return err
 }
 
 // Close ends the pool. It does not wait for work: memory that is still allocated stays, and may be used, until it is

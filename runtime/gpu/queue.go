@@ -283,13 +283,16 @@ func (q *Queue) Flush() error {
 }
 
 // Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
-// can fill only where the driver gives this one access to it, as to devices of a [Group].
+// can fill only where the driver gives this one access to it, as to devices of a [Group]; a pool's, where [Pool.Access] has.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	f, err := parseFill(pattern)
 	if err != nil {
 		return err
 	}
 	ptr, err := dst.checkTo("fill", q)
+	if err == nil {
+		err = dst.usable("fill", q.dev)
+	}
 	if err != nil {
 		return err
 	}

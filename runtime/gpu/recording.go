@@ -438,6 +438,8 @@ func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *Comm
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
 		case slots[i].written && r.Buffer.readOnly():
 			return argument(opNames[op], "binding %d was imported for reading only, and the commands write to it", i)
+		case slots[i].used && r.usable(opNames[op], d) != nil:
+			return fmt.Errorf("binding %d: %w", i, r.usable(opNames[op], d))
 		case uint64(at.ptr)%slots[i].align != 0:
 			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)
 		}

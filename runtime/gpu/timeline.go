@@ -480,11 +480,11 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 			err = d.FillStrided(tl.h, dst+4, s.pattern2, 8, s.n)
 		}
 	case opCopy:
-		err = d.Copy(tl.h, dst, src, s.n)
+		err = tl.dev.copy(tl.h, dst, s.keep[0], src, s.keep[1], s.n)
 	case opUpload:
-		err = d.Upload(tl.h, dst, s.stage.host, s.n)
+		err = tl.dev.upload(tl.h, dst, s.keep[0], s.stage, s.n)
 	case opDownload:
-		err = d.Download(tl.h, s.stage.host, src, s.n)
+		err = tl.dev.download(tl.h, s.stage, src, s.keep[0], s.n)
 	case opPrefetch:
 		err = d.(driver.Prefetcher).Prefetch(tl.h, dst, s.n, MemKind(s.width))
 	case opDispatch:

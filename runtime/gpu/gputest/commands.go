@@ -1188,7 +1188,7 @@ var commandBuffers = []test{
 			all = append(all, r)
 			e.must(e.q(3).Execute(signal(s[i], 1), r.CommandBuffer, bound.All()))
 		}
-		e.until("all are issued", func() bool { return d.Stats().InFlight == len(all)+1 })
+		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 }) // some in parts
 		closed := make(chan error, 1)
 		go func() { closed <- other.Close() }()
 		e.until("the device is being closed", func() bool { return errors.Is(other.Queue(0).Barrier(gpu.Order{}), gpu.ErrClosed) })

@@ -6,6 +6,7 @@ package gputest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"command buffers", commandBuffers},
 		{"nested recordings", nested},
 		{"collectives", collectives},
-		{"devices", devices},
+		{"devices", slices.Concat(devices, peers)},
 		{"groups", groups},
 		{"threads", threads},
 		{"current device", current},

@@ -1,0 +1,338 @@
+package gputest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// An origin makes memory of a device. It returns nil where the device has no such memory.
+type origin struct {
+	name string
+	make func(e *env, d *gpu.Device, n uint64) *gpu.Buffer
+}
+
+// fromPool allocates from a pool on the pool's own device.
+func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
+	e.Helper()
+	s := e.sem()
+	b, err := d.Queue(0).Alloca(signal(s, 1), p, n)
+	e.must(err)
+	e.wait(s, 1)
+	e.Cleanup(func() { b.Close() })
+	return b
+}
+
+// newPoolOf makes a pool, or returns nil where there are none of the kind.
+func (e *env) newPoolOf(d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
+	e.Helper()
+	p, err := d.NewPool(o)
+	if errors.Is(err, driver.ErrUnsupported) {
+		return nil
+	}
+	e.must(err)
+	e.Cleanup(func() { p.Close() })
+	return p
+}
+
+func (e *env) allocOn(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
+	e.Helper()
+	b, err := d.Alloc(kind, n)
+	if errors.Is(err, driver.ErrUnsupported) {
+		return nil
+	}
+	e.must(err)
+	e.Cleanup(func() { b.Close() })
+	return b
+}
+
+// caps returns what a device of the driver can do.
+func (e *env) caps(index int) (c driver.Caps) {
+	e.Helper()
+	locked(func() {
+		d, err := e.h.Driver.Open(index)
+		if err != nil {
+			e.Error(err)
+			return
+		}
+		c = d.Caps()
+		if err := errors.Join(d.Bind(), d.Close()); err != nil {
+			e.Error(err)
+		}
+	})
+	return c
+}
+
+// origins are all that memory can come from.
+var origins = []origin{
+	{"default pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.fromPool(d, nil, n) }},
+	{"device", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.DeviceMem, n) }},
+	{"pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		return e.fromPool(d, e.newPoolOf(d, gpu.PoolOptions{}), n)
+	}},
+	{"portable pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		return e.fromPool(d, e.newPoolOf(d, gpu.PoolOptions{Portable: true}), n)
+	}},
+	{"import of pool memory", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		b, err := d.Import(e.fromPool(d, nil, n).Ptr(), n, nil)
+		e.must(err)
+		e.Cleanup(func() { b.Close() })
+		return b
+	}},
+	{"host", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.HostMem, n) }},
+	{"managed", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.ManagedMem, n) }},
+	{"registered", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		b, err := d.ImportHost(make([]byte, n), nil)
+		if errors.Is(err, driver.ErrUnsupported) {
+			return nil
+		}
+		e.must(err)
+		e.Cleanup(func() { b.Close() })
+		return b
+	}},
+	{"host pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		p := e.newPoolOf(d, gpu.PoolOptions{Kind: gpu.HostMem})
+		if p == nil {
+			return nil
+		}
+		return e.fromPool(d, p, n)
+	}},
+}
+
+// ungroupedAndGrouped runs a test on the first two devices as they are, and then as they are in a group: what the group lets kernels
+// use does not have pools' memory in it.
+func (e *env) ungroupedAndGrouped(run func(e *env)) {
+	e.Helper()
+	e.sub("no group", run)
+	e.sub("group", func(e *env) {
+		e.devs = e.group(gpu.Options{Queues: 4}).Devices()[:2]
+		run(e)
+	})
+}
+
+// copied uploads to a buffer, has copy copy it to another one, and checks that.
+func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o gpu.Order) error) {
+	e.Helper()
+	data, s := random(int(src.Size()), seed), e.sem()
+	e.must(src.Device().Queue(0).Upload(signal(s, 1), src.All(), data))
+	if err := copy(between(s, 1, s, 2)); err != nil {
+		e.Fatalf("%s: %v", what, err)
+	}
+	if err := s.Wait(e.ctx, 2); err != nil {
+		e.Fatalf("%s: %v", what, err)
+	}
+	e.same(what, e.fetch(dst), data)
+}
+
+// peers are tests of copies between two devices that have no access to each other's pools, as they have none from the outset.
+var peers = []test{
+	{name: "B116 copies between the default pools of two devices, which neither has access to", devices: 2, run: func(e *env) {
+		e.ungroupedAndGrouped(func(e *env) {
+			const n = 3000
+			seed := uint64(0)
+			e.pairs(func(from, to *gpu.Device) {
+				for _, by := range []*gpu.Device{from, to} { // whose queue copies
+					src, err := from.Queue(0).Alloca(gpu.Order{}, nil, n)
+					e.must(err)
+					dst, err := to.Queue(0).Alloca(gpu.Order{}, nil, n)
+					e.must(err)
+					what := fmt.Sprintf("from device %d to %d by %d", from.Info().Index, to.Info().Index, by.Info().Index)
+					for _, parked := range []bool{false, true} {
+						host, order := e.sem(), e.sem()
+						if !parked {
+							e.must(host.Signal(1))
+						}
+						seed++
+						e.must(to.Queue(0).Fill(signal(order, 1), dst.All(), []byte{0}))
+						e.copied(what, dst, src, seed, func(o gpu.Order) error {
+							o.Wait = append(o.Wait, gpu.Point{Semaphore: host, Value: 1}, gpu.Point{Semaphore: order, Value: 1})
+							err := by.Queue(1).Copy(o, dst.All(), src.All())
+							if parked {
+								e.must(host.Signal(1))
+							}
+							return err
+						})
+					}
+					e.must(src.Dealloca(gpu.Order{}))
+					e.must(dst.Dealloca(gpu.Order{}))
+				}
+			})
+		})
+	}},
+	{name: "B116 recorded copies between the default pools of two devices", devices: 2, run: func(e *env) {
+		e.ungroupedAndGrouped(func(e *env) {
+			e.eachMode(func(e *env, m gpu.Mode) {
+				const n = 3000
+				e.pairs(func(d, other *gpu.Device) {
+					c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+					e.must(err)
+					defer c.Close()
+					r := &recorder{c, e}
+					mine, there := e.fromPool(d, nil, n), e.fromPool(other, nil, n)
+					var late [2]*gpu.Buffer // which are bound
+					bound := [2]*gpu.Buffer{r.binding(), r.binding()}
+					// There and back, through what is recorded, and to what is bound, with other work around it.
+					scratch := e.fromPool(d, nil, n)
+					r.fill(scratch.All(), []byte{1})
+					r.fill(mine.Range(n/2, n/2), []byte{2})
+					r.barrier()
+					a := r.copy(there.Range(0, n), mine.All())
+					b := r.copy(scratch.Range(0, n), there.All(), a)
+					r.barrier()
+					r.copy(bound[0].Range(0, n), scratch.All(), b)
+					u := r.update(there.Range(0, 100), bytes.Repeat([]byte{3}, 100))
+					r.fill(scratch.Range(0, n/2), []byte{4}, u)
+					r.barrier()
+					r.copy(mine.Range(0, 50), there.Range(75, 50))
+					r.copy(bound[1].Range(50, 50), bound[0].Range(0, 50))
+					r.copy(scratch.Range(0, n), bound[0].Range(0, n))
+					r.end()
+					for round, where := range [][2]*gpu.Device{{d, d}, {other, d}, {d, other}, {other, other}, {d, d}} {
+						for i, x := range where {
+							late[i] = e.fromPool(x, nil, n)
+							s := e.sem()
+							e.must(x.Queue(0).Fill(signal(s, 1), late[i].All(), []byte{0}))
+							e.wait(s, 1)
+						}
+						data := random(n, uint64(round))
+						e.store(mine, data)
+						s := e.sem()
+						e.must(d.Queue(round).Execute(signal(s, 1), c, late[0].Range(0, n), late[1].Range(0, n)))
+						e.wait(s, 1)
+						came := append(bytes.Clone(data[:n/2]), bytes.Repeat([]byte{2}, n/2)...)
+						e.same("what is bound first", e.fetch(late[0]), came)
+						e.same("what came back", e.fetch(scratch), came)
+						e.same("what is bound second", e.fetch(late[1])[50:100], came[:50])
+						e.same("the other device's", e.fetch(there), append(bytes.Repeat([]byte{3}, 100), came[100:]...))
+						e.same("the first bytes", e.fetch(mine)[:50], append(bytes.Repeat([]byte{3}, 25), came[100:125]...))
+						e.settled(d)
+					}
+				})
+			})
+		})
+	}},
+	{name: "B116 copies between memory of any origin on two devices, and with the host", devices: 2, run: func(e *env) {
+		const n = 1000
+		seed := uint64(100)
+		for _, a := range origins {
+			e.sub("from "+a.name, func(e *env) {
+				for _, b := range origins {
+					e.pairs(func(from, to *gpu.Device) {
+						src, dst := a.make(e, from, n), b.make(e, to, n)
+						if src == nil || dst == nil {
+							return
+						}
+						for _, by := range []*gpu.Device{from, to} {
+							seed++
+							what := fmt.Sprintf("%s of device %d to %s of device %d by device %d", a.name, from.Info().Index, b.name, to.Info().Index, by.Info().Index)
+							e.copied(what, dst, src, seed, func(o gpu.Order) error { return by.Queue(0).Copy(o, dst.All(), src.All()) })
+						}
+					})
+				}
+			})
+		}
+		for _, a := range origins {
+			e.sub("with the host, "+a.name, func(e *env) {
+				e.pairs(func(d, by *gpu.Device) {
+					b := a.make(e, d, n)
+					if b == nil {
+						return
+					}
+					s, data, got, all := e.sem(), random(n, seed), make([]byte, n), make([]byte, n)
+					e.must(by.Queue(1).Update(signal(s, 1), b.All(), data))
+					e.must(by.Queue(2).Download(between(s, 1, s, 2), got, b.All()))
+					e.wait(s, 2)
+					e.same("by the other device's queue", got, data)
+					e.must(d.Queue(1).Download(between(s, 2, s, 3), all, b.All()))
+					e.wait(s, 3)
+					e.same("by the device's own queue", all, data)
+				})
+			})
+		}
+	}},
+	{name: "a fill, or a kernel, of memory of another device's pool is refused until the pool lets the device in", devices: 2, run: func(e *env) {
+		const n = 256
+		d, other := e.devs[0], e.devs[1]
+		if !e.caps(1).Pools {
+			e.Skip("needs pools of the driver's")
+		}
+		p := e.newPoolOf(other, gpu.PoolOptions{})
+		def, err := other.DefaultPool()
+		e.must(err)
+		for _, p := range []*gpu.Pool{def, p} {
+			b := e.fromPool(other, p, n)
+			s := e.sem()
+			e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+			e.wait(s, 1)
+			works := map[string]func(o gpu.Order) error{
+				"fill": func(o gpu.Order) error { return d.Queue(0).Fill(o, b.All(), []byte{7}) },
+				"recorded fill": func(o gpu.Order) error {
+					r := e.commands(gpu.AutoMode)
+					if _, err := r.Fill(b.All(), []byte{7}); err != nil {
+						return err
+					}
+					r.end()
+					return d.Queue(0).Execute(o, r.CommandBuffer)
+				},
+				"fill of what is bound": func(o gpu.Order) error {
+					r := e.commands(gpu.AutoMode)
+					r.fill(r.binding().Range(0, n), []byte{7})
+					r.end()
+					return d.Queue(0).Execute(o, r.CommandBuffer, b.All())
+				},
+				"fill of what is bound further down": func(o gpu.Order) error {
+					r, outer := e.commands(gpu.AutoMode), e.commands(gpu.AutoMode)
+					r.fill(r.binding().Range(0, n), []byte{7})
+					r.end()
+					if err := outer.Execute(r.CommandBuffer, outer.binding().Range(0, n)); err != nil {
+						return err
+					}
+					outer.end()
+					return d.Queue(0).Execute(o, outer.CommandBuffer, b.All())
+				},
+			}
+			if e.h.Kernels {
+				k := e.kernel(kernels.Basic, "index")
+				works["kernel"] = func(o gpu.Order) error { return d.Queue(0).Dispatch(o, indexOf(k, n/4, 7, 0, b.All())) }
+				works["recorded kernel"] = func(o gpu.Order) error {
+					r := e.commands(gpu.AutoMode)
+					if _, err := r.Dispatch(indexOf(k, n/4, 7, 0, b.All())); err != nil {
+						return err
+					}
+					r.end()
+					return d.Queue(0).Execute(o, r.CommandBuffer)
+				}
+			}
+			refused := func() {
+				e.Helper()
+				for what, work := range works {
+					if err := work(gpu.Order{}); !errors.Is(err, gpu.ErrArgument) {
+						e.Errorf("%s: %v", what, err)
+					}
+				}
+			}
+			refused()
+			e.same("what nobody was let write", e.fetch(b), bytes.Repeat([]byte{1}, n))
+			if err := p.Access(d, true); errors.Is(err, driver.ErrUnsupported) {
+				continue // the hardware has no way
+			} else {
+				e.must(err)
+			}
+			for what, work := range works {
+				s := e.sem()
+				e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.must(work(between(s, 1, s, 2)))
+				if got := e.fetch(b, points(s, 2)...); got[0] != 7 || got[n-4] != 7 {
+					e.Errorf("%s: left %v", what, got)
+				}
+			}
+			e.settled(d)
+			e.must(p.Access(d, false))
+			refused()
+		}
+	}},
+}

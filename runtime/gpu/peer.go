@@ -1,0 +1,62 @@
+package gpu
+
+import "github.com/puregpu/puregpu/runtime/driver"
+
+// same reports whether two devices are the same one of the same driver, which may have been opened more than once.
+func (d *Device) same(o *Device) bool { return d == o || d.of == o.of && d.info.Index == o.info.Index }
+
+// foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
+// everybody's, is not; but what a driver's pool has of the host's is for that pool's device alone until others are let in.
+func (d *Device) foreign(b *Buffer) bool {
+	if b == nil || d.same(b.dev) || d.peers == nil {
+		return false
+	}
+	native := b.from == pooled && b.pool.blocks == nil
+	return native || b.mem.Kind == DeviceMem || b.mem.Kind == CommMem
+}
+
+// usable returns an error if a range, which has been checked, is of a pool that has not let a device in: drivers may end the process
+// where anything but a copy is made of that, and a kernel that touches it loses the device.
+func (r Range) usable(op string, d *Device) error {
+	b := r.Buffer
+	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil {
+		return nil
+	}
+	if _, ok := b.pool.users.Load(d.info.Index); ok {
+		return nil
+	}
+	return argument(op, "the buffer is of a pool of %s, to which %s was given no access", b.dev.info.Name, d.info.Name)
+}
+
+// owner returns the device that a copy by this one names for a buffer's memory; nil is memory of the runtime's own, for staging.
+func (d *Device) owner(b *Buffer) driver.Device {
+	if d.foreign(b) {
+		return b.dev.drv
+	}
+	return d.drv
+}
+
+// copy copies between two buffers' memory, or the runtime's own where a buffer is nil, and is the only thing that the runtime does
+// with memory to which the device may have no access.
+func (d *Device) copy(h driver.Stream, dst driver.Ptr, to *Buffer, src driver.Ptr, from *Buffer, n uint64) error {
+	if d.foreign(to) || d.foreign(from) {
+		return d.peers.CopyPeer(h, dst, d.owner(to), src, d.owner(from), n)
+	}
+	return d.drv.Copy(h, dst, src, n)
+}
+
+// upload copies from pinned memory to a buffer's.
+func (d *Device) upload(h driver.Stream, dst driver.Ptr, to *Buffer, from *stageBlock, n uint64) error {
+	if d.foreign(to) {
+		return d.copy(h, dst, to, from.ptr, nil, n)
+	}
+	return d.drv.Upload(h, dst, from.host, n)
+}
+
+// download copies from a buffer's memory to pinned memory.
+func (d *Device) download(h driver.Stream, to *stageBlock, src driver.Ptr, from *Buffer, n uint64) error {
+	if d.foreign(from) {
+		return d.copy(h, to.ptr, nil, src, from, n)
+	}
+	return d.drv.Download(h, to.host, src, n)
+}
