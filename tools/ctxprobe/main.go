@@ -1,11 +1,16 @@
-// Command ctxprobe finds out which functions of the CUDA driver need a current context on the calling thread.
+// Command ctxprobe finds out which functions of the CUDA driver need a current context on the calling thread, and which memory they
+// can be given.
 //
-//	ctxprobe [-device N] [-library FILE] [-timeout D] [-text FILE] [-json FILE]
+//	ctxprobe [-device N] [-library FILE] [-timeout D] [-jobs N] [-only REGEXP] [-text FILE] [-json FILE]
 //
 // It tries each function that runtime/driver/cudadriver calls: on a thread that has no current context, in a process of its
 // own, for releases of the driver are known to crash. What fails without a context is tried with one as well, so that only
-// the context can have been what was missing. The table is printed, and with -json and -text written to files; that of
-// testdata/ctxprobe is what the driver's policy is held to.
+// the context can have been what was missing.
+//
+// Then it gives the submitting functions memory of every origin, of the device and of another one if there is one, without a context
+// and with one, each in a process of its own as well. What pools have, no other device is given access to.
+//
+// The table is printed, and with -json and -text written to files; that of testdata/ctxprobe is what the driver's policy is held to.
 //
 // The exit status is 1 if nothing could be tried, and 2 if the command line is wrong.
 package main
@@ -20,7 +25,9 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -34,6 +41,8 @@ type Table struct {
 	Comment string `json:"comment,omitempty"`
 	ByHand  bool   `json:"by_hand,omitempty"` // not written by this program
 	Rows    []Row  `json:"rows"`
+	Devices int    `json:"devices,omitempty"` // that the cases are about, one or two
+	Cases   []Case `json:"cases,omitempty"`   // none in tables of before there were any
 }
 
 // A Row is about one function.
@@ -64,7 +73,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	timeout := flags.Duration("timeout", time.Minute, "how long to wait for each function")
 	text := flags.String("text", "", "write the table as text to this file")
 	js := flags.String("json", "", "write the table as JSON to this file")
-	trial := flags.String("trial", "", "try one function and print the answer; what the program calls itself for")
+	jobs := flags.Int("jobs", 4, "how many processes to have at a time")
+	only := flags.String("only", "", "try only what a regular expression matches, of functions' names and, after a colon, of cases' memory")
+	trial := flags.String("trial", "", "try one function, or one case, and print the answer; what the program calls itself for")
+	with := flags.Bool("with", false, "try the case with the context current")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -75,15 +87,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if *trial != "" {
-		answer := try(*trial, *library, *device)
+		var answer string
+		if strings.Contains(*trial, ": ") {
+			answer = tryMemory(*trial, *library, *device, *with)
+		} else {
+			answer = try(*trial, *library, *device)
+		}
 		fmt.Fprintf(stdout, "\n%s%s\n", mark, answer)
 		return 0
 	}
+	match, err := regexp.Compile(*only)
+	if err != nil || *jobs < 1 {
+		fmt.Fprintf(stderr, "ctxprobe: no number of processes %d, or no expression: %v\n", *jobs, err)
+		return 2
+	}
 	t, err := describe(*library, *device)
 	if err == nil {
-		for _, x := range trials {
-			t.Rows = append(t.Rows, Row{x.name, child(x.name, *library, *device, *timeout)})
-		}
+		t.fill(match, *jobs, func(name string, with bool) string { return child(name, *library, *device, *timeout, with) })
 		err = t.write(stdout, *text, *js)
 	}
 	if err != nil {
@@ -91,6 +111,38 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// fill tries what is to be tried.
+func (t *Table) fill(match *regexp.Regexp, jobs int, child func(name string, with bool) string) {
+	var todo []func()
+	for _, x := range trials {
+		if match.MatchString(x.name) {
+			t.Rows = append(t.Rows, Row{Function: x.name})
+		}
+	}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		todo = append(todo, func() { r.Answer = child(r.Function, false) })
+	}
+	cases := givens(t.Devices)
+	cases = slices.DeleteFunc(cases, func(g given) bool { return !match.MatchString(g.name()) })
+	t.Cases = make([]Case, len(cases))
+	for i, g := range cases {
+		c := &t.Cases[i]
+		c.Function, c.Memory = g.user.name, g.memory()
+		todo = append(todo, func() { c.Without = child(g.name(), false) }, func() { c.With = child(g.name(), true) })
+	}
+	var wg sync.WaitGroup
+	free := make(chan struct{}, jobs)
+	for _, f := range todo {
+		free <- struct{}{}
+		wg.Go(func() {
+			f()
+			<-free
+		})
+	}
+	wg.Wait()
 }
 
 // describe says what is tried.
@@ -110,6 +162,11 @@ func describe(library string, device int) (*Table, error) {
 	if t.Device, err = lib.DeviceGetName(dev); err != nil {
 		return nil, err
 	}
+	n, err := lib.DeviceGetCount()
+	if err != nil {
+		return nil, err
+	}
+	t.Devices = min(int(n), 2)
 	if b, err := os.ReadFile("/proc/driver/nvidia/version"); err == nil {
 		if m := regexp.MustCompile(`\b\d+\.\d+(\.\d+)?\b`).Find(b); m != nil {
 			t.Driver = string(m)
@@ -118,15 +175,15 @@ func describe(library string, device int) (*Table, error) {
 	return t, nil
 }
 
-// child tries a function in another process, and says what became of it.
-func child(name, library string, device int, timeout time.Duration) string {
+// child tries a function or a case in another process, and says what became of it.
+func child(name, library string, device int, timeout time.Duration, with bool) string {
 	exe, err := os.Executable()
 	if err != nil {
 		return notTried + err.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, exe, "-trial", name, "-device", fmt.Sprint(device), "-library", library)
+	cmd := exec.CommandContext(ctx, exe, "-trial", name, "-device", fmt.Sprint(device), "-library", library, fmt.Sprintf("-with=%t", with))
 	cmd.Env = append(os.Environ(), childEnv+"=1")
 	out, err := cmd.Output()
 	for line := range strings.Lines(string(out)) {
@@ -195,4 +252,29 @@ func (t *Table) print(w io.Writer) {
 	tried := len(t.Rows) - count(notTried)
 	fmt.Fprintf(w, "of %d functions %d need none, %d need one, %d crash without, and %d were not tried\n",
 		len(t.Rows), tried-count(yes)-count(crashes), count(yes), count(crashes), count(notTried))
+	t.printCases(w)
+}
+
+// printCases prints what is not right of the cases, and how much is.
+func (t *Table) printCases(w io.Writer) {
+	if len(t.Cases) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nmemory of %d devices: without a context, and with one\n", t.Devices)
+	good := map[string]int{}
+	all := map[string]int{}
+	var names []string
+	for _, c := range t.Cases {
+		if all[c.Function]++; all[c.Function] == 1 {
+			names = append(names, c.Function)
+		}
+		if c.Without == right && c.With == right {
+			good[c.Function]++
+			continue
+		}
+		fmt.Fprintf(w, "%-24s %-46s %-34s %s\n", c.Function, c.Memory, c.Without, c.With)
+	}
+	for _, n := range names {
+		fmt.Fprintf(w, "%-24s right either way in %d of %d cases\n", n, good[n], all[n])
+	}
 }

@@ -81,6 +81,73 @@ func TestProbe(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("there is nothing on %v", want)
 	}
+	testCases(t, &table, out.String())
+}
+
+// testCases checks what was found of a driver that crashes where another device's pool is used without a context, and refuses it with one.
+func testCases(t *testing.T, table *Table, text string) {
+	if table.Devices != 2 || len(table.Cases) < 200 {
+		t.Fatalf("%d devices, %d cases", table.Devices, len(table.Cases))
+	}
+	seen := map[string]*Case{}
+	for i := range table.Cases {
+		c := &table.Cases[i]
+		name := c.Function + ": " + c.Memory
+		if seen[name] != nil {
+			t.Errorf("%s is there twice", name)
+		}
+		seen[name] = c
+		without, with := right, right
+		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ") // of which the driver takes all
+		if c.barred() && c.Function != "cuMemcpyPeerAsync" && c.Function != "cuMemAllocFromPoolAsync" && !node {
+			without, with = crashes, "CUDA_ERROR_INVALID_VALUE"
+		}
+		if c.Function == "cuMemPrefetchAsync_v2" {
+			without = "CUDA_ERROR_INVALID_CONTEXT"
+		}
+		if c.Without != without || c.With != with {
+			t.Errorf("%s: %s, and with a context %s; want %s, and %s", name, c.Without, c.With, without, with)
+		}
+		if printed := strings.Contains(text, c.Memory+" "); !printed && without != right {
+			t.Errorf("%s is not printed", name)
+		}
+	}
+	for _, name := range []string{
+		"cuMemcpyAsync: other default pool from default pool", "cuMemcpyAsync: default pool from other default pool", "cuMemcpyAsync: memory from other memory",
+		"cuMemcpyPeerAsync: other default pool from default pool", "cuMemcpyDtoDAsync_v2: other pool from memory", "cuMemcpyPeerAsync: host from other host pool",
+		"cuMemsetD8Async: other default pool", "cuLaunchKernel: other pool", "cuLaunchKernel: variable", "cuMemFreeAsync: other default pool", "cuMemPrefetchAsync_v2: other managed",
+		"cuGraphLaunch: copy node, other pool from pool", "cuMemcpyHtoDAsync_v2: other default pool", "cuMemcpyDtoHAsync_v2: other registered",
+	} {
+		if seen[name] == nil {
+			t.Errorf("there is no case %s", name)
+		}
+	}
+	if !strings.Contains(text, "cuMemcpyPeerAsync        right either way in ") {
+		t.Errorf("no summary:\n%s", text)
+	}
+}
+
+// TestOneDevice tries what there is to try on one device, and only what is asked for.
+func TestOneDevice(t *testing.T) {
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	library, js := fake(t, "DEVICES=1"), filepath.Join(t.TempDir(), "t.json")
+	var out, errs bytes.Buffer
+	if status := run([]string{"-library", library, "-only", "^cuMemcpy(Peer)?Async|cuLaunchKernel: ", "-jobs", "2", "-json", js}, &out, &errs); status != 0 {
+		t.Fatalf("status %d: %s", status, &errs)
+	}
+	data, err := os.ReadFile(js)
+	var table Table
+	if err == nil {
+		err = json.Unmarshal(data, &table)
+	}
+	if err != nil || table.Devices != 1 || len(table.Rows) != 2 || len(table.Cases) < 40 {
+		t.Fatalf("%v: %+v", err, table)
+	}
+	for _, c := range table.Cases {
+		if c.barred() || strings.Contains(c.Memory, other) || c.Without != right || c.With != right {
+			t.Errorf("%+v", c)
+		}
+	}
 }
 
 func TestUsage(t *testing.T) {
@@ -92,6 +159,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"-help"}, 0, "-device"},
 		{[]string{"-nothing"}, 2, "-nothing"},
 		{[]string{"argument"}, 2, "argument"},
+		{[]string{"-only", "("}, 2, "expression"},
+		{[]string{"-jobs", "0"}, 2, "processes"},
 		{[]string{"-library", filepath.Join(t.TempDir(), "libcuda.so.1")}, 1, "libcuda.so.1"},
 	} {
 		var out, errs bytes.Buffer
@@ -101,6 +170,9 @@ func TestUsage(t *testing.T) {
 	}
 	if a := try("cuNothing", "", 0); !strings.HasPrefix(a, notTried) {
 		t.Errorf("a function that nobody knows: %s", a)
+	}
+	if a := tryMemory("cuNothing: memory", "", 0, true); !strings.HasPrefix(a, notTried) {
+		t.Errorf("a case that nobody knows: %s", a)
 	}
 	if a := try("cuInit", filepath.Join(t.TempDir(), "libcuda.so.1"), 0); !strings.HasPrefix(a, notTried) {
 		t.Errorf("no library: %s", a)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"maps"
 	"os"
@@ -219,6 +220,9 @@ func TestTrials(t *testing.T) {
 // unmeasured are functions that submitting methods call and of which a table that was made by hand may say nothing.
 var unmeasured = []string{"cuEventElapsedTime", "cuEventElapsedTime_v2"}
 
+// uncounted are functions that submitting methods call and of which tables from before there were cases say nothing.
+var uncounted = []string{"cuMemcpyPeerAsync"}
+
 // TestPolicy has every submitting method of cudadriver call only what needs no context, or make it current before.
 func TestPolicy(t *testing.T) {
 	c, all, methods := bindings(t), source(t), submitting(t)
@@ -251,6 +255,7 @@ func TestPolicy(t *testing.T) {
 				case guarded:
 					guards[fn] = true
 				case !known && table.ByHand && slices.Contains(unmeasured, fn):
+				case !known && len(table.Cases) == 0 && slices.Contains(uncounted, fn):
 				case strings.HasPrefix(answer, notTried) && strings.Contains(answer, "no such function"):
 				case answer != no:
 					t.Errorf("%s: %s calls %s without a context: %q", file, name, fn, answer)
@@ -277,6 +282,75 @@ func TestPolicy(t *testing.T) {
 		})
 		if unsafe == 0 {
 			t.Error("nobody would notice if SetNode did without a context")
+		}
+	}
+}
+
+// kept are the methods that package driver lets nobody give memory of another device's pool without access, and SetNodes, which makes
+// the context current. The runtime copies such memory by CopyPeer, and refuses the rest.
+var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
+
+// breaches returns what the driver could be made to do that a table says does not work: to call a function that crashes, or a copy between
+// devices that is not right.
+func breaches(table *Table, methods []string, c map[string]string, all map[string]*function) (list []string) {
+	for _, name := range methods {
+		reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
+			for _, x := range table.Cases {
+				if x.Function != c[m] || x.barred() && slices.Contains(kept, name) {
+					continue
+				}
+				outcome := x.Without
+				if guarded {
+					outcome = x.With
+				}
+				if outcome == crashes || name == "CopyPeer" && outcome != right && !strings.HasPrefix(outcome, notTried) {
+					list = append(list, fmt.Sprintf("%s calls %s, with a context %t, of %s: %s", name, x.Function, guarded, x.Memory, outcome))
+				}
+			}
+		})
+	}
+	return list
+}
+
+// TestMemoryPolicy has the driver call nothing with memory that crashes, by the tables that have cases.
+func TestMemoryPolicy(t *testing.T) {
+	c, all, methods := bindings(t), source(t), submitting(t)
+	for _, name := range append([]string{"CopyPeer", "FreeAsync", "AllocAsync"}, kept...) {
+		if !slices.Contains(methods, name) {
+			t.Errorf("%s is not documented to be submitting", name)
+		}
+	}
+	for file, table := range tables(t) {
+		for _, x := range table.Cases {
+			for _, outcome := range []string{x.Without, x.With} {
+				if outcome == "" {
+					t.Errorf("%s: %s: %s: no outcome", file, x.Function, x.Memory)
+				}
+			}
+		}
+		for _, breach := range breaches(table, methods, c, all) {
+			t.Errorf("%s: %s", file, breach)
+		}
+	}
+	// What would be found.
+	const refused = "CUDA_ERROR_INVALID_VALUE"
+	for _, x := range []struct {
+		c     Case
+		found int
+	}{
+		{Case{"cuMemcpyAsync", "other default pool from default pool", crashes, refused}, 0},
+		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3}, // by Copy, Upload and Download
+		{Case{"cuMemsetD8Async", "other pool", crashes, refused}, 0},
+		{Case{"cuMemsetD8Async", "managed", crashes, right}, 1},
+		{Case{"cuMemFreeAsync", "other pool", crashes, right}, 1},
+		{Case{"cuMemPrefetchAsync_v2", "managed", crashes, right}, 0},
+		{Case{"cuMemcpyPeerAsync", "other default pool from default pool", crashes, right}, 1},
+		{Case{"cuMemcpyPeerAsync", "other default pool from host", refused, right}, 1},
+		{Case{"cuMemcpyPeerAsync", "other default pool from host pool", notTried + "no such pool", right}, 0},
+		{Case{"cuMemcpyPeerAsync", "other default pool from memory", right, right}, 0},
+	} {
+		if list := breaches(&Table{Cases: []Case{x.c}}, methods, c, all); len(list) != x.found {
+			t.Errorf("of %+v is found: %q", x.c, list)
 		}
 	}
 }

@@ -9,12 +9,24 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// emptyPTX is a kernel that does nothing, and a variable.
+// emptyPTX is a kernel that does nothing, one that writes to memory, and a variable.
 const emptyPTX = `.version 6.4
 .target sm_52
 .address_size 64
-.visible .global .align 8 .b8 variable[8];
+.visible .global .align 16 .b8 variable[64];
 .visible .entry empty() { ret; }
+.visible .entry touch(.param .u64 to) {
+	.reg .b64 %p;
+	.reg .b32 %v;
+	ld.param.u64 %p, [to];
+	cvta.to.global.u64 %p, %p;
+	mov.u32 %v, 0x5a5a5a5a;
+	st.global.v4.u32 [%p], {%v, %v, %v, %v};
+	st.global.v4.u32 [%p+16], {%v, %v, %v, %v};
+	st.global.v4.u32 [%p+32], {%v, %v, %v, %v};
+	st.global.v4.u32 [%p+48], {%v, %v, %v, %v};
+	ret;
+}
 ` + "\x00"
 
 const size = 64 // bytes of memory
@@ -237,6 +249,9 @@ var trials = []trial{
 	{name: "cuMemsetD32Async", need: both, call: func(b *bench) error { return b.lib.MemsetD32Async(b.mem(), 1, size/4, b.stream()) }},
 	{name: "cuMemsetD2D32Async", need: both, call: func(b *bench) error { return b.lib.MemsetD2D32Async(b.mem(), 8, 1, 1, size/8, b.stream()) }},
 	{name: "cuMemcpyAsync", need: both, call: func(b *bench) error { return b.lib.MemcpyAsync(b.mem(), b.mem()+size/2, size/2, b.stream()) }},
+	{name: "cuMemcpyPeerAsync", need: both, call: func(b *bench) error {
+		return b.lib.MemcpyPeerAsync(b.mem(), b.ctx, b.mem()+size/2, b.ctx, size/2, b.stream())
+	}},
 	{name: "cuMemcpyHtoDAsync_v2", need: both, call: func(b *bench) error { return b.lib.MemcpyHtoDAsync(b.mem(), b.host(), size, b.stream()) }},
 	{name: "cuMemcpyDtoHAsync_v2", need: both, call: func(b *bench) error { return b.lib.MemcpyDtoHAsync(b.host(), b.mem(), size, b.stream()) }},
 
@@ -340,61 +355,78 @@ func try(name, library string, device int) (answer string) {
 		return notTried + "there is no trial for it"
 	}
 	t := trials[i]
-	b := &bench{num: int32(device), made: map[string]any{}}
-	runtime.LockOSThread() // for as long as the process lives, so that no other goroutine gets a thread with the context
+	b, failure := newBench(library, device)
 	defer func() {
 		if p := recover(); p != nil {
 			answer = fmt.Sprintf("%sto make what it takes: %v", notTried, p)
 		}
 	}()
-	b.open(library)
+	must(failure)
 	if !b.lib.HasSymbol(name) {
 		return notTried + "the driver has no such function"
 	}
 	if t.need != nil {
 		t.need(b)
 	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		for { // a thread that somebody else has given contexts to
-			ctx, err := b.lib.CtxGetCurrent()
-			if err != nil || ctx == 0 {
-				break
-			}
-			if _, err := b.lib.CtxPopCurrent(); err != nil {
-				break
-			}
-		}
-		done <- t.call(b)
-	}()
-	err := <-done
+	err := withoutContext(b.lib, func() error { return t.call(b) })
 	if err == nil {
 		return no
 	}
 	if with := t.call(b); with != nil {
 		return fmt.Sprintf("%sit fails with a context too: %v", notTried, with)
 	}
-	if r, ok := errors.AsType[cuda.Result](err); ok {
-		return yes + r.Name()
-	}
-	return yes + err.Error()
+	return yes + resultName(err)
 }
 
-// open makes the device's context current.
-func (b *bench) open(library string) {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
+// resultName returns the name of CUDA's error.
+func resultName(err error) string {
+	if r, ok := errors.AsType[cuda.Result](err); ok {
+		return r.Name()
 	}
-	var err error
-	b.lib, err = cuda.Open(cuda.Options{Path: library})
-	must(err)
-	must(b.lib.Init(0))
-	b.dev, err = b.lib.DeviceGet(b.num)
-	must(err)
-	b.ctx, err = b.lib.DevicePrimaryCtxRetain(b.dev)
-	must(err)
-	must(b.lib.CtxSetCurrent(b.ctx))
+	return err.Error()
+}
+
+// withoutContext calls a function on a thread that has no current context.
+func withoutContext(lib *cuda.Library, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		for { // a thread that somebody else has given contexts to
+			ctx, err := lib.CtxGetCurrent()
+			if err != nil || ctx == 0 {
+				break
+			}
+			if _, err := lib.CtxPopCurrent(); err != nil {
+				break
+			}
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// must panics with an error.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// newBench makes a device's context current on the calling thread, for as long as the process lives: no other goroutine gets that thread.
+func newBench(library string, device int) (b *bench, err error) {
+	b = &bench{num: int32(device), made: map[string]any{}}
+	runtime.LockOSThread()
+	if b.lib, err = cuda.Open(cuda.Options{Path: library}); err != nil {
+		return nil, err
+	}
+	if err := b.lib.Init(0); err != nil {
+		return nil, err
+	}
+	if b.dev, err = b.lib.DeviceGet(b.num); err != nil {
+		return nil, err
+	}
+	if b.ctx, err = b.lib.DevicePrimaryCtxRetain(b.dev); err != nil {
+		return nil, err
+	}
+	return b, b.lib.CtxSetCurrent(b.ctx)
 }

@@ -589,7 +589,7 @@ func TestCalls(t *testing.T) {
 	if info.Params == nil || len(info.Params) != 0 {
 		t.Errorf("a kernel without parameters has %v", info.Params)
 	}
-	if p, n, err := d.Global(module0, "variable"); p == 0 || n != 8 || err != nil {
+	if p, n, err := d.Global(module0, "variable"); p == 0 || n != 64 || err != nil {
 		t.Errorf("the variable is %#x, %d bytes, %v", p, n, err)
 	}
 	f.calls()

@@ -358,16 +358,16 @@ int cuModuleUnload(uintptr_t m) { CREATE("%#lx", (long)m); if (m != MODULE) retu
 int cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
 {
 	CREATE("%s", name);
-	if (strcmp(name, "empty") && strcmp(name, "count")) return NOT_FOUND;
-	*f = FUNCTION + (*name == 'c');
+	if (strcmp(name, "empty") && strcmp(name, "count") && strcmp(name, "touch")) return NOT_FOUND;
+	*f = FUNCTION + (*name == 'c') + 2 * (*name == 't');
 	return OK;
 }
 int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, uintptr_t m, const char *name)
 {
 	CREATE("%s", name);
-	static long variable;
+	static char variable[64];
 	if (strcmp(name, "variable")) return NOT_FOUND;
-	*p = (uintptr_t)&variable, *n = sizeof variable;
+	*p = (uintptr_t)variable, *n = sizeof variable;
 	return OK;
 }
 int cuFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); if (attribute > 10 && (VERSION < 11080 || attribute > 13)) return INVALID_VALUE; *value = attribute == 1 ? 1024 : attribute > 10 ? get("clusters") : 100 + attribute; return OK; }
@@ -383,13 +383,17 @@ int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
 }
 #endif
 
-// The kernel "count" adds its second parameter to the counter that its first one points to.
+// The kernel "count" adds its second parameter to the counter that its first one points to, and "touch" writes 64 bytes.
 int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    uintptr_t s, void **params, void **extra)
 {
 	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
 	if (extra) return INVALID_VALUE;
 	if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1];
+	if (f == FUNCTION + 2) {
+		REACH(*(uint64_t *)params[0]);
+		memset(mem(*(uint64_t *)params[0]), 0x5a, 64);
+	}
 	return OK;
 }
 
