@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs what takes several GPUs, on all of this machine: two at the least, and four or more to be of use. What each item prints
 # comes first, a table of them last. The exit status is 1 if one failed, or there is one GPU only. Where OUT names a folder,
-# gpubench draws a picture there.
+# ctxprobe writes its table there and gpubench draws a picture.
 #
 # usage: four.sh
 
@@ -23,6 +23,9 @@ if [ -z "${PUREGPU_NCCL_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'li
 	nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
 	[ ! -e "$nccl" ] || export PUREGPU_NCCL_LIBRARY="$nccl"
 fi
+
+# What the driver lets be done with memory of two devices.
+item ctxprobe "$here" "$here/bin/ctxprobe" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}
 
 # One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all.
 test="$here/bin/cudadriver.test"

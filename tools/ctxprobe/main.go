@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -73,7 +74,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	timeout := flags.Duration("timeout", time.Minute, "how long to wait for each function")
 	text := flags.String("text", "", "write the table as text to this file")
 	js := flags.String("json", "", "write the table as JSON to this file")
-	jobs := flags.Int("jobs", 4, "how many processes to have at a time")
+	jobs := flags.Int("jobs", min(8, max(2, runtime.NumCPU()/2)), "how many processes to have at a time")
 	only := flags.String("only", "", "try only what a regular expression matches, of functions' names and, after a colon, of cases' memory")
 	trial := flags.String("trial", "", "try one function, or one case, and print the answer; what the program calls itself for")
 	with := flags.Bool("with", false, "try the case with the context current")

@@ -15,7 +15,8 @@
 // Managed memory is there only where the host may touch it while the device is at work.
 //
 // Pools give memory back at a trim, or when somebody synchronizes with a stream or an event in CUDA's way, which no method
-// does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in.
+// does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in. Until then only
+// CopyPeer may be given it by another device: releases of the driver crash in other calls, on threads without a context.
 //
 // # Kernels
 //

@@ -5,6 +5,7 @@ package hipdriver
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -34,6 +35,16 @@ func TestPeers(t *testing.T) {
 			t.Errorf("its own memory: %v", err)
 		}
 		f.want("")
+		s, err := d.NewStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := new(uint64), uint64(7)
+		f.calls()
+		if err := d.CopyPeer(s, driver.Ptr(uintptr(unsafe.Pointer(a))), two, driver.Ptr(uintptr(unsafe.Pointer(&b))), d, 8); err != nil || *a != 7 {
+			t.Errorf("CopyPeer: %v, %d", err, *a)
+		}
+		f.want("hipMemcpyPeerAsync(1, 0, 8, 0x5000)")
 		for what, c := range map[string]struct {
 			fn   string
 			code hip.Result
@@ -61,6 +72,9 @@ func TestPeers(t *testing.T) {
 		}
 		for what, v := range map[string]driver.Device{"nothing": nil, "of another library": other} {
 			if err := d.EnablePeer(v); !errors.Is(err, hip.ErrorInvalidDevice) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := errors.Join(d.CopyPeer(s, 8, d, 8, v, 8), d.CopyPeer(s, 8, v, 8, d, 8)); !errors.Is(err, hip.ErrorInvalidDevice) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

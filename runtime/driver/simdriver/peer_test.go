@@ -143,3 +143,54 @@ func TestPeersCalls(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Devices: 2, Caps: &driver.Caps{}})
 	refused(t, peers(vs[0]).EnablePeer(vs[1]), driver.ErrUnsupported)
 }
+
+// TestCopyPeer copies between pools of two devices that have no access to each other.
+func TestCopyPeer(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Devices: 2, Apart: true})
+	v, w := vs[0], vs[1]
+	s, ws := stream(t, v), stream(t, w)
+	a, b := allocAsync(t, v, s, must(pools(v).DefaultPool())(t), 64), allocAsync(t, w, ws, must(pools(w).DefaultPool())(t), 64)
+	host := alloc(t, w, driver.HostMem, 64)
+	check(t, v.Fill(s, a.Ptr, 1, 1, 64))
+	check(t, drain(t, w, ws))
+	before := d.Counters().Devices[0].Calls[simdriver.OpCopy]
+	check(t, peers(v).CopyPeer(s, b.Ptr, w, a.Ptr, v, 64))
+	check(t, peers(v).CopyPeer(s, host.Ptr, v, b.Ptr, w, 32)) // the host's counts as any device's
+	check(t, peers(v).CopyPeer(s, a.Ptr, v, b.Ptr, w, 0))
+	check(t, drain(t, v, s))
+	if got := unsafe.Slice((*byte)(host.Host), 64); got[0] != 1 || got[31] != 1 || got[32] != 0 {
+		t.Errorf("copied are %v", got)
+	}
+	if n := d.Counters().Devices[0].Calls[simdriver.OpCopy] - before; n != 3 {
+		t.Errorf("%d copies are counted", n)
+	}
+	other := must(simdriver.New(simdriver.Config{}).Open(0))(t)
+	defer other.Close()
+	for what, x := range map[string]struct {
+		to, from driver.Device
+		want     error
+	}{
+		"the wrong ones":    {v, w, simdriver.ErrInvalidValue},
+		"the reader":        {w, w, simdriver.ErrInvalidValue},
+		"the writer":        {v, v, simdriver.ErrInvalidValue},
+		"nobody":            {w, nil, simdriver.ErrInvalidValue},
+		"of another driver": {other, v, simdriver.ErrInvalidValue},
+	} {
+		if err := peers(v).CopyPeer(s, b.Ptr, x.to, a.Ptr, x.from, 64); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	d.Inject(simdriver.Fault{Op: simdriver.OpCopy, Device: 0, N: 1, OOM: true})
+	refused(t, peers(v).CopyPeer(s, b.Ptr, w, a.Ptr, v, 64), driver.ErrOutOfMemory, "copy")
+
+	check(t, v.Copy(s, b.Ptr, a.Ptr, 64))
+	var access *simdriver.AccessError
+	if err := drain(t, v, s); !errors.Is(err, driver.ErrLost) || !errors.As(err, &access) || !access.Barred {
+		t.Errorf("Copy: %v", err)
+	}
+	_, us := open(t, simdriver.Config{Devices: 2})
+	us[1].Close()
+	refused(t, peers(us[0]).CopyPeer(stream(t, us[0]), 8, us[0], 8, us[1], 8), simdriver.ErrClosed, "device 1")
+	_, us = open(t, simdriver.Config{Devices: 2, Caps: &driver.Caps{}})
+	refused(t, peers(us[0]).CopyPeer(stream(t, us[0]), 8, us[0], 8, us[1], 8), driver.ErrUnsupported)
+}
