@@ -15,16 +15,17 @@ const emptyPTX = `.version 6.4
 .address_size 64
 .visible .global .align 16 .b8 variable[64];
 .visible .entry empty() { ret; }
-.visible .entry touch(.param .u64 to) {
-	.reg .b64 %p;
-	.reg .b32 %v;
-	ld.param.u64 %p, [to];
-	cvta.to.global.u64 %p, %p;
-	mov.u32 %v, 0x5a5a5a5a;
-	st.global.v4.u32 [%p], {%v, %v, %v, %v};
-	st.global.v4.u32 [%p+16], {%v, %v, %v, %v};
-	st.global.v4.u32 [%p+32], {%v, %v, %v, %v};
-	st.global.v4.u32 [%p+48], {%v, %v, %v, %v};
+.visible .entry touch(.param .u64 touch_param_0)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [touch_param_0];
+	cvta.to.global.u64 %rd2, %rd1;
+	mov.u32 %r1, 1515870810;
+	st.global.v4.u32 [%rd2], {%r1, %r1, %r1, %r1};
+	st.global.v4.u32 [%rd2+16], {%r1, %r1, %r1, %r1};
+	st.global.v4.u32 [%rd2+32], {%r1, %r1, %r1, %r1};
+	st.global.v4.u32 [%rd2+48], {%r1, %r1, %r1, %r1};
 	ret;
 }
 ` + "\x00"
