@@ -46,7 +46,8 @@ type Pools interface {
 	SetPoolAttr(Pool, PoolAttr, uint64) error
 	// TrimPool gives reserved memory that is not in use back, down to keep bytes. Creating.
 	TrimPool(p Pool, keep uint64) error
-	// AccessPool lets another device of the driver use a pool's memory, or no longer. Creating.
+	// AccessPool lets another device of the driver use a pool's memory, or no longer. All devices may use a pool of the host's memory
+	// from the outset. Creating.
 	AccessPool(p Pool, by Device, allow bool) error
 
 	// AllocAsync allocates in stream order: work that the stream orders after it may use the memory. size is not zero.

@@ -1,25 +1,30 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/driver"
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
 
 // same reports whether two devices are the same one of the same driver, which may have been opened more than once.
 func (d *Device) same(o *Device) bool { return d == o || d.of == o.of && d.info.Index == o.info.Index }
 
 // foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
-// everybody's, is not; but what a driver's pool has of the host's is for that pool's device alone until others are let in.
+// everybody's, is not.
 func (d *Device) foreign(b *Buffer) bool {
-	if b == nil || d.same(b.dev) || d.peers == nil {
-		return false
-	}
-	native := b.from == pooled && b.pool.blocks == nil
-	return native || b.mem.Kind == DeviceMem || b.mem.Kind == CommMem
+	return b != nil && !d.same(b.dev) && d.peers != nil && (b.mem.Kind == DeviceMem || b.mem.Kind == CommMem)
+}
+
+// ofHostPool reports whether a buffer's memory is the host's and of a pool of the driver's.
+func (b *Buffer) ofHostPool() bool {
+	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == HostMem
 }
 
 // usable returns an error if a range, which has been checked, is of a pool that has not let a device in: drivers may end the process
 // where anything but a copy is made of that, and a kernel that touches it loses the device.
 func (r Range) usable(op string, d *Device) error {
 	b := r.Buffer
-	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil {
+	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind == HostMem {
 		return nil
 	}
 	if _, ok := b.pool.users.Load(d.info.Index); ok {
@@ -39,11 +44,18 @@ func (d *Device) owner(b *Buffer) driver.Device {
 // copy copies between two buffers' memory, or the runtime's own where a buffer is nil, and is the only thing that the runtime does
 // with memory to which the device may have no access.
 func (d *Device) copy(h driver.Stream, dst driver.Ptr, to *Buffer, src driver.Ptr, from *Buffer, n uint64) error {
-	if d.foreign(to) || d.foreign(from) {
+	switch {
+	case !d.foreign(to) && !d.foreign(from):
+	case !to.ofHostPool() && !from.ofHostPool():
 		return d.peers.CopyPeer(h, dst, d.owner(to), src, d.owner(from), n)
+	case d.foreign(to) && to.from != allocated || d.foreign(from) && from.from != allocated: // to which there may be no access
+		return errHostPool
 	}
 	return d.drv.Copy(h, dst, src, n)
 }
+
+// errHostPool is of copies that drivers do not make: no device that a copy names has memory of theirs that is the host's.
+var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)
 
 // upload copies from pinned memory to a buffer's.
 func (d *Device) upload(h driver.Stream, dst driver.Ptr, to *Buffer, from *stageBlock, n uint64) error {

@@ -72,6 +72,8 @@ fi
 cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"
 chmod +x "$out/run.sh" "$out/four.sh" "$out/sanitize.sh"
 
+cp "$here/memcheck.sh" "$out/bin/"
+
 # One archive, which run.sh unpacks: programs of Go shrink to a third.
 ls "$out/bin"
 tar -C "$out" -czf "$out/files.tar.gz" bin fixtures src

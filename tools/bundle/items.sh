@@ -82,7 +82,7 @@ sanitize() {
 	set -- gpuinfo "saxpy -require-gpu" "ncclrank -require-gpu" "pipeline -driver cuda" "mlp -driver cuda" "allreduce -driver cuda"
 	for p in "$@"; do
 		# shellcheck disable=SC2086 # a word each
-		item "memcheck ${p%% *}" "$here" env NCCL_NVLS_ENABLE=0 "$tool" --tool memcheck --error-exitcode 9 "$here"/bin/$p
+		item "memcheck ${p%% *}" "$here" "$here/bin/memcheck.sh" "$tool" "$here"/bin/$p
 	done
 }
 

@@ -102,7 +102,7 @@ func (d *device) register(p unsafe.Pointer, size uint64, able bool, flags uint32
 // Prefetch makes the context current, since the documentation does not say that the stream's is enough.
 func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	const op = "prefetch"
-	location, number := d.location(), d.id
+	location, number := location(int32(d.info.Index)), d.id
 	switch {
 	case !d.caps.Prefetch:
 		return d.fail(op, driver.ErrUnsupported, "%d bytes at %#x", n, uint64(p))

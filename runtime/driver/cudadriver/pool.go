@@ -121,7 +121,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	var what string
 	switch desc.Kind {
 	case driver.DeviceMem:
-		what, props.Location = "device", d.location()
+		what, props.Location = "device", location(int32(d.info.Index))
 	case driver.HostMem:
 		if !d.caps.HostPools {
 			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of host memory")
@@ -138,8 +138,12 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err != nil {
 		return 0, d.fail("new pool", err, "a pool of %s memory, of at most %d bytes", what, desc.MaxSize)
 	}
-	if desc.Kind == driver.HostMem {
-		if err := d.access(pool, d, cuda.MemAccessFlagsProtReadWrite); err != nil {
+	if desc.Kind == driver.HostMem { // which all devices see
+		n, err := d.lib.DeviceGetCount()
+		for i := int32(0); i < n && err == nil; i++ {
+			err = d.access(pool, i, cuda.MemAccessFlagsProtReadWrite)
+		}
+		if err != nil {
 			return 0, d.fail("new pool", errors.Join(err, d.lib.MemPoolDestroy(pool)), "access to a pool of host memory")
 		}
 		d.hostPools.add(driver.Pool(pool))
@@ -262,7 +266,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 			return d.fail("access pool", noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
-	if err := d.access(cuda.MemoryPool(p), other, flags); err != nil {
+	if err := d.access(cuda.MemoryPool(p), int32(other.info.Index), flags); err != nil {
 		if errors.Is(err, cuda.ErrorPeerAccessUnsupported) {
 			err = unsupported{err}
 		}
@@ -272,13 +276,13 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 }
 
 // access sets what a device may do with a pool's memory.
-func (d *device) access(p cuda.MemoryPool, by *device, flags cuda.MemAccessFlags) error {
-	return d.lib.MemPoolSetAccess(p, []cuda.MemAccessDesc{{Location: by.location(), Flags: flags}})
+func (d *device) access(p cuda.MemoryPool, by int32, flags cuda.MemAccessFlags) error {
+	return d.lib.MemPoolSetAccess(p, []cuda.MemAccessDesc{{Location: location(by), Flags: flags}})
 }
 
-// location is where the device's memory is.
-func (d *device) location() cuda.MemLocation {
-	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: int32(d.info.Index)}
+// location is where a device's memory is.
+func location(device int32) cuda.MemLocation {
+	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: device}
 }
 
 // AllocAsync takes pools of the driver's other devices too: the memory is then theirs.

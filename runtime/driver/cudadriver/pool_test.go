@@ -35,7 +35,7 @@ func TestPools(t *testing.T) {
 	ok(t, err)
 	host, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})
 	ok(t, err)
-	f.want("cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)", "cuMemPoolCreate(1, 0, 2 0, (nil), 0, 0)", "cuMemPoolSetAccess(0x9030, 1 0 3, 1)")
+	f.want("cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)", "cuMemPoolCreate(1, 0, 2 0, (nil), 0, 0)", "cuMemPoolSetAccess(0x9030, 1 0 3, 1)", "cuMemPoolSetAccess(0x9030, 1 1 3, 1)")
 	if p != pool1 || host != pool1+0x10 {
 		t.Errorf("pools %#x and %#x", p, host)
 	}
@@ -92,7 +92,7 @@ func TestHostPools(t *testing.T) {
 		ok(t, err)
 		pools = append(pools, p)
 	}
-	if calls := f.calls(); calls[1] != "cuMemPoolSetAccess(0x9020, 1 1 3, 1)" {
+	if calls := f.calls(); calls[1] != "cuMemPoolSetAccess(0x9020, 1 0 3, 1)" || calls[2] != "cuMemPoolSetAccess(0x9020, 1 1 3, 1)" {
 		t.Errorf("calls:\n%s", strings.Join(calls, "\n"))
 	}
 	ok(t, devs[1].DestroyPool(pools[1]))

@@ -54,7 +54,9 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	for i := range p.switches {
 		p.switches[i] = true
 	}
-	p.users[v.index].Store(true)
+	for i := range p.users { // all devices see the host's memory
+		p.users[i].Store(i == v.index || kind == driver.HostMem)
+	}
 	p.id = driver.Pool(v.d.pools.add(p))
 	if p.id == 0 {
 		return nil, errTooMany
