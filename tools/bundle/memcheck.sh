@@ -12,7 +12,7 @@ NCCL_NVLS_ENABLE=0 "$tool" --tool memcheck --print-limit 100000 --error-exitcode
 status=$?
 if [ $status -eq 9 ]; then
 	all=$(sed -n 's/^=* *ERROR SUMMARY: \([0-9]*\) errors*$/\1/p' "$log" | tail -n 1)
-	nccl=$(awk '/Program hit/ { hit = 1 } hit && /Host Frame:/ { if (/ in libnccl/) n++; hit = 0 } END { print n + 0 }' "$log")
+	nccl=$(awk '/Program hit/ { n += mine; mine = 0; hit = 1 } /^=+ *$/ { hit = 0 } hit && /nccl/ { mine = 1 } END { print n + mine }' "$log")
 	if [ "$all" = "$nccl" ]; then
 		grep -v '^=========' "$log"
 		echo "$all errors, all of calls that NCCL makes itself"

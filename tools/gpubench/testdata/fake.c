@@ -1,6 +1,6 @@
 // The fake CUDA driver of package cudadriver's tests, with what the calls group needs besides: modules that are loaded
 // without options, and functions that are found through the driver. What the graph group needs is a kernel "empty" with a
-// pointer, what the pool group needs is allocation from the current pool, and the group devices copies between contexts.
+// pointer, and what the pool group needs is allocation from the current pool.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #define cuFuncGetParamInfo otherParamInfo
@@ -19,14 +19,6 @@ int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
 }
 
 int cuMemAllocAsync(uint64_t *p, size_t n, uintptr_t s) { return cuMemAllocFromPoolAsync(p, n, POOL, s); }
-
-int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size_t n, uintptr_t s)
-{
-	SUBMIT("%zu, %#lx", n, (long)s);
-	if (to < CONTEXT || from < CONTEXT || to == from) return INVALID_CONTEXT;
-	memcpy(mem(d), mem(p), n);
-	return OK;
-}
 
 // The newest ABI is the only one here.
 int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status)
