@@ -18,7 +18,7 @@ int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
 	return OK;
 }
 
-int cuMemAllocAsync(uint64_t *p, size_t n, uintptr_t s) { return cuMemAllocFromPoolAsync(p, n, POOL, s); }
+int cuMemAllocAsync(uint64_t *p, size_t n, uintptr_t s) { return cuMemAllocFromPoolAsync(p, n, POOL + 16 * (s - STREAM), s); }
 
 // The newest ABI is the only one here.
 int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status)
