@@ -23,8 +23,10 @@
 // The queue, the device and all other work go on. The memory that the submission was to write may have anything in it.
 //
 // When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
-// parked work at once, and each call with the error too. Its memory is gone. Semaphores, those that have not failed, and other
-// devices survive, but for work that came after the lost device's. Only Close is left to be called; it returns.
+// parked work at once, and each call with the error too. Its memory is gone. Only Close is left to be called; it returns. Semaphores
+// that have not failed go on. Other devices do as well, but for work that came after the lost device's; and with CUDA a device of which a
+// stream waits for that work is lost with it: from then on the driver answers for it with the first one's error. This may be any
+// device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
 //
 // A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of
 // operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on.
@@ -47,7 +49,8 @@
 //
 // # Blocking
 //
-// Waits block, for as long as their context lets them, and Close, for up to about ten seconds. What makes or frees native
+// Waits block, for as long as their context lets them, and Close, for up to about ten seconds, and says what did not end in that time,
+// or what the driver did not take back. What makes or frees native
 // objects blocks for as long as the driver does: opening, allocating, importing, loading. Submitting blocks only where it has
 // to make something that the next one finds: events, or pinned memory. Nothing else blocks.
 //
@@ -55,5 +58,5 @@
 //
 // Everything here is safe for concurrent use, and no method leaves a trace on the calling thread: the current device or
 // context of the caller stays what it is. Functions of the program are called without locks, and may call anything here but,
-// from host calls, Close of their own device, which waits for them.
+// from host calls and notifications, Close of their own device, which waits for them.
 package gpu
