@@ -149,6 +149,7 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	if p.graph && !c.crosses(p, s.binds) {
 		return c.launch(s, tl, p)
 	}
+	p.unknown = true // a graph there may be of it: the arguments of kernels are about to be others than its nodes have
 	return c.replay(tl, p, s.binds)
 }
 

@@ -224,6 +224,34 @@ var peers = []test{
 			})
 		})
 	}},
+	{name: "B116 a recording is executed with another device's memory, and then with the device's own again", devices: 2, kernels: true, run: func(e *env) {
+		const n = 64 // words
+		e.eachMode(func(e *env, m gpu.Mode) {
+			d, other := e.devs[0], e.devs[1]
+			words := e.kernel(kernels.Basic, "words")
+			c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+			e.must(err)
+			defer c.Close()
+			r := &recorder{c, e}
+			to, from, copied := r.binding(), r.binding(), r.binding()
+			r.dispatch(wordsOf(words, n, to.Range(0, 4*n), from.Range(0, 4*n)))
+			r.barrier()
+			r.copy(copied.Range(0, 4*n), to.Range(0, 4*n))
+			r.end()
+			mem := func(x *gpu.Device) gpu.Range { return e.allocOn(x, gpu.DeviceMem, 4*n).All() }
+			first, second, src, out := mem(d), mem(d), mem(d), mem(d)
+			for round, binds := range [][2]gpu.Range{{first, out}, {second, mem(other)}, {second, out}, {first, out}, {first, mem(other)}, {second, out}} {
+				data, s := random(4*n, uint64(round)), e.sem()
+				e.store(src.Buffer, data)
+				e.store(binds[0].Buffer, make([]byte, 4*n))
+				e.must(d.Queue(0).Execute(signal(s, 1), c, binds[0], src, binds[1]))
+				e.wait(s, 1)
+				what := fmt.Sprintf("execution %d", round)
+				e.same(what+", what the kernel wrote", e.fetch(binds[0].Buffer), data)
+				e.same(what+", what was copied", e.fetch(binds[1].Buffer), data)
+			}
+		})
+	}},
 	{name: "B116 copies between memory of any origin on two devices, and with the host", devices: 2, run: func(e *env) {
 		const n = 1000
 		seed := uint64(100)
