@@ -76,3 +76,25 @@ func TestNotAbove(t *testing.T) {
 		})
 	}
 }
+
+// TestNotAboveInList has one submission signal a lower value of a semaphore after a higher one.
+func TestNotAboveInList(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
+		down := func(s *gpu.Semaphore) gpu.Order {
+			return gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 2}, {Semaphore: s, Value: 1}}}
+		}
+		must(t, dev.Queue(0).Fill(down(s[0]), allocate(t, dev, 64).All(), []byte{1}))
+		if err := s[0].Wait(soon(t), 9); !errors.Is(err, gpu.ErrValue) {
+			t.Error(err)
+		}
+		d.StallDevice(0) // and likewise if another one has passed both
+		must(t, dev.Queue(0).Fill(down(s[1]), allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 3)}, allocate(t, dev, 64).All(), []byte{1}))
+		inFlight(t, dev, 2)
+		d.ResumeDevice(0)
+		if err := s[1].Wait(soon(t), 9); !errors.Is(err, gpu.ErrValue) {
+			t.Error(err)
+		}
+	})
+}

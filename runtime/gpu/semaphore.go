@@ -305,9 +305,10 @@ func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 	return list, nil
 }
 
-// within reports whether a point is that of a submission from first to last.
+// within reports whether a point is that of a submission from first to last, or comes behind it in the same list of signals, with a
+// lower value, and so is a mistake. Of barriers more than one may be behind the same work.
 func (p *point) within(first, last *point) bool {
-	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && p.value >= first.value && p.value <= last.value
+	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && (p.value >= first.value || !p.late) && p.value <= last.value
 }
 
 // again reports whether the point at i has the value of one from first to last, or of another one that is no mistake: then it is one.
