@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -74,19 +75,22 @@ func ends(t *testing.T, ended <-chan error, want error) {
 // later value learns of it, though nothing in flight reaches that.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
-		for _, when := range []string{"before the work", "behind the work"} {
+		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 					dev, other, s := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1}), semaphores(t, 1)[0]
 					b := allocate(t, dev, 64)
 					d.StallDevice(0)
 					var ended <-chan error
-					if when == "before the work" {
+					switch when {
+					case "before the work":
 						ended = wait(t, other, s, 2)
+					case "behind the work again":
+						s.OnReached(2, func(error) {})()
 					}
 					must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
 					inFlight(t, dev, 1)
-					if when == "behind the work" {
+					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
 					time.Sleep(time.Second) // of the bubble: whoever is to park has
@@ -95,5 +99,24 @@ func TestLossBelow(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
+func BenchmarkOnReachedBehind(b *testing.B) {
+	for _, n := range []int{1, 100, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			d := newSim(b, simdriver.Config{})
+			dev, s := openDevice(b, d, 0, gpu.Options{}), semaphores(b, 1)[0]
+			buf := allocate(b, dev, 64)
+			d.StallDevice(0)
+			for i := range n {
+				must(b, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, uint64(i)+1)}, buf.All(), []byte{1}))
+			}
+			for b.Loop() {
+				s.OnReached(uint64(n), func(error) {})()
+			}
+			d.ResumeDevice(0)
+		})
 	}
 }

@@ -43,6 +43,7 @@ type expected struct {
 	issued  timepointHeap
 	reach   timepointHeap
 	order   uint64
+	asked   uint64 // about all points below it the devices have been asked for somebody who waits; see want
 }
 
 type failure struct{ err error }
@@ -408,6 +409,9 @@ func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	if released != nil {
 		s.settle()
 	}
+	if !wanted {
+		l.asked = min(l.asked, p.value)
+	}
 	s.mu.Unlock()
 	return released, wanted
 }
@@ -505,8 +509,11 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 // want has the devices asked for somebody who waits for a value, which the point at i is the first to reach: about all that may reach
 // it, of each timeline the first, and about all that is below, whose failure would be the semaphore's.
 func (l *expected) want(value uint64, i int) {
-	for j := range l.points[:i] {
-		l.points[j].tl.want(l.points[j].seq)
+	if l.asked < value {
+		for j := l.find(l.asked); j < i; j++ {
+			l.points[j].tl.want(l.points[j].seq)
+		}
+		l.asked = value
 	}
 	for ; i < len(l.points); i++ {
 		if p := &l.points[i]; i == 0 || l.points[i-1].tl != p.tl || l.points[i-1].value < value {
