@@ -68,30 +68,33 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 }
 
 // takeTurn reports whether what is about to be issued may record the events of timestamps. If something has them recorded and is not
-// over, the submission is to wait for the end of its turn first. Turns are taken in the order in which work is issued: whoever has one
-// waits for nobody who has not.
+// over, or is to record them first, the submission is to wait for the end of its turn. Turns are taken in the order in which work comes to
+// be issued: whoever has one waits for nobody who has not.
 func (s *submission) takeTurn() bool {
 	if s.turn != nil {
 		return true
 	}
-	turn, mine := &s.recording.turn, new(Semaphore)
-	for !turn.CompareAndSwap(nil, mine) {
-		if other := turn.Load(); other != nil {
-			s.waits = append(s.waits, Point{other, 1})
-			return false
-		}
+	s.turn = new(Semaphore)
+	s.turnBefore = s.recording.turn.Swap(s.turn)
+	if s.turnBefore == nil || s.turnBefore.value.Load() > 0 {
+		return true
 	}
-	s.turn = mine
-	return true
+	s.waits = append(s.waits, Point{s.turnBefore, 1})
+	return false
 }
 
-// leaveTurn ends the turn of what the device does not have any more, whatever has become of it, or will never come to.
+// leaveTurn ends the turn of what the device does not have any more, whatever has become of it, or will never come to; where that
+// has not waited for the turn before, when that ends.
 func (s *submission) leaveTurn() {
-	if s.turn != nil {
-		s.recording.turn.Store(nil)
+	switch {
+	case s.turn == nil:
+		return
+	case s.turnBefore == nil:
 		go s.turn.Signal(1) // since the caller may hold locks
-		s.turn = nil
+	default:
+		go s.turnBefore.Link(1, s.turn, 1) // likewise
 	}
+	s.turn, s.turnBefore = nil, nil
 }
 
 // signalled returns the semaphores of an order's signals.

@@ -104,11 +104,12 @@ type submission struct {
 	kernel *Kernel
 	fn     func() error
 
-	recording *CommandBuffer // of which a part is executed, with
-	part      int
-	binds     []Range
-	takesTurn bool       // it may record the events of timestamps only in a turn of its own:
-	turn      *Semaphore // reached when that is over
+	recording  *CommandBuffer // of which a part is executed, with
+	part       int
+	binds      []Range
+	takesTurn  bool       // it may record the events of timestamps only in a turn of its own:
+	turn       *Semaphore // reached when that is over, and
+	turnBefore *Semaphore // the one before it, if there was one
 
 	group    []groupOp       // collective operations, with
 	ctx      context.Context // if that can end, and
@@ -310,7 +311,8 @@ func (s *submission) resetCold() {
 	clear(s.binds)
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	s.host, s.stage, s.fn = nil, nil, nil
-	s.recording, s.part, s.binds, s.takesTurn, s.turn = nil, 0, s.binds[:0], false, nil
+	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
+	s.turn, s.turnBefore = nil, nil
 	clear(s.group)
 	s.group, s.ctx, s.behind, s.arrived = s.group[:0], nil, nil, false
 	s.cold = false

@@ -89,6 +89,23 @@ func TestTimedTurns(t *testing.T) {
 					}
 				})
 			})
+			t.Run(name+", "+how+", as much a turn however many there are", func(t *testing.T) {
+				each(t, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer) {
+					const n = 100
+					s := semaphores(t, n)
+					d.StallDevice(0)
+					for i, x := range s {
+						must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c))
+					}
+					d.ResumeDevice(0)
+					for _, x := range s {
+						must(t, x.Wait(soon(t), 1))
+					}
+					if made := dev.Stats().Timepoints.Made; made > 4*n {
+						t.Errorf("%d timepoints for %d executions", made, n)
+					}
+				})
+			})
 		}
 	}
 }
