@@ -192,7 +192,8 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
 // named. [CommandBuffer.Elapsed] tells it. Where the driver does not let an event be recorded again while it is outstanding, executions
-// of a recording with timestamps come one after the other, as the host sees it, in the order in which they can begin.
+// of a recording with timestamps come one after the other, as the host sees it, in the order in which they can begin; if the recording
+// has host calls or collectives, that is so for each stretch between these, and not for executions as a whole.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(opTime); err != nil {
 		return -1, err
