@@ -232,7 +232,7 @@ func (d *Device) destroy() error {
 	} else { // which may use the memory
 		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
 	}
-	for _, err := range append(d.buffers.close(false), d.pools.close()...) {
+	for _, err := range append(d.pools.close(), d.buffers.close(false)...) { // in this order, for pools may leave buffers
 		add(err)
 	}
 	add(d.events.close())

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -266,5 +267,37 @@ func TestFreeRefused(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTrimWhileClosing closes a device while a pool is being trimmed, which may come to its frees at any time meanwhile.
+func TestTrimWhileClosing(t *testing.T) {
+	for i := range 60 {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		p, err := dev.NewPool(gpu.PoolOptions{Portable: true, Threshold: gpu.KeepAll})
+		must(t, err)
+		var all []*gpu.Buffer
+		q := dev.Queue(0)
+		s := semaphores(t, 1)[0]
+		for range 60 {
+			b, err := q.Alloca(gpu.Order{}, p, 1<<20)
+			must(t, err)
+			all = append(all, b)
+		}
+		for _, b := range all {
+			must(t, b.Dealloca(gpu.Order{}))
+		}
+		must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, s.Wait(minute(t), 1))
+		done := make(chan error, 1)
+		go func() { done <- p.Trim(0) }()
+		time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+		if err := dev.Close(); err != nil {
+			t.Error("close", err)
+		}
+		if err := <-done; err != nil && !errors.Is(err, gpu.ErrClosed) {
+			t.Error("trim", err)
+		}
 	}
 }

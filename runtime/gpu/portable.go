@@ -74,11 +74,11 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	if d.gone.Load() { // it is the device's thread that calls, and nobody else
-		return d.drv.Free(m)
+	if d.stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
+		defer d.leave()
 	}
 	asked := false
-	err := d.onBound(func() error {
+	err := d.onThread(func() error {
 		asked = true
 		return d.drv.Free(m)
 	})
@@ -95,6 +95,11 @@ func (d *Device) onBound(fn func() error) error {
 		return err
 	}
 	defer d.leave()
+	return d.onThread(fn)
+}
+
+// onThread is onBound for a caller that has the device stay.
+func (d *Device) onThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.bound(fn) }()
 	return <-done
