@@ -106,6 +106,11 @@ generate: ## write the bindings anew from the symbol tables
 check-generated: ## fail if generate changes a file
 	GO="$(GO)" tools/bundle/drift.sh
 
+.PHONY: check-tidy
+check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
+	$(GO) mod tidy -diff
+	cd testdata/callbench && $(GO) mod tidy -diff
+
 .PHONY: fmt
 fmt: ## format the Go files
 	$(GO) fmt ./...
