@@ -2,6 +2,7 @@
 //
 //	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-long] [group ...]
 //	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long] [group ...]
+//	gpubench -version
 //
 // Groups of rows go by what their names begin with, such as collectives; without one all are run.
 //
@@ -37,6 +38,8 @@
 // With -long the scale goes up to 1,000,000 submissions, which takes a minute and 2 GB or so, and the sizes of all-reduces are
 // all powers of two.
 //
+// -version prints the versions of puregpu and Go, and the platform.
+//
 // The exit status is 1 if a goal was missed or a row failed, and 2 if nothing could be run.
 package main
 
@@ -49,6 +52,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/puregpu/puregpu/internal/version"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -71,10 +76,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	rounds := flags.Int("rounds", 0, "`number` of rounds in which both sides take turns; 0: as many as suit the row")
 	svg := flags.String("svg", "", "draw the bus bandwidth of all-reduces into a `file`")
 	asJSON := flags.Bool("json", false, "print JSON")
+	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
+	}
+	if *onlyVersion {
+		fmt.Fprintf(stdout, "gpubench: %v\n", version.Read())
+		return 0
 	}
 	wanted, err := regexp.Compile(*pattern)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/puregpu/puregpu/internal/version"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -194,6 +195,13 @@ func TestArguments(t *testing.T) {
 		if code != test.code || !strings.Contains(stderr, test.stderr) {
 			t.Errorf("%s: exit status %d, printed %q and %q; want %d, %q", test.args, code, stdout, stderr, test.code, test.stderr)
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, stderr := runBench(t, "-version")
+	if want := "gpubench: " + version.Read().String() + "\n"; code != 0 || stdout != want || stderr != "" {
+		t.Errorf("exit status %d, printed %q and %q, want %q", code, stdout, stderr, want)
 	}
 }
 

@@ -1,11 +1,13 @@
 // Command gpuinfo prints which GPU libraries and devices puregpu finds on this machine.
 //
 //	gpuinfo [-json | -explain]
+//	gpuinfo -version
 //
 // Of each library it says which file was loaded and why that one, its version, and which sets of functions are present,
 // partial or missing, each with the release that brought it; of each device its name and what it can do. -json prints a
-// Report instead, whose fields are described in report.go; -explain prints, for a bug report, every file that was tried
-// and every function that is missing, and may be combined with -json.
+// Report instead, whose fields are described in report.go; -explain prints, for a bug report, the versions of puregpu and
+// Go, every file that was tried and every function that is missing, and may be combined with -json. -version prints the
+// versions alone.
 //
 // A machine without a GPU is no error. The exit status is 1 if a library or device is there and cannot be used, and 2 if
 // the command line is wrong.
@@ -18,8 +20,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 
+	"github.com/puregpu/puregpu/internal/version"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -30,7 +32,8 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	flags := flag.NewFlagSet("gpuinfo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
-	explain := flags.Bool("explain", false, "print what a bug report needs: every file tried, every function missing")
+	explain := flags.Bool("explain", false, "print what a bug report needs: versions, every file tried, every function missing")
+	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -41,11 +44,23 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		return 2
 	}
 
+	build := version.Read()
+	if *onlyVersion {
+		fmt.Fprintf(stdout, "gpuinfo: %v\n", build)
+		return 0
+	}
+
 	report := Report{
-		Schema:    schema,
-		Program:   Program{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, FastCalls: dl.Fast},
+		Schema: schema,
+		Program: Program{
+			Version: build.Module, Revision: build.Revision, RevisionTime: build.Time, Modified: build.Modified,
+			Go: build.Go, OS: build.OS, Arch: build.Arch, FastCalls: dl.Fast,
+		},
 		Libraries: []Library{},
 		Devices:   []Device{},
+	}
+	if *explain && !*asJSON {
+		fmt.Fprintf(stdout, "program: %v, C calls through %s\n\n", build, calls(dl.Fast))
 	}
 	status := 0
 	for i := range probes {
@@ -90,4 +105,12 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		fmt.Fprintf(stdout, "%s\n", out)
 	}
 	return status
+}
+
+// calls names what C calls go through.
+func calls(fast bool) string {
+	if fast {
+		return "trampolines"
+	}
+	return "package purego"
 }

@@ -14,10 +14,14 @@ type Report struct {
 
 // A Program says how gpuinfo itself was built.
 type Program struct {
-	Go        string `json:"go"`        // version of Go
-	OS        string `json:"os"`        // GOOS
-	Arch      string `json:"arch"`      // GOARCH
-	FastCalls bool   `json:"fastCalls"` // C calls go through trampolines, not through package purego
+	Version      string `json:"version"`                // of puregpu: "v0.1.0", "(devel)" or "(unknown)"
+	Revision     string `json:"revision,omitempty"`     // of version control; absent if unknown
+	RevisionTime string `json:"revisionTime,omitempty"` // as RFC 3339
+	Modified     bool   `json:"modified,omitempty"`     // the revision's files had been changed
+	Go           string `json:"go"`                     // version of Go
+	OS           string `json:"os"`                     // GOOS
+	Arch         string `json:"arch"`                   // GOARCH
+	FastCalls    bool   `json:"fastCalls"`              // C calls go through trampolines, not through package purego
 }
 
 // A Library is one that gpuinfo looked for.
