@@ -161,3 +161,12 @@ func (dir headerFS) Open(name string) (fs.File, error) {
 	}
 	return f, nil
 }
+
+// inFolder adds the folder to an error of its headers that names none: the C front end knows of no folders.
+func inFolder(files fs.FS, err error) error {
+	dir, ok := files.(headerFS)
+	if _, named := errors.AsType[*fs.PathError](err); err == nil || !ok || named {
+		return err
+	}
+	return fmt.Errorf("headers in %s: %w", string(dir), err)
+}

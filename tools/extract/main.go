@@ -8,7 +8,8 @@
 // DIR holds cuda.h and cudaTypedefs.h, nccl.h, or the folder hip; HIP's releases are given newest first, and the library
 // is a libamdhip64.so whose ELF version nodes date its functions. Extraction is hermetic: it runs no compiler and reads
 // no header of the machine's own, so that the same headers give the same table everywhere. Without -o the table goes to
-// standard output. diff prints what a new table adds, removes and changes.
+// standard output. diff prints what a new table adds, removes and changes. The exit status is 1 if something failed, and 2 if
+// the command line is wrong.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/puregpu/puregpu/internal/regular"
@@ -27,10 +29,15 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "extract:", err)
-		os.Exit(1)
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "extract:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 var errUsage = errors.New("usage: extract cuda|nccl|hip -headers DIR[,DIR...] [-rccl DIR] [-library FILE] [-o FILE], or extract diff OLD NEW")
@@ -39,29 +46,49 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
 	}
-	if args[0] == "diff" {
-		if len(args) != 3 {
-			return errUsage
-		}
-		return diffFiles(stdout, args[1], args[2])
-	}
-	flags := flag.NewFlagSet("extract "+args[0], flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := flag.NewFlagSet("extract", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
 	rccl := flags.String("rccl", "", "`folder` with RCCL's nccl.h")
 	library := flags.String("library", "", "shared `library` whose version nodes date the functions (HIP)")
 	out := flags.String("o", "", "`file` to write")
-	if err := flags.Parse(args[1:]); err != nil {
-		return err
+	name, rest := args[0], args[1:]
+	if strings.HasPrefix(name, "-") { // for -h alone
+		name, rest = "", args
 	}
-	if *headers == "" || flags.NArg() > 0 {
+	switch err := flags.Parse(rest); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stderr, errUsage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, errUsage)
+	}
+	if name == "diff" {
+		if flags.NFlag() > 0 || flags.NArg() != 2 {
+			return errUsage
+		}
+		return diffFiles(stdout, flags.Arg(0), flags.Arg(1))
+	}
+	if !slices.Contains(symbols.Names(), name) || *headers == "" || flags.NArg() > 0 {
 		return errUsage
 	}
 	dirs := strings.Split(*headers, ",")
+	for _, dir := range dirs {
+		if err := checkFolder(dir); err != nil {
+			return fmt.Errorf("-headers: %w", err)
+		}
+	}
+	if *rccl != "" {
+		if err := checkFolder(*rccl); err != nil {
+			return fmt.Errorf("-rccl: %w", err)
+		}
+	}
 	report := func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }
 	var t *symbols.Table
 	var err error
-	switch args[0] {
+	switch name {
 	case "cuda":
 		t, err = cudaTable(headerFS(dirs[0]))
 	case "nccl":
@@ -100,6 +127,15 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return os.WriteFile(*out, text, 0o644)
+}
+
+// checkFolder returns an error, which names it, if dir is no folder that there is.
+func checkFolder(dir string) error {
+	fi, err := os.Stat(dir)
+	if err == nil && !fi.IsDir() {
+		err = &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a folder")}
+	}
+	return err
 }
 
 func hashes(files fs.FS, v symbols.Version, names ...string) ([]symbols.Header, error) {

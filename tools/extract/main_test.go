@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,13 +24,26 @@ func TestUsage(t *testing.T) {
 			t.Errorf("extract %q: %v, want the usage", args, err)
 		}
 	}
-	if err := run([]string{"cuda", "-color"}, io.Discard, io.Discard); err == nil {
-		t.Error("an unknown flag was taken")
+	for _, args := range [][]string{{"cuda", "-color"}, {"diff", "-headers", "x", "a", "b"}} {
+		if err := run(args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+			t.Errorf("extract %q: %v, want the usage", args, err)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"--help"}, {"cuda", "-h"}, {"diff", "-h"}} {
+		var stdout, stderr bytes.Buffer
+		err := run(args, &stdout, &stderr)
+		if !errors.Is(err, flag.ErrHelp) || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), errUsage.Error()) || !strings.Contains(stderr.String(), "-rccl") {
+			t.Errorf("extract %q: %v, printed %q and %q", args, err, &stdout, &stderr)
+		}
 	}
 }
 
 func TestMissingFilesAreNamed(t *testing.T) {
 	dir := t.TempDir()
+	gone := filepath.Join(dir, "gone")
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -37,6 +51,12 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		{[]string{"cuda", "-headers", dir}, "cudaTypedefs.h"},
 		{[]string{"nccl", "-headers", dir}, "nccl.h"},
 		{[]string{"hip", "-headers", dir}, "hip_runtime_api.h"},
+		{[]string{"hip", "-headers", dir}, dir},
+		{[]string{"cuda", "-headers", gone}, gone + ": "},
+		{[]string{"nccl", "-headers", gone}, gone + ": "},
+		{[]string{"hip", "-headers", dir + "," + gone}, gone + ": "},
+		{[]string{"nccl", "-headers", dir, "-rccl", gone}, gone + ": "},
+		{[]string{"cuda", "-headers", "main.go"}, "main.go: not a folder"},
 		{[]string{"hip", "-headers", dir, "-library", filepath.Join(dir, "libgone.so")}, "libgone.so"},
 		{[]string{"diff", filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")}, "old.json"},
 	} {

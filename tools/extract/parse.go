@@ -85,6 +85,7 @@ func parse(s source) (h *header, err error) {
 		if p := recover(); p != nil { // there are headers that the front end does not survive
 			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
 		}
+		err = inFolder(s.files, err)
 	}()
 	abi, err := cc.NewABI("linux", "amd64")
 	if err != nil {

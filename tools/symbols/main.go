@@ -5,7 +5,7 @@
 //
 // NAME is a C name: a function by its API name or exported symbol, a type by its name or tag, an enumerator, or a
 // constant. Of a function every ABI is printed, with its Go method. With -sets it lists the symbol sets of a library and
-// how many functions each has. The exit status is 1 if a name is not known.
+// how many functions each has. The exit status is 1 if a name is not known, and 2 if the command line is wrong.
 package main
 
 import (
@@ -22,27 +22,33 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "symbols:", err)
-		}
-		if errors.Is(err, errUsage) || errors.Is(err, flag.ErrHelp) {
-			os.Exit(2)
-		}
-		os.Exit(1)
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "symbols:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 var errUsage = errors.New("usage: symbols [-lib LIBRARY] [-json] NAME..., or symbols [-lib LIBRARY] [-json] -sets")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("symbols", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	lib := flags.String("lib", "", "look in this `library` only: "+strings.Join(symbols.Names(), ", "))
 	sets := flags.Bool("sets", false, "list the symbol sets")
 	asJSON := flags.Bool("json", false, "print JSON")
-	if err := flags.Parse(args); err != nil {
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stderr, errUsage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
 		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, errUsage)
 	}
 	if *sets != (flags.NArg() == 0) {
 		return errUsage

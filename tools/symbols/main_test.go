@@ -143,8 +143,12 @@ func TestUsage(t *testing.T) {
 	if err := run([]string{"-lib", "opencl", "x"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "there are") {
 		t.Errorf("an unknown library gives %v", err)
 	}
-	if err := run([]string{"-color"}, io.Discard, io.Discard); err == nil {
-		t.Error("an unknown flag was taken")
+	if err := run([]string{"-color"}, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+		t.Errorf("an unknown flag gives %v, want the usage", err)
+	}
+	var help bytes.Buffer
+	if err := run([]string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-sets") {
+		t.Errorf("-h gives %v and prints %q", err, &help)
 	}
 }
 
