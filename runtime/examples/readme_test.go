@@ -24,7 +24,12 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(lib.DeviceGetName(dev))
+	name, err := lib.DeviceGetName(dev)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(name)
 }
 
 // TestREADME compares the program in README.md with the example above, which the compiler has seen.
