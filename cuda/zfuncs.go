@@ -2001,7 +2001,8 @@ func (l *Library) ModuleLoad(fname string) (module Module, err error) {
 	return out.module, check(res, err)
 }
 
-// ModuleLoadData loads a module from device code in memory: cubin, PTX or fat binary.
+// ModuleLoadData loads a module from device code in memory: cubin, fat binary, or PTX, which must end in a NUL
+// byte.
 //
 // C: cuModuleLoadData, since CUDA 2.0, set core.
 func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error) {
@@ -2025,7 +2026,8 @@ func (l *Library) ModuleLoadData(image unsafe.Pointer) (module Module, err error
 	return out.module, check(res, err)
 }
 
-// ModuleLoadDataEx loads a module from device code in memory, with options for the compiler.
+// ModuleLoadDataEx loads a module from device code in memory, with options for the compiler; PTX must end in a
+// NUL byte.
 //
 // C: cuModuleLoadDataEx, since CUDA 2.1, set core.
 func (l *Library) ModuleLoadDataEx(image unsafe.Pointer, options []JitOption, optionValues []uintptr) (module Module, err error) {
@@ -2317,7 +2319,7 @@ func (l *Library) LinkCreate(options []JitOption, optionValues []uintptr) (state
 	return out.stateOut, check(res, err)
 }
 
-// LinkAddDataV1 gives a linker a piece of code from memory.
+// LinkAddDataV1 gives a linker a piece of code from memory; PTX must end in a NUL byte.
 //
 // C: cuLinkAddData, since CUDA 5.5, set legacy-abis. An empty name passes NULL.
 func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, name string, options []JitOption, optionValues []uintptr) (err error) {
@@ -2351,7 +2353,7 @@ func (l *Library) LinkAddDataV1(state LinkState, typ JitInputType, data []byte, 
 	return check(res, err)
 }
 
-// LinkAddData gives a linker a piece of code from memory.
+// LinkAddData gives a linker a piece of code from memory; PTX must end in a NUL byte.
 //
 // C: cuLinkAddData_v2, since CUDA 6.5, set linker. An empty name passes NULL.
 func (l *Library) LinkAddData(state LinkState, typ JitInputType, data []byte, name string, options []JitOption, optionValues []uintptr) (err error) {
@@ -2557,7 +2559,7 @@ func (l *Library) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfRef, 
 	return out.pSurfRef, check(res, err)
 }
 
-// LibraryLoadData loads a library of device code from memory, for all contexts.
+// LibraryLoadData loads a library of device code from memory, for all contexts; PTX must end in a NUL byte.
 //
 // C: cuLibraryLoadData, since CUDA 12.0, set libraries.
 func (l *Library) LibraryLoadData(codeArg unsafe.Pointer, jitOptions []JitOption, jitOptionsValues []uintptr, libraryOptions []LibraryOption, libraryOptionValues []uintptr) (library CodeLibrary, err error) {
