@@ -12,7 +12,7 @@
 //
 // What a pointer argument points to must stay where it is while the library uses it, which for asynchronous functions is
 // longer than the call. Go memory stays put only when it is on the heap and pinned ([runtime.Pinner]) or the call alone
-// uses it; host memory for asynchronous copies should come from [Library.MemHostAlloc] or [Library.MemHostRegisterV2].
+// uses it; host memory for asynchronous copies should come from [Library.MemHostAlloc] or [Library.MemHostRegister].
 //
 // # Threads
 //

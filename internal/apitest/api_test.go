@@ -19,10 +19,15 @@ import (
 
 var update = flag.Bool("update", false, "add to the record what the API has gained")
 
+// imported are the packages that programs import.
+var imported = []string{
+	"cuda", "nccl", "hip", "runtime/dl", "runtime/driver", "runtime/driver/cudadriver", "runtime/driver/simdriver", "runtime/drivers",
+	"runtime/gpu", "runtime/gpu/gputest", "runtime/rendezvous",
+}
+
 // TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
 func TestAPI(t *testing.T) {
-	for dir, pkg := range testlib.Packages(t, "cuda", "nccl", "hip", "runtime/dl", "runtime/driver", "runtime/driver/cudadriver",
-		"runtime/driver/simdriver", "runtime/drivers", "runtime/gpu", "runtime/gpu/gputest", "runtime/rendezvous") {
+	for dir, pkg := range testlib.Packages(t, imported...) {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")
 		compare(t, file, describe(pkg))
 	}
