@@ -70,10 +70,9 @@ type Reuse struct {
 
 // pools are a device's.
 type pools struct {
-	mu      sync.Mutex
-	all     []*Pool
-	def     *Pool
-	current *Pool
+	mu  sync.Mutex
+	all []*Pool
+	def *Pool
 }
 
 // DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time. Where it is the
