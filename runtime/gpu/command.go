@@ -47,7 +47,7 @@ type CommandBuffer struct {
 	ended   bool
 	flaw    error                     // what End failed with
 	timed   bool                      // there are timestamps
-	turn    atomic.Pointer[Semaphore] // reached when whoever comes last in recording the events of the timestamps is over; see takeTurn
+	turn    atomic.Pointer[Semaphore] // reached when the last submission in line for the events of the timestamps is over; see takeTurn
 	cmds    commandList
 	bounds  []argRef // room for the commands', as are:
 	afters  []Command

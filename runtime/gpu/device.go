@@ -39,7 +39,7 @@ type Device struct {
 	calls      atomic.Int64 // host calls that are running
 	overdue    int64        // those that Close did not wait for
 	refusalMu  sync.Mutex   // a leaf
-	refusals   []error      // to take something back that nobody could be told of; Close tells
+	refusals   []error      // errors of giving something back that no caller was returned; Close returns them
 	lost       atomic.Pointer[failure]
 	closing    atomic.Bool   // takes nothing new
 	stopped    atomic.Bool   // issues nothing any more

@@ -67,9 +67,9 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	return nil
 }
 
-// takeTurn reports whether what is about to be issued may record the events of timestamps. If something has them recorded and is not
-// over, or is to record them first, the submission is to wait for the end of its turn. Turns are taken in the order in which work comes to
-// be issued: whoever has one waits for nobody who has not.
+// takeTurn reports whether a submission that is about to be issued may record the events of timestamps. If another one that records
+// them is in line before it and not over, takeTurn adds a wait for the end of that one's turn. A submission joins the line when all
+// its other waits have been issued, so that it never waits for one that joins later.
 func (s *submission) takeTurn() bool {
 	if s.turn != nil {
 		return true
@@ -83,8 +83,7 @@ func (s *submission) takeTurn() bool {
 	return false
 }
 
-// leaveTurn ends the turn of what the device does not have any more, whatever has become of it, or will never come to; where that
-// has not waited for the turn before, when that ends.
+// leaveTurn ends the turn of a submission that is over, has failed, or was given up. If the turn before has not ended, it ends with that.
 func (s *submission) leaveTurn() {
 	switch {
 	case s.turn == nil:

@@ -71,7 +71,7 @@ func ends(t *testing.T, ended <-chan error, want error) {
 	}
 }
 
-// TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: whoever waits for any
+// TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: a waiter for any
 // later value learns of it, though nothing in flight reaches that.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
@@ -93,7 +93,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // of the bubble: whoever is to park has
+					time.Sleep(time.Second) // of the bubble: waiters that are to park have
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})

@@ -42,7 +42,7 @@ func TestNotAbove(t *testing.T) {
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})
 			ended := waits(t, other, s[0])
 			inFlight(t, dev, map[bool]int{true: 2, false: 1}[mistake == "a value twice"])
-			time.Sleep(time.Second) // of the bubble: whoever is to park has
+			time.Sleep(time.Second) // of the bubble: waiters that are to park have
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
 			if mistake == "a value twice" { // either of the two may have been first

@@ -43,7 +43,7 @@ type expected struct {
 	issued  timepointHeap
 	reach   timepointHeap
 	order   uint64
-	asked   uint64 // about all points below it the devices have been asked for somebody who waits; see want
+	asked   uint64 // devices have been asked about all points below this value; see want
 }
 
 type failure struct{ err error }
@@ -382,7 +382,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 }
 
 // publish says that a value will be signalled when a timeline has done seq, which its stream has been given. It returns the timepoints
-// for which that is enough, and whether somebody is parked who must hear of what becomes of it: for this value or a lower one because
+// for which that is enough, and whether a waiter is parked, for which the device must be asked: for this value or a lower one because
 // it may be the first that is reached, for a higher one because the semaphore may fail.
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
@@ -506,8 +506,8 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 	return how
 }
 
-// want has the devices asked for somebody who waits for a value, which the point at i is the first to reach: about all that may reach
-// it, of each timeline the first, and about all that is below, whose failure would be the semaphore's.
+// want has the devices asked on behalf of a waiter for a value, which the point at i is the first to reach: about the points that may
+// reach it, of each timeline the first, and about all below, whose failure would be the semaphore's.
 func (l *expected) want(value uint64, i int) {
 	if l.asked < value {
 		for j := l.find(l.asked); j < i; j++ {

@@ -34,8 +34,8 @@ import (
 type Source interface {
 	// Grow makes a slab of at least size bytes. Its base should be aligned as the pool's blocks are.
 	Grow(size uint64) (base, got uint64, err error)
-	// Release takes back what Grow made, with no work left on it. It is called once for each slab: if it fails nobody knows whose the
-	// memory is, and the pool neither uses it any more nor counts it.
+	// Release takes back what Grow made, with no work left on it. It is called once for each slab: if it fails the
+	// memory may have been freed or not, and the pool neither uses nor counts it any more.
 	Release(base, size uint64) error
 }
 
