@@ -95,7 +95,7 @@ func TestTimedTurns(t *testing.T) {
 					s := semaphores(t, n)
 					d.StallDevice(0)
 					for i, x := range s {
-						must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c))
+						must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c, own(t, dev)))
 					}
 					d.ResumeDevice(0)
 					for _, x := range s {
