@@ -1,5 +1,5 @@
-// Package regular opens files whose names come from the user or the environment. It refuses what is no regular file: to open a named
-// pipe waits for somebody to write to it, and what is read from a device may never come, or never end.
+// Package regular opens files whose names come from the user or the environment. It refuses what is no regular file: opening a
+// named pipe blocks until there is a writer, and reading from a device may block or never end.
 package regular
 
 import (

@@ -20,7 +20,7 @@ func promptly(t *testing.T) {
 	t.Cleanup(func() { late.Stop() })
 }
 
-// TestOpenIrregular opens what is no regular file. That blocks nobody, and the error says what it is.
+// TestOpenIrregular opens what is no regular file. The call returns at once, and the error says what it is.
 func TestOpenIrregular(t *testing.T) {
 	promptly(t)
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestOpenIrregular(t *testing.T) {
 		"/dev/null":        device,
 		"/dev/tty":         device,
 		"/dev/fd/0":        "", // whatever it is
-		"/proc/kmsg":       "", // which blocks whoever may read it
+		"/proc/kmsg":       "", // a read of it blocks, where it is allowed
 		"/proc/self/maps":  "an empty file",
 		"/proc/self/mem":   "an empty file",
 		"/proc/self/fd/99": "no such file",

@@ -49,10 +49,10 @@
 //
 // # Blocking
 //
-// Waits block, for as long as their context lets them, and Close, for up to about ten seconds, and says what did not end in that time,
-// or what the driver did not take back. What makes or frees native
-// objects blocks for as long as the driver does: opening, allocating, importing, loading. Submitting blocks only where it has
-// to make something that the next one finds: events, or pinned memory. Nothing else blocks.
+// Waits block, for as long as their context lets them, and Close, for up to about ten seconds; its error says what did not end in
+// that time, and what the driver did not take back. What makes or frees native objects blocks for as long as the driver does: opening,
+// allocating, importing, loading. Submitting blocks only where it has to make something that the next one finds: events, or pinned
+// memory. Nothing else blocks.
 //
 // # Threads
 //

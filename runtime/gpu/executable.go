@@ -18,8 +18,7 @@ type Executable struct {
 }
 
 // Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
-// Code that refers to symbols that nobody defines is an error here, or of Kernel where the driver finds out only then. It blocks
-// while the driver compiles.
+// Code with undefined symbols is an error here, or of Kernel where the driver finds out only then. It blocks while the driver compiles.
 func (d *Device) Load(image []byte) (*Executable, error) {
 	if err := d.failed(); err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func countParams(info []byte) int {
 	return n
 }
 
-// symbols notes what a symbol table has and nobody defines.
+// symbols notes the symbols of a table that neither the image nor the driver defines.
 func (c *contents) symbols(table, names []byte) {
 	le := binary.LittleEndian
 	for ; len(table) >= elf.Sym64Size; table = table[elf.Sym64Size:] {

@@ -44,7 +44,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 	}
 	err = d.lib.CtxEnablePeerAccess(o.ctx, 0)
 	switch {
-	case err == nil, errors.Is(err, cuda.ErrorPeerAccessAlreadyEnabled): // by somebody else in the process
+	case err == nil, errors.Is(err, cuda.ErrorPeerAccessAlreadyEnabled): // by other code in the process
 		d.peers[o.id] = o
 		return nil
 	case errors.Is(err, cuda.ErrorPeerAccessUnsupported), errors.Is(err, cuda.ErrorTooManyPeers):

@@ -166,8 +166,8 @@ func (s *slab) idle() bool {
 }
 
 // release gives slabs that are wholly free and done back to the source, as long as more than until bytes are reserved, and at
-// least keep stay so. A slab that the source refuses is forgotten as well, since it may have been freed all the same. Both locks are held; mu is not
-// while the source is at work.
+// least keep stay so. A slab that the source refuses is forgotten as well, since it may have been freed all the same. Both locks
+// are held; mu is not while the source is at work.
 func (p *Pool) release(keep, until uint64, o Order) error {
 	p.settle(o)
 	var out *slab // taken out of the books meanwhile
