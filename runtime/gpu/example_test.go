@@ -64,6 +64,29 @@ func ExampleSemaphore() {
 	// [1 2 1 2 1 2 1 2]
 }
 
+// Operations of a stream come one after the other. Their errors are all found in that of Wait.
+func ExampleStream() {
+	dev := simulated()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 8)
+	check(err)
+	got := make([]byte, 8)
+	s := dev.Queue(0).NewStream()
+	s.Fill(mem.All(), []byte{1})
+	s.Update(mem.Range(2, 2), []byte{7, 8})
+	s.Download(got, mem.All())
+	check(s.Wait(context.Background()))
+	fmt.Println(got)
+
+	s.Fill(mem.Range(4, 8), []byte{2}) // the buffer ends at 8
+	s.Download(got, mem.All())
+	err = s.Wait(context.Background())
+	fmt.Println(errors.Is(err, gpu.ErrRange), got)
+	// Output:
+	// [1 1 7 8 1 1 1 1]
+	// true [1 1 7 8 1 1 1 1]
+}
+
 // Two pieces of work that may run at once, and one that comes after both.
 func ExampleQueue() {
 	dev := simulated()

@@ -15,6 +15,9 @@ type Point struct {
 	Value     uint64
 }
 
+// At returns the point of the semaphore at a value.
+func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
+
 // Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
 // work is done, in the order of the list.
 type Order struct {

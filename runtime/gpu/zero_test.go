@@ -69,6 +69,7 @@ func newWorld(t *testing.T) world {
 	just(w, (func(error))(nil), func(error) {})
 	just(w, io.ReaderAt(nil), io.ReaderAt(strings.NewReader("12345678")))
 	just(w, io.WriterAt(nil), io.WriterAt(noWriter{}))
+	just(w, (func(gpu.Order) error)(nil), func(gpu.Order) error { return nil })
 	just(w, driver.Driver(nil))
 	just(w, gpu.Options{}, gpu.Options{Queues: -1}, gpu.Options{Queues: math.MaxInt}, gpu.Options{Events: math.MaxInt}, gpu.Options{StageSize: math.MaxInt})
 	just(w, gpu.Command(0), 1, -1, math.MaxInt)
@@ -242,6 +243,7 @@ func TestZeroValues(t *testing.T) {
 	}{
 		{new(gpu.Device), false},
 		{new(gpu.Queue), false},
+		{new(gpu.Stream), false},
 		{new(gpu.Buffer), false},
 		{new(gpu.Pool), false},
 		{new(gpu.CommandBuffer), false},

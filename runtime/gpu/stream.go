@@ -1,0 +1,294 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// A Stream is work in order: each operation begins when the one before it is done, also where that one waits for a semaphore
+// still. Its operations are those of a [Queue], which [Queue.NewStream] makes it for, without lists of points: they return as
+// soon, and cost the host as much. Streams of one queue or of several run beside one another.
+//
+// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by [Stream.Fail]. What comes later is
+// then not run, and returns the error that it failed with, as [Stream.Wait] does. So a program may leave out to look at the errors of
+// single operations, and look at that of Wait. Work goes on with a new stream.
+//
+// All methods may be called concurrently, from anywhere but the function given to [Stream.Submit]; the order is then that of
+// the calls. A stream needs no Close: it holds nothing but memory. A zero Stream takes nothing: [ErrArgument].
+type Stream struct {
+	q   *Queue
+	sem Semaphore // operation n, counted from 1, signals n
+
+	mu      sync.Mutex
+	n       uint64   // operations so far
+	waits   []Point  // of the next operation: the one before it, and the points given to After since
+	signal  [1]Point // of the operation that is being submitted
+	ordered *Order   // lists for Submit, nil while they are in use
+}
+
+// NewStream makes a stream whose operations are the queue's.
+func (q *Queue) NewStream() *Stream {
+	s := &Stream{q: q}
+	s.waits = []Point{{Semaphore: &s.sem}}
+	s.signal[0].Semaphore = &s.sem
+	return s
+}
+
+// Queue returns the queue that the stream submits to.
+func (s *Stream) Queue() *Queue { return s.q }
+
+// begin locks the stream and returns the order of its next operation, to be submitted before end is called; or why there is
+// none, and nothing is locked.
+func (s *Stream) begin() (Order, error) {
+	if s.q == nil || s.q.dev == nil {
+		return Order{}, errZero
+	}
+	if err := s.sem.failed(); err != nil {
+		return Order{}, err
+	}
+	s.mu.Lock()
+	s.waits[0].Value = s.n
+	s.n++
+	s.signal[0].Value = s.n
+	return Order{s.waits, s.signal[:]}, nil
+}
+
+// end unlocks the stream after an operation has been submitted or, as err says, refused.
+func (s *Stream) end(err error) error {
+	if len(s.waits) > 1 {
+		clear(s.waits[1:])
+		s.waits = s.waits[:1]
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return s.refused(err)
+	}
+	return nil
+}
+
+// refused fails the stream, and returns what it has failed with.
+func (s *Stream) refused(err error) error {
+	s.sem.Fail(err)
+	return s.sem.failed()
+}
+
+// Wait waits until all operations so far are done, the stream has failed, or the context ends, as [Semaphore.Wait] does.
+func (s *Stream) Wait(ctx context.Context) error {
+	if s.q == nil || s.q.dev == nil {
+		return errZero
+	}
+	p := s.Point()
+	return p.Semaphore.Wait(ctx, p.Value)
+}
+
+// Point returns the point that is reached when all operations so far are done, for other streams and queues to wait for. It fails
+// when the stream does. The semaphore is the stream's own, for nobody else to signal.
+func (s *Stream) Point() Point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Point{&s.sem, s.n}
+}
+
+// After has the next operation, and so all that come later, wait for points too. If one of them fails the stream does.
+func (s *Stream) After(points ...Point) error {
+	if s.q == nil || s.q.dev == nil {
+		return errZero
+	}
+	if err := s.sem.failed(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for _, p := range points {
+		switch {
+		case p.Semaphore == nil, p.Value > MaxValue:
+			s.mu.Unlock()
+			return s.refused(argument("after", "a point has no semaphore, or a value above %d", uint64(MaxValue)))
+		case p.Semaphore == &s.sem && p.Value > s.n:
+			s.mu.Unlock()
+			return s.refused(argument("after", "the stream waits for its own operation %d of %d, which would come after this one", p.Value, s.n))
+		}
+	}
+	s.waits = append(s.waits, points...)
+	s.mu.Unlock()
+	return nil
+}
+
+// Fail makes the stream fail with err: operations that have not been issued are not run, and whatever waits for the stream ends with
+// err. What the device has begun it ends, and may still use the memory that it was given.
+func (s *Stream) Fail(err error) { s.sem.Fail(err) }
+
+// Submit makes whatever takes an [Order] an operation of the stream: a collective of a [Channel], or an operation of another queue. The
+// function submits one operation with the order, to which it may add points; it is called once, by the call itself, and must not keep
+// the lists. Its error makes the stream fail. If it submits nothing and returns nil the stream waits for ever.
+func (s *Stream) Submit(submit func(Order) error) (err error) {
+	if submit == nil {
+		return s.refused(argument("submit", "no function"))
+	}
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	lists := s.ordered
+	s.ordered = nil
+	if lists == nil {
+		lists = &Order{Signal: make([]Point, 0, 2)}
+	}
+	lists.Wait, lists.Signal = append(lists.Wait[:0], o.Wait...), append(lists.Signal[:0], o.Signal...)
+	s.end(nil)
+	err = errNotSubmitted
+	defer func() { // also when it panics: else the stream would wait for ever
+		clear(lists.Wait)
+		clear(lists.Signal)
+		s.mu.Lock()
+		s.ordered = lists
+		s.mu.Unlock()
+		if err != nil {
+			err = s.refused(err)
+		}
+	}()
+	err = submit(*lists)
+	return err
+}
+
+var errNotSubmitted = errors.New("gpu: submit: the function panicked, or ended its goroutine")
+
+// Barrier is an operation without work: what comes after it, and [Stream.Point], wait for the points given to [Stream.After].
+func (s *Stream) Barrier() error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Barrier(o))
+}
+
+// Fill is [Queue.Fill].
+func (s *Stream) Fill(dst Range, pattern []byte) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Fill(o, dst, pattern))
+}
+
+// Copy is [Queue.Copy].
+func (s *Stream) Copy(dst, src Range) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Copy(o, dst, src))
+}
+
+// Prefetch is [Queue.Prefetch].
+func (s *Stream) Prefetch(r Range, to MemKind) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Prefetch(o, r, to))
+}
+
+// Update is [Queue.Update]: the data is copied by the call.
+func (s *Stream) Update(dst Range, data []byte) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Update(o, dst, data))
+}
+
+// Upload is [Queue.Upload]: the data is left alone until the operation is done.
+func (s *Stream) Upload(dst Range, data []byte) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Upload(o, dst, data))
+}
+
+// Download is [Queue.Download]: the memory is left alone until the operation is done.
+func (s *Stream) Download(dst []byte, src Range) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Download(o, dst, src))
+}
+
+// Read is [Queue.Read].
+func (s *Stream) Read(dst Range, from io.ReaderAt, offset int64) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Read(o, dst, from, offset))
+}
+
+// Write is [Queue.Write].
+func (s *Stream) Write(to io.WriterAt, offset int64, src Range) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Write(o, to, offset, src))
+}
+
+// Dispatch is [Queue.Dispatch].
+func (s *Stream) Dispatch(d Dispatch) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Dispatch(o, d))
+}
+
+// HostCall is [Queue.HostCall].
+func (s *Stream) HostCall(fn func() error) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.HostCall(o, fn))
+}
+
+// Notify is [Queue.Notify].
+func (s *Stream) Notify(fn func()) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Notify(o, fn))
+}
+
+// Alloca is [Queue.Alloca]: the memory is there for all later operations of the stream, and for what waits for its [Stream.Point].
+func (s *Stream) Alloca(p *Pool, size uint64) (*Buffer, error) {
+	o, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.q.Alloca(o, p, size)
+	if err := s.end(err); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Dealloca is [Queue.Dealloca]: all earlier operations of the stream may have used the memory.
+func (s *Stream) Dealloca(b *Buffer) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Dealloca(o, b))
+}
+
+// Execute is [Queue.Execute].
+func (s *Stream) Execute(c *CommandBuffer, bindings ...Range) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Execute(o, c, bindings...))
+}

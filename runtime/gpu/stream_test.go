@@ -1,0 +1,336 @@
+package gpu_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+func TestStream(t *testing.T) {
+	t.Run("each operation comes after the one before, also while that one is parked", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+			a, b := allocate(t, dev, 8), allocate(t, dev, 8)
+			s, calls := dev.Queue(0).NewStream(), ""
+			got := make([]byte, 8)
+			must(t, s.After(host.At(1)))
+			must(t, s.Update(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+			must(t, s.HostCall(func() error { calls += "host call "; return nil }))
+			must(t, s.Fill(a.Range(0, 4), []byte{9}))
+			must(t, s.Copy(b.All(), a.All()))
+			must(t, s.Fill(a.All(), []byte{0}))
+			must(t, s.Upload(b.Range(7, 1), []byte{10}))
+			must(t, s.Read(b.Range(6, 1), bytes.NewReader([]byte{0, 11}), 1))
+			must(t, s.Notify(func() {}))
+			must(t, s.Download(got, b.All()))
+			end := s.Point()
+			if n, err := end.Semaphore.Query(); n != 0 || err != nil {
+				t.Errorf("%d operations are done, %v, though the first waits", n, err)
+			}
+			must(t, host.Signal(1))
+			must(t, s.Wait(soon(t)))
+			if want := []byte{9, 9, 9, 9, 5, 6, 11, 10}; !bytes.Equal(got, want) || calls != "host call " {
+				t.Errorf("%v, and %q called; want %v", got, calls, want)
+			}
+			if n, err := end.Semaphore.Query(); n != end.Value || err != nil {
+				t.Errorf("%d operations are done, %v; want %d", n, err, end.Value)
+			}
+		})
+	})
+	t.Run("a refused call fails the stream, and what comes later is not run", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b := allocate(t, dev, 8)
+			for range 1000 {
+				s := dev.Queue(0).NewStream()
+				must(t, s.Fill(b.All(), []byte{1}))
+				refused := s.Fill(b.Range(4, 8), []byte{2})
+				if !errors.Is(refused, gpu.ErrRange) {
+					t.Fatal(refused)
+				}
+				for _, err := range []error{s.Fill(b.All(), []byte{3}), s.HostCall(func() error { t.Error("called"); return nil }), s.After(), s.Wait(soon(t))} {
+					if err != refused {
+						t.Fatalf("%v; want the error of the call that was refused: %v", err, refused)
+					}
+				}
+			}
+			eventually(t, "nothing is left", func() bool {
+				dev.Queue(0).Flush()
+				n := dev.Stats()
+				return n.Parked == 0 && n.InFlight == 0
+			})
+			if got := bytesOf(t, dev.Queue(0), b); got[0] != 1 {
+				t.Errorf("%v: an operation after the refused one has run", got)
+			}
+		})
+	})
+	t.Run("a failed operation fails the stream with one error", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b, s := allocate(t, dev, 8), dev.Queue(0).NewStream()
+			failure := errors.New("the file is gone")
+			must(t, s.HostCall(func() error { return failure }))
+			must(t, s.Fill(b.All(), []byte{1})) // submitted before the failure is known
+			must(t, s.Fill(b.All(), []byte{1}))
+			err := s.Wait(soon(t))
+			var of *gpu.SubmitError
+			if !errors.Is(err, failure) || !errors.As(err, &of) {
+				t.Fatal(err)
+			}
+			if again := s.Fill(b.All(), []byte{1}); again != err {
+				t.Errorf("%v; want %v", again, err)
+			}
+			if _, again := s.Alloca(nil, 8); again != err {
+				t.Errorf("%v; want %v", again, err)
+			}
+			if got := bytesOf(t, dev.Queue(0), b); got[0] != 0 {
+				t.Errorf("%v: an operation after the failed one has run", got)
+			}
+		})
+	})
+	t.Run("streams wait for semaphores and for one another", func(t *testing.T) {
+		onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+			b, done := allocate(t, dev, 8), semaphores(t, 1)[0]
+			one, two, three := dev.Queue(0).NewStream(), dev.Queue(1).NewStream(), other.Queue(0).NewStream()
+			must(t, two.After(gpu.Point{Semaphore: done, Value: 1}))
+			must(t, two.Barrier())
+			must(t, three.After(two.Point()))
+			got := make([]byte, 8)
+			must(t, one.Fill(b.All(), []byte{5}))
+			must(t, one.Submit(func(o gpu.Order) error { // on another queue, and with a signal of one's own
+				o.Signal = append(o.Signal, done.At(1))
+				return dev.Queue(1).Fill(o, b.Range(0, 4), []byte{6})
+			}))
+			must(t, three.HostCall(func() error { return two.Download(got, b.All()) }))
+			must(t, three.Wait(soon(t)))
+			must(t, two.Wait(soon(t)))
+			if want := []byte{6, 6, 6, 6, 5, 5, 5, 5}; !bytes.Equal(got, want) {
+				t.Errorf("%v; want %v", got, want)
+			}
+			failure := errors.New("enough")
+			must(t, three.After(one.Point()))
+			one.Fail(failure)
+			if err := three.Barrier(); err != nil && !errors.Is(err, failure) {
+				t.Error(err)
+			}
+			if err := three.Wait(soon(t)); !errors.Is(err, failure) {
+				t.Errorf("%v; want that of the other stream, %v", err, failure)
+			}
+		})
+	})
+	t.Run("memory of pools needs no lists", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+			p, err := dev.NewPool(gpu.PoolOptions{MaxSize: 1 << 20})
+			if errors.Is(err, driver.ErrUnsupported) {
+				p, err = nil, nil
+			}
+			must(t, err)
+			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
+			must(t, s.After(host.At(1)))
+			for i := range byte(8) { // more than the limit, were they there at the same time
+				b, err := s.Alloca(p, 1<<19)
+				must(t, err)
+				must(t, s.Fill(b.All(), []byte{i}))
+				must(t, s.Download(got, b.Range(1<<18, 4)))
+				must(t, s.Dealloca(b))
+			}
+			must(t, host.Signal(1))
+			must(t, s.Wait(soon(t)))
+			if !bytes.Equal(got, []byte{7, 7, 7, 7}) {
+				t.Error(got)
+			}
+		})
+	})
+	t.Run("Submit", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
+			failure := errors.New("no")
+			s := q.NewStream()
+			if err := s.Submit(func(gpu.Order) error { return failure }); err != failure || s.Wait(soon(t)) != failure {
+				t.Errorf("%v; want that of the function", err)
+			}
+			s = q.NewStream()
+			if err := s.Submit(nil); !errors.Is(err, gpu.ErrArgument) {
+				t.Error(err)
+			}
+			s = q.NewStream()
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("a panic is swallowed")
+					}
+				}()
+				s.Submit(func(gpu.Order) error { panic("no") })
+			}()
+			if err := s.Wait(soon(t)); err == nil {
+				t.Error("the stream goes on after a function that panicked")
+			}
+			s = q.NewStream()
+			ended := make(chan error, 1)
+			go func() {
+				defer func() { ended <- s.Wait(soon(t)) }()
+				s.Submit(func(gpu.Order) error { runtime.Goexit(); return nil })
+			}()
+			if err := <-ended; err == nil {
+				t.Error("the stream goes on after a function that ended its goroutine")
+			}
+			s = q.NewStream() // what comes later may be submitted before
+			must(t, s.Submit(func(o gpu.Order) error {
+				return errors.Join(s.Barrier(), q.Barrier(o))
+			}))
+			must(t, s.Wait(soon(t)))
+		})
+	})
+	t.Run("points that cannot come", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
+		for name, p := range map[string]func(s *gpu.Stream) gpu.Point{
+			"no semaphore":         func(*gpu.Stream) gpu.Point { return gpu.Point{} },
+			"a value too high":     func(*gpu.Stream) gpu.Point { return new(gpu.Semaphore).At(gpu.MaxValue + 1) },
+			"the stream's own end": func(s *gpu.Stream) gpu.Point { p := s.Point(); p.Value++; return p },
+		} {
+			s := q.NewStream()
+			if err := s.After(p(s)); !errors.Is(err, gpu.ErrArgument) || s.Barrier() != err || s.Wait(soon(t)) != err {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		s := q.NewStream()
+		must(t, s.Barrier())
+		must(t, s.After(s.Point()))
+		must(t, s.Barrier())
+		must(t, s.Wait(soon(t)))
+	})
+	t.Run("a lost device fails it", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+			s := dev.Queue(0).NewStream()
+			b := allocate(t, dev, 8)
+			must(t, s.After(host.At(1)))
+			must(t, s.Fill(b.All(), []byte{1}))
+			called := make(chan error, 1)
+			p := s.Point()
+			p.Semaphore.OnReached(p.Value, func(err error) { called <- errors.Join(err, s.Fill(b.All(), []byte{1})) })
+			d.LoseDevice(0, nil)
+			must(t, host.Signal(1))
+			if err := s.Wait(soon(t)); !errors.Is(err, driver.ErrLost) {
+				t.Error(err)
+			}
+			ends(t, called, driver.ErrLost)
+			if err := s.Fill(b.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("calls from many goroutines", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			s, n := dev.Queue(0).NewStream(), 0
+			ended := make(chan error)
+			for range 8 {
+				go func() {
+					for range 50 {
+						if err := s.HostCall(func() error { n++; return nil }); err != nil { // one at a time, as the race detector sees
+							ended <- err
+							return
+						}
+					}
+					ended <- s.Wait(soon(t))
+				}()
+			}
+			for range 8 {
+				must(t, <-ended)
+			}
+			if n != 400 {
+				t.Errorf("%d calls; want 400", n)
+			}
+		})
+	})
+}
+
+// TestStreamAllocs submits to a stream without garbage.
+func TestStreamAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for kind, caps := range bothCaps() {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
+		x, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		k, err := x.Kernel("nothing")
+		must(t, err)
+		other, end := dev.Queue(1).NewStream(), uint64(0)
+		s := dev.Queue(0).NewStream()
+		n, all := uint64(1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}}
+		all.Args = append(all.Args, unsafe.Pointer(&n))
+		all.Sizes = []int{8}
+		run := func() {
+			end++
+			err := errors.Join(
+				s.After(host.At(end)), // parked until the end
+				s.Fill(b.All(), []byte{1, 2, 3, 4}),
+				s.Update(b.All(), data),
+				s.Copy(b.Range(0, 32), b.Range(32, 32)),
+				s.Dispatch(all),
+				s.Submit(func(o gpu.Order) error { return dev.Queue(1).Barrier(o) }),
+				s.Download(data, b.All()),
+				other.After(s.Point()),
+				other.Barrier(),
+				host.Signal(end),
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for p := other.Point(); ; runtime.Gosched() {
+				if v, err := p.Semaphore.Query(); err != nil || v >= p.Value {
+					break
+				}
+			}
+		}
+		for range 200 {
+			run()
+		}
+		if n := testing.AllocsPerRun(100, run); n != 0 {
+			t.Errorf("%s: %v allocations", kind, n)
+		}
+	}
+}
+
+// BenchmarkStream submits fills of which each waits for the one before: to a stream, and to a queue with a semaphore. The device is done with
+// each at once.
+func BenchmarkStream(b *testing.B) {
+	dev := idle(b)
+	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
+	must(b, err)
+	pattern := []byte{1, 2, 3, 4}
+	b.Run("queue", func(b *testing.B) {
+		s, n := semaphores(b, 1)[0], uint64(0)
+		var wait, signal [1]gpu.Point
+		b.ReportAllocs()
+		for b.Loop() {
+			wait[0], signal[0] = s.At(n), s.At(n+1)
+			must(b, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern))
+			n++
+		}
+		must(b, s.Wait(context.Background(), n))
+	})
+	b.Run("stream", func(b *testing.B) {
+		s := dev.Queue(0).NewStream()
+		b.ReportAllocs()
+		for b.Loop() {
+			must(b, s.Fill(buf.All(), pattern))
+		}
+		must(b, s.Wait(context.Background()))
+	})
+}
