@@ -12,7 +12,7 @@ import (
 // soon, and cost the host as much. Streams of one queue or of several run beside one another.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by [Stream.Fail]. What comes later is
-// then not run, and returns the error that it failed with, as [Stream.Wait] does. So a program may leave out to look at the errors of
+// then not run, nor what waits still of what came before, and returns the error that it failed with, as [Stream.Wait] does. So a program may leave out to look at the errors of
 // single operations, and look at that of Wait. Work goes on with a new stream.
 //
 // All methods may be called concurrently, from anywhere but the function given to [Stream.Submit]; the order is then that of

@@ -21,6 +21,13 @@
 // driver, which is the raw side there, on the device of the same number. testdata/hipovercuda has such a library for a machine
 // without an AMD GPU.
 //
+// The rows of the group stream compare ways to submit the same: the raw side is a call of a queue, with its lists, and puregpu's side
+// the call of a stream, or a launch with typed arguments.
+//
+// The rows of the group python time package gpu's streams beside PyTorch, CuPy and cuda.core, one process of Python (-python names it)
+// being the raw side. Each library does the work as its users write it. p50 is the median time from the call until the host knows
+// that the work is done; the other rows submit 2,000 operations ahead and wait for the last.
+//
 // The rows of the group collectives time all-reduces of float32, in place, over all devices: in one process that has them all,
 // and in processes that have one each, which the program starts itself. p50 is the median time from the submission on the
 // first rank until the last is done; busbw is the bus bandwidth of many that are submitted ahead, one behind the other: bytes
@@ -68,7 +75,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var opt options
 	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls")
 	flags.StringVar(&opt.hip, "hip", "", "HIP `library`, for the rows of the group hip")
-	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the group collectives")
+	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the groups python and collectives")
 	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")
 	flags.BoolVar(&opt.sim, "sim", false, "run on a simulated GPU")
 	flags.BoolVar(&opt.long, "long", false, "scale up to 1,000,000 submissions, and reduce all sizes")
@@ -155,6 +162,7 @@ func benches(e *env) []bench {
 	all = append(all, callBenches(e)...)
 	all = append(all, latencyBenches()...)
 	all = append(all, chainBenches()...)
+	all = append(all, streamBenches()...)
 	all = append(all, poolBenches()...)
 	all = append(all, graphBenches()...)
 	all = append(all, parkedBench())
@@ -163,6 +171,7 @@ func benches(e *env) []bench {
 	// Behind all others, which should not notice that the devices know each other and that one more library is there.
 	all = append(all, deviceBenches(e)...)
 	all = append(all, hipBenches()...)
+	all = append(all, pythonBenches()...)
 	all = append(all, collectiveBenches(e)...)
 	return all
 }

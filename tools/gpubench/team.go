@@ -45,6 +45,10 @@ type order struct {
 	Pad   uint64 `json:"pad,omitempty"`
 	counts
 
+	// measure: have a Python library do some work; see python.py.
+	Library string `json:"library,omitempty"`
+	Work    string `json:"work,omitempty"`
+
 	// small: reduce Bytes so many times, one by one and as one group, each Timed times.
 	Group int `json:"group,omitempty"`
 }
@@ -66,6 +70,7 @@ type answer struct {
 	NCCL    string `json:"nccl,omitempty"` // its release
 	Library string `json:"library,omitempty"`
 	Torch   string `json:"torch,omitempty"`
+	Version string `json:"version,omitempty"`
 
 	P50  float64 `json:"p50_ns,omitempty"`
 	Min  float64 `json:"min_ns,omitempty"`
