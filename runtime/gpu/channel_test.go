@@ -119,7 +119,7 @@ func TestDeadRank(t *testing.T) {
 	}
 }
 
-// TestCollectAllocs submits collectives in steady state without a single allocation.
+// TestCollectAllocs, of B142, submits collectives in steady state without a single allocation.
 func TestCollectAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

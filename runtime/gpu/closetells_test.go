@@ -88,13 +88,13 @@ func TestCloseTells(t *testing.T) {
 // TestCloseFromFunction closes a device in a function that work of it releases.
 func TestCloseFromFunction(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error{
-		"B107 a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
+		"a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
 			return q.HostCall(o, func() error { return nil })
 		},
-		"B107 a host call that fails": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
+		"a host call that fails": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
 			return q.HostCall(o, func() error { return errRandom })
 		},
-		"B107 a host call that panics": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
+		"a host call that panics": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
 			return q.HostCall(o, func() error { panic(errRandom) })
 		},
 		"a notification": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
@@ -120,7 +120,7 @@ func TestCloseFromFunction(t *testing.T) {
 		},
 		"a barrier": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error { return q.Barrier(o) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("B121 "+name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 				dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 1 << 20}), semaphores(t, 2)
 				closed := make(chan error, 1)

@@ -520,6 +520,7 @@ func TestExecuteLost(t *testing.T) {
 	})
 }
 
+// TestMemoryAllocs, of B142, allocates and executes without garbage.
 func TestMemoryAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

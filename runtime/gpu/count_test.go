@@ -64,7 +64,7 @@ func TestElision(t *testing.T) {
 			return s[40]
 		}},
 	} {
-		t.Run("B117 "+x.name, func(t *testing.T) {
+		t.Run("B124 "+x.name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Caps: &cuda})
 			dev := openDevice(t, d, 0, gpu.Options{Queues: 4})
 			b, s := allocate(t, dev, 64), semaphores(t, 41)
@@ -200,7 +200,7 @@ func TestTwoDrivers(t *testing.T) {
 	})
 }
 
-// TestSubmitAllocs submits again and again what may be submitted without garbage.
+// TestSubmitAllocs is of B142: it submits again and again what may be submitted without garbage.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

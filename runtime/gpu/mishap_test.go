@@ -20,7 +20,7 @@ func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 
 // TestMishap deallocates memory after a failure that says nothing about the work which uses it: that may be in a stream still.
 func TestMishap(t *testing.T) {
-	t.Run("B93 work behind the same semaphore was given up", func(t *testing.T) {
+	t.Run("B125 work behind the same semaphore was given up", func(t *testing.T) {
 		var p *gpu.Pool
 		var b *gpu.Buffer
 		s := semaphores(t, 1)[0]
@@ -41,7 +41,7 @@ func TestMishap(t *testing.T) {
 		must(t, d.ResumeStream(stream))
 		unused(t, p) // though nobody asks
 	})
-	t.Run("B93 nobody has found yet that work will be given up", func(t *testing.T) {
+	t.Run("B125 nobody has found yet that work will be given up", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s := semaphores(t, 1)[0]
@@ -71,7 +71,7 @@ func TestMishap(t *testing.T) {
 			must(t, q.Fill(gpu.Order{Signal: pts(o.Signal[0].Semaphore, 2)}, allocate(t, q.Device(), 64).All(), []byte{1}))
 		},
 	} {
-		t.Run("B93 the driver has refused "+name, func(t *testing.T) {
+		t.Run("B125 the driver has refused "+name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
 			p, all := whole(t, dev)
@@ -86,7 +86,7 @@ func TestMishap(t *testing.T) {
 			unused(t, p) // though nobody asks
 		})
 	}
-	t.Run("B93 the library keeps the thread", func(t *testing.T) {
+	t.Run("B125 the library keeps the thread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stuck, inside := make(chan struct{}), make(chan struct{}, 1)
 			d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -125,7 +125,7 @@ func TestFormerOwner(t *testing.T) {
 	s := semaphores(t, 1)[0]
 	must(t, stuck.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{2}))
 	if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
-		t.Errorf("B93: %v", err)
+		t.Errorf("B125: %v", err)
 	}
 	given(t, stuck, p, b)
 }

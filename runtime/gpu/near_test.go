@@ -41,7 +41,7 @@ func TestNear(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("B66 who waits for what its stream was given last asks no semaphore", func(t *testing.T) {
+	t.Run("B124 who waits for what its stream was given last asks no semaphore", func(t *testing.T) {
 		_, q, b := open(t)
 		s := newSemaphore(t, 0)
 		fill(t, q, Order{Signal: []Point{{s, 1}}}, b)

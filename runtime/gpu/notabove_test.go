@@ -31,8 +31,8 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 	},
 }
 
-// TestNotAbove has work on a device signal a value that is not above the semaphore's: its signals fail, and whoever waits for a later
-// value, or asks, finds out when the work is over.
+// TestNotAbove, of B83, has work on a device signal a value that is not above the semaphore's: its signals fail, and whoever waits
+// for a later value, or asks, finds out when the work is over.
 func TestNotAbove(t *testing.T) {
 	for mistake, submit := range mistakes {
 		run := func(t *testing.T, d *simdriver.Driver, waits func(t *testing.T, other *gpu.Device, s *gpu.Semaphore) <-chan error) {

@@ -23,7 +23,7 @@ var releases = map[string]func(s *gpu.Semaphore) error{
 	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
 }
 
-// TestFunctionsLast has a function of a semaphore wait for all else that the same signal releases, whatever was there first.
+// TestFunctionsLast, of B141, has a function of a semaphore wait for all else that the same signal releases, whatever was there first.
 func TestFunctionsLast(t *testing.T) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,8 @@ func TestFunctionOfBarrier(t *testing.T) {
 	})
 }
 
-// TestFunctionsGoWrong has functions panic, or end their goroutine: all else that the signal releases goes on, other functions too.
+// TestFunctionsGoWrong, of B141, has functions panic, or end their goroutine: all else that the signal releases goes on, other
+// functions too.
 func TestFunctionsGoWrong(t *testing.T) {
 	for wrong, fn := range map[string]func(){
 		"panics":              func() { panic("a mistake of the program's") },

@@ -143,7 +143,7 @@ func TestPoolStreams(t *testing.T) {
 }
 
 func TestPoolCalls(t *testing.T) {
-	t.Run("B70 without lists a driver's pool takes the call alone", func(t *testing.T) {
+	t.Run("B123 without lists a driver's pool takes the call alone", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		_, err := dev.DefaultPool()
@@ -160,7 +160,7 @@ func TestPoolCalls(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	t.Run("B70 without lists the device hears nothing of memory that a portable pool has", func(t *testing.T) {
+	t.Run("B123 without lists the device hears nothing of memory that a portable pool has", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		for _, o := range []gpu.PoolOptions{{Portable: true, InitialSize: 4096}, {Over: allocate(t, dev, 4096)}, {Portable: true, InitialSize: 4096, Kind: gpu.HostMem}} {

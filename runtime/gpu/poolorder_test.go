@@ -196,7 +196,7 @@ func full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 // TestPoolReplaced has a queue's stream replaced, while what it was given before may still come to the memory of a pool.
 func TestPoolReplaced(t *testing.T) {
 	for name, native := range map[string]bool{"portable": false, "driver's": true} {
-		t.Run("B93 deallocated afterwards, from a "+name+" pool", func(t *testing.T) {
+		t.Run("B125 deallocated afterwards, from a "+name+" pool", func(t *testing.T) {
 			var p *gpu.Pool
 			var b *gpu.Buffer
 			_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
@@ -218,7 +218,7 @@ func TestPoolReplaced(t *testing.T) {
 			must(t, b.Close())
 		})
 	}
-	t.Run("B93 deallocated afterwards, and closed meanwhile", func(t *testing.T) {
+	t.Run("B125 deallocated afterwards, and closed meanwhile", func(t *testing.T) {
 		var p *gpu.Pool
 		var b *gpu.Buffer
 		_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
@@ -235,7 +235,7 @@ func TestPoolReplaced(t *testing.T) {
 		must(t, s[1].Wait(minute(t), 1))
 		full(t, stuck, p)
 	})
-	t.Run("B93 deallocated afterwards, on any queue", func(t *testing.T) {
+	t.Run("B125 deallocated afterwards, on any queue", func(t *testing.T) {
 		for i, o := range []gpu.Order{{}, {Signal: pts(semaphores(t, 1)[0], 1)}, {Signal: pts(semaphores(t, 1)[0], 1)}} {
 			p, b, stuck, other, lose := handedOn(t)
 			lose()
@@ -250,7 +250,7 @@ func TestPoolReplaced(t *testing.T) {
 			full(t, other, p)
 		}
 	})
-	t.Run("B93 used by a group that was aborted", func(t *testing.T) {
+	t.Run("B125 used by a group that was aborted", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
@@ -269,7 +269,7 @@ func TestPoolReplaced(t *testing.T) {
 		full(t, q, p)
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 	})
-	t.Run("B93 given out and got back before anything else", func(t *testing.T) {
+	t.Run("B125 given out and got back before anything else", func(t *testing.T) {
 		for _, close := range []bool{false, true} {
 			var p *gpu.Pool
 			_, stuck, other, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) { p, _ = whole(t, q.Device()) })
@@ -287,7 +287,7 @@ func TestPoolReplaced(t *testing.T) {
 			must(t, b.Dealloca(gpu.Order{}))
 		}
 	})
-	t.Run("B93 while memory is looked for", func(t *testing.T) {
+	t.Run("B125 while memory is looked for", func(t *testing.T) {
 		var p *gpu.Pool
 		var b *gpu.Buffer
 		d, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {

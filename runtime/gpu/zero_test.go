@@ -232,8 +232,8 @@ func exported(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestZeroValues calls all methods of the zero values of all types, and the functions, with zero values: none panics, none blocks,
-// and those that need what was opened or made say that it was not.
+// TestZeroValues is of B143: it calls all methods of the zero values of all types, and the functions, with zero values: none
+// panics, none blocks, and those that need what was opened or made say that it was not.
 func TestZeroValues(t *testing.T) {
 	w := newWorld(t)
 	left := exported(t)

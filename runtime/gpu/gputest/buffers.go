@@ -140,7 +140,7 @@ var buffers = []test{
 			e.Errorf("the host sees %d bytes", len(x))
 		}
 	}},
-	{name: "imported memory is somebody else's", run: func(e *env) {
+	{name: "B97 imported memory is somebody else's", run: func(e *env) {
 		own := e.buffer(64)
 		b, err := e.devs[0].Import(own.Ptr()+16, 32, nil)
 		e.must(err)

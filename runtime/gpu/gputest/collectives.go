@@ -420,7 +420,7 @@ func (t *team) meet() {
 }
 
 var collectives = []test{
-	{name: "reductions of every type", comms: true, run: func(e *env) {
+	{name: "B134 reductions of every type", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			for i := range reductions {
 				for _, typ := range t.types() {
@@ -437,7 +437,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "moves of every type", comms: true, run: func(e *env) {
+	{name: "B134 moves of every type", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			for _, typ := range t.types() {
 				t.checkMoves(typ, 5)
@@ -526,14 +526,14 @@ var collectives = []test{
 		}
 		e.must(g.Close())
 	}},
-	{name: "several ids", devices: 2, comms: true, run: func(e *env) {
+	{name: "B111 several ids", devices: 2, comms: true, run: func(e *env) {
 		id, err := e.devs[0].NewChannelID()
 		e.must(err)
 		more, err := e.devs[1].NewChannelID()
 		e.must(err)
 		e.team(2, gpu.ChannelOptions{ID: id, More: []gpu.ChannelID{more}, Count: 2}, (*team).meet)
 	}},
-	{name: "mistakes", comms: true, run: func(e *env) {
+	{name: "B82 mistakes", comms: true, run: func(e *env) {
 		e.team(1, gpu.ChannelOptions{}, func(t *team) {
 			b := t.memory(0, make([]byte, 64))
 			all, half := b.All(), b.Range(0, 32)
@@ -575,7 +575,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "groups go to the device in the order of the calls", comms: true, run: func(e *env) {
+	{name: "B135 groups go to the device in the order of the calls", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.chans)
 			host, first, second := t.sem(), t.sems(n), t.sems(n)
@@ -600,7 +600,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "between work of queues", comms: true, run: func(e *env) {
+	{name: "B135 between work of queues", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) { // fill, all-reduce, copy, all of it ahead, three times over
 			n := len(t.chans)
 			b, c := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
@@ -634,7 +634,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "another rank that never comes", comms: true, run: func(e *env) {
+	{name: "B136 another rank that never comes", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		for _, n := range []int{2, min(len(infos), 8)} {
@@ -650,7 +650,7 @@ var collectives = []test{
 			e.Errorf("a channel of which the other rank does not come: %v", err)
 		}
 	}},
-	{name: "a wait that fails", comms: true, run: func(e *env) {
+	{name: "B136 a wait that fails", comms: true, run: func(e *env) {
 		e.team(1, gpu.ChannelOptions{}, func(t *team) {
 			b, why := t.memory(0, make([]byte, 64)), errors.New("why")
 			from, s, next := t.sem(), t.sem(), t.sem()
@@ -665,7 +665,7 @@ var collectives = []test{
 			t.must(t.chans[0].Close())
 		})
 	}},
-	{name: "what depends on a group that fails", comms: true, run: func(e *env) {
+	{name: "B136 what depends on a group that fails", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			s := t.alone(0, t.ctx)
@@ -680,7 +680,7 @@ var collectives = []test{
 			b.Close()
 		})
 	}},
-	{name: "closing", comms: true, run: func(e *env) {
+	{name: "B137 closing", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			b := t.memory(0, make([]byte, 64))
@@ -705,7 +705,7 @@ var collectives = []test{
 			t.ends("the group", s, gpu.ErrAborted)
 		})
 	}},
-	{name: "split and shrink", comms: true, run: func(e *env) {
+	{name: "B138 split and shrink", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.chans)
 			parts, rest := make([]*gpu.Channel, n), make([]*gpu.Channel, n)
@@ -793,7 +793,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "memory that a channel knows", comms: true, run: func(e *env) {
+	{name: "B139 memory that a channel knows", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.chans)
 			b, known := make([]*gpu.Buffer, n), make([]*gpu.ChannelMemory, n)

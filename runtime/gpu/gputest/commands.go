@@ -129,7 +129,7 @@ func floats(f ...float32) (b []byte) {
 }
 
 var commandBuffers = []test{
-	{name: "B102 an empty command buffer passes its order on", run: func(e *env) {
+	{name: "B61 B102 an empty command buffer passes its order on", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c, host, s := e.commands(m), e.sem(), e.sem()
 			if e.devs[0].Stats().Buffers != 0 {
@@ -705,7 +705,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "times in recordings", run: func(e *env) {
+	{name: "B126 times in recordings", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(1<<20), e.commands(m)
 			from, err := c.Timestamp()
@@ -1207,7 +1207,7 @@ var commandBuffers = []test{
 		}
 		e.holds(own, 0)
 	}},
-	{name: "B113 recordings are made, closed and executed at once", run: func(e *env) {
+	{name: "B122 recordings are made, closed and executed at once", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			d, b := e.devs[0], e.buffer(1<<16)
 			var wg sync.WaitGroup
@@ -1245,7 +1245,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B113 a recording is closed while it is recorded", run: func(e *env) {
+	{name: "B122 a recording is closed while it is recorded", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b := e.buffer(1 << 12)
 			for range 20 {

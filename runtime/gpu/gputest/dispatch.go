@@ -277,7 +277,7 @@ var dispatches = []test{
 			e.Errorf("%v", w)
 		}
 	}},
-	{name: "a kernel that is not there, and code that is none", kernels: true, run: func(e *env) {
+	{name: "B133 a kernel that is not there, and code that is none", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		defer x.Close()
@@ -330,7 +330,7 @@ var dispatches = []test{
 		e.must(b.Close())
 		e.until("it is let go of", func() bool { return d.Stats().Buffers == 0 })
 	}},
-	{name: "code from a file", kernels: true, run: func(e *env) {
+	{name: "B133 code from a file", kernels: true, run: func(e *env) {
 		name := filepath.Join(e.TempDir(), "code")
 		e.must(os.WriteFile(name, kernels.Basic, 0o666))
 		x, err := e.devs[0].LoadFile(name)

@@ -133,7 +133,7 @@ var failures = []test{
 		e.wait(y, 1)
 		e.holds(b, 2)
 	}},
-	{name: "B87 a closed semaphore in a list hurts no other", run: func(e *env) {
+	{name: "B79 a closed semaphore in a list hurts no other", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Fill(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
 		e.must(s.Close())

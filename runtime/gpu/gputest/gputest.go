@@ -1,7 +1,7 @@
 // Package gputest is the conformance suite of package gpu: what a program may rely on, whatever driver is below. The tests
 // of a driver call [Run].
 //
-// Sub-tests are named by the behaviours that they prove, B54 and so on, which are numbered through the project.
+// Sub-tests are named by the behaviours that they prove, B54 and so on, which docs/behaviours.md describes.
 package gputest
 
 import (

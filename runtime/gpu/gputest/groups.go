@@ -88,7 +88,7 @@ func (e *env) store(b *gpu.Buffer, data []byte) {
 }
 
 var groups = []test{
-	{name: "groups of all devices, of some, and of none", devices: 2, run: func(e *env) {
+	{name: "B131 groups of all devices, of some, and of none", devices: 2, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		g := e.group(gpu.Options{Queues: 3})
@@ -152,7 +152,7 @@ var groups = []test{
 			}
 		}
 	}},
-	{name: "a group of devices of two drivers", devices: 2, run: func(e *env) {
+	{name: "B131 a group of devices of two drivers", devices: 2, run: func(e *env) {
 		other := e.stranger(gpu.Options{Queues: 2})
 		g, err := gpu.NewGroup(e.devs[0], other, e.devs[1])
 		e.must(err)
@@ -176,7 +176,7 @@ var groups = []test{
 			e.must(p.Close())
 		}
 	}},
-	{name: "code on all devices", devices: 2, kernels: true, run: func(e *env) {
+	{name: "B131 code on all devices", devices: 2, kernels: true, run: func(e *env) {
 		g := e.group(gpu.Options{})
 		all, err := g.Load(kernels.Basic)
 		e.must(err)
@@ -201,7 +201,7 @@ var groups = []test{
 			e.Errorf("no code: %v", err)
 		}
 	}},
-	{name: "kernels on the memory of another device", devices: 2, kernels: true, run: func(e *env) {
+	{name: "B131 kernels on the memory of another device", devices: 2, kernels: true, run: func(e *env) {
 		if !e.reachable() {
 			e.Skip("the devices have no way to each other")
 		}
@@ -230,7 +230,7 @@ var groups = []test{
 		words(between(s, 2, s, 3), b.Ptr(), mine.Ptr())
 		e.same("what was read there and written there", e.fetch(b, points(s, 3)...), data)
 	}},
-	{name: "pools that all devices use", devices: 2, run: func(e *env) {
+	{name: "B131 pools that all devices use", devices: 2, run: func(e *env) {
 		reach := e.reachable()
 		for _, portable := range []bool{false, true} {
 			g := e.group(gpu.Options{})
@@ -340,7 +340,7 @@ var groups = []test{
 			randomGroup(e, seed)
 		}
 	}},
-	{name: "copies between drivers", run: func(e *env) {
+	{name: "B132 copies between drivers", run: func(e *env) {
 		const stage = 4096
 		other := e.stranger(gpu.Options{StageSize: stage / 2, Queues: 2})
 		mine, err := gpu.Open(e.h.Driver, 0, gpu.Options{StageSize: stage})
@@ -382,7 +382,7 @@ var groups = []test{
 			e.Errorf("a queue of neither driver: %v", err)
 		}
 	}},
-	{name: "a copy between drivers keeps what it copies", run: func(e *env) {
+	{name: "B132 a copy between drivers keeps what it copies", run: func(e *env) {
 		const n = 3<<20 + 5
 		other := e.stranger(gpu.Options{})
 		data := random(n, 3)

@@ -61,7 +61,7 @@ var memoryKinds = []test{
 			e.Errorf("NewPool = %v", err)
 		}
 	}},
-	{name: "managed memory goes to where it is wanted, and stays what it is", run: func(e *env) {
+	{name: "B127 managed memory goes to where it is wanted, and stays what it is", run: func(e *env) {
 		const size = 1 << 20
 		d, q := e.devs[0], e.q(0)
 		if !d.Has(gpu.ManagedMem) {

@@ -299,7 +299,7 @@ var peers = []test{
 			})
 		}
 	}},
-	{name: "a fill, or a kernel, of memory of another device's pool is refused until the pool lets the device in", devices: 2, run: func(e *env) {
+	{name: "B130 a fill, or a kernel, of memory of another device's pool is refused until the pool lets the device in", devices: 2, run: func(e *env) {
 		const n = 256
 		d, other := e.devs[0], e.devs[1]
 		if !e.caps(1).Pools {

@@ -489,7 +489,7 @@ var pools = []test{
 		e.must(some.Dealloca(signal(x, 2)))
 		e.wait(x, 2)
 	}},
-	{name: "a pool of the host's memory", run: func(e *env) {
+	{name: "B128 a pool of the host's memory", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable})
 			s, dev := e.sem(), e.buffer(1000)
@@ -512,7 +512,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "memory is zero if a pool is to make it so", run: func(e *env) {
+	{name: "B128 memory is zero if a pool is to make it so", run: func(e *env) {
 		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
 			p, s, v := e.pool(o), e.sem(), uint64(0)
 			for range 3 {
@@ -525,7 +525,7 @@ var pools = []test{
 			e.wait(s, v)
 		}
 	}},
-	{name: "a pool has as much as it may, and says that there is no more", run: func(e *env) {
+	{name: "B128 a pool has as much as it may, and says that there is no more", run: func(e *env) {
 		const most = 64 << 20
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{MaxSize: most, Portable: portable})
@@ -562,7 +562,7 @@ var pools = []test{
 			e.unused(p)
 		}
 	}},
-	{name: "a pool has what it is to begin with", run: func(e *env) {
+	{name: "B128 a pool has what it is to begin with", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{InitialSize: 3 << 20, Portable: portable})
 			st := e.memory(p)
@@ -578,7 +578,7 @@ var pools = []test{
 			e.must(b.Dealloca(gpu.Order{}))
 		}
 	}},
-	{name: "statistics of pools add up", run: func(e *env) {
+	{name: "B128 statistics of pools add up", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			e.unused(p)
 			e.must(p.ResetHigh())
@@ -610,7 +610,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "a pool gives back what it is to give back", run: func(e *env) {
+	{name: "B128 a pool gives back what it is to give back", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p, s := e.pool(gpu.PoolOptions{Portable: portable}), e.sem()
 			if n, err := p.Threshold(); n != gpu.KeepAll || err != nil {
@@ -651,7 +651,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "when memory may go from one stream to another", run: func(e *env) {
+	{name: "B128 when memory may go from one stream to another", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			all := gpu.Reuse{Events: true, Opportunistic: true, Internal: true}
 			if r, err := p.Reuse(); r != all || err != nil {
@@ -677,7 +677,7 @@ var pools = []test{
 			}
 		})
 	}},
-	{name: "the default pool is one, and stays", run: func(e *env) {
+	{name: "B129 the default pool is one, and stays", run: func(e *env) {
 		d := e.devs[0]
 		p, err := d.DefaultPool()
 		e.must(err)
@@ -805,7 +805,7 @@ var pools = []test{
 			e.Errorf("NewPool = %v", err)
 		}
 	}},
-	{name: "memory of a pool on two devices", devices: 2, run: func(e *env) {
+	{name: "B130 memory of a pool on two devices", devices: 2, run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			other := e.devs[1]
 			err := p.Access(other, true)
@@ -912,7 +912,7 @@ var pools = []test{
 			e.Errorf("%+v", st)
 		}
 	}},
-	{name: "B70 B117 what an alloca and a dealloca cost the driver", calls: true, run: func(e *env) {
+	{name: "B123 B124 what an alloca and a dealloca cost the driver", calls: true, run: func(e *env) {
 		p, err := e.devs[0].NewPool(gpu.PoolOptions{})
 		e.must(err)
 		defer p.Close()

@@ -302,7 +302,7 @@ var submissions = []test{
 		resume()
 		e.settled(d)
 	}},
-	{name: "a flush tells whether the device takes work, and changes nothing", run: func(e *env) {
+	{name: "B140 a flush tells whether the device takes work, and changes nothing", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(0).Fill(between(host, 1, s, 1), b.All(), []byte{1}))
 		e.must(e.q(0).Flush())

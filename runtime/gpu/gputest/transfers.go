@@ -86,7 +86,7 @@ var transfers = []test{
 		e.holds(a, 2)
 		e.holds(b, 1)
 	}},
-	{name: "a download is there with its signal, not before", run: func(e *env) {
+	{name: "B53 a download is there with its signal, not before", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		data := bytes.Repeat([]byte{0x11}, 64)
 		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x22}))
