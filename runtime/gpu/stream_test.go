@@ -15,7 +15,7 @@ import (
 )
 
 func TestStream(t *testing.T) {
-	t.Run("each operation comes after the one before, also while that one is parked", func(t *testing.T) {
+	t.Run("B144 each operation comes after the one before, also while that one is parked", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 			a, b := allocate(t, dev, 8), allocate(t, dev, 8)
@@ -45,7 +45,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a refused call fails the stream, and what comes later is not run", func(t *testing.T) {
+	t.Run("B145 a refused call fails the stream, and what comes later is not run", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 8)
@@ -72,7 +72,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a failed operation fails the stream with one error", func(t *testing.T) {
+	t.Run("B145 a failed operation fails the stream with one error", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 8), dev.Queue(0).NewStream()
@@ -96,7 +96,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("streams wait for semaphores and for one another", func(t *testing.T) {
+	t.Run("B146 streams wait for semaphores and for one another", func(t *testing.T) {
 		onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 			b, done := allocate(t, dev, 8), semaphores(t, 1)[0]
@@ -127,7 +127,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("memory of pools needs no lists", func(t *testing.T) {
+	t.Run("B146 memory of pools needs no lists", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 			p, err := dev.NewPool(gpu.PoolOptions{MaxSize: 1 << 20})
@@ -151,7 +151,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("Submit", func(t *testing.T) {
+	t.Run("B146 Submit", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
 			failure := errors.New("no")
@@ -191,7 +191,7 @@ func TestStream(t *testing.T) {
 			must(t, s.Wait(soon(t)))
 		})
 	})
-	t.Run("points that cannot come", func(t *testing.T) {
+	t.Run("B145 points that cannot come", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
 		for name, p := range map[string]func(s *gpu.Stream) gpu.Point{
@@ -210,7 +210,7 @@ func TestStream(t *testing.T) {
 		must(t, s.Barrier())
 		must(t, s.Wait(soon(t)))
 	})
-	t.Run("a lost device fails it", func(t *testing.T) {
+	t.Run("B145 a lost device fails it", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 			s := dev.Queue(0).NewStream()
@@ -231,7 +231,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("calls from many goroutines", func(t *testing.T) {
+	t.Run("B144 calls from many goroutines", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			s, n := dev.Queue(0).NewStream(), 0
@@ -257,7 +257,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamAllocs submits to a stream without garbage.
+// TestStreamAllocs, of B142, submits to a stream without garbage.
 func TestStreamAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
