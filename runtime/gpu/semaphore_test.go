@@ -1162,6 +1162,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wantNoTimepoints(t, s)
 }
 
+// TestSemaphoreAllocs is of B142: signals, queries and waits make no garbage.
 func TestSemaphoreAllocs(t *testing.T) {
 	s := newSemaphore(t, 1)
 	v := uint64(1)
