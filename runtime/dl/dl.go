@@ -22,7 +22,9 @@
 // Real platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and
 // under the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in.
 // On Linux, a program that links the real package is a dynamic ELF file for glibc
-// even with CGO_ENABLED=0; with nogpu it is static.
+// even with CGO_ENABLED=0; with nogpu it is static. A system with musl for its C library,
+// such as Alpine Linux, starts the former only if something stands for glibc's loader;
+// errors of Open then say that GPU libraries need glibc.
 package dl
 
 import (

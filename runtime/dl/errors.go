@@ -3,6 +3,8 @@ package dl
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -52,11 +54,34 @@ type Attempt struct {
 	Err    error  // what was wrong with it; nil if it was loaded
 }
 
-func (a Attempt) String() string {
-	if a.Err == nil {
-		return fmt.Sprintf("%s (%s): loaded", a.Path, a.Source)
+func (a Attempt) String() string { return describeAttempts([]string{a.Path}, a.label(), a.result()) }
+
+// label returns what tells why the candidate was considered, or "" if its path does.
+func (a Attempt) label() string {
+	if dir, ok := strings.CutPrefix(a.Source, "directory "); ok && (a.Path == dir || filepath.Dir(a.Path) == dir) {
+		return ""
 	}
-	return fmt.Sprintf("%s (%s): %v", a.Path, a.Source, a.Err)
+	return a.Source
+}
+
+// result returns what became of the candidate.
+func (a Attempt) result() string {
+	if a.Err == nil {
+		return "loaded"
+	}
+	return a.Err.Error()
+}
+
+// refused reports whether the candidate exists and was not loaded.
+func (a Attempt) refused() bool { return a.Err != nil && !errors.Is(a.Err, ErrNotFound) }
+
+// describeAttempts describes candidates that have label and result in common.
+func describeAttempts(paths []string, label, result string) string {
+	s := strings.Join(paths, ", ")
+	if label != "" {
+		s += " (" + label + ")"
+	}
+	return s + ": " + result
 }
 
 // An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none of
@@ -65,9 +90,11 @@ type OpenError struct {
 	Package  string
 	Name     string    // Spec.Name
 	Attempts []Attempt // every candidate, in order
-	Hint     string
+	Hint     string    // what to do
 }
 
+// Error says in the first line what failed, which file was refused if it is only one, and
+// what to do. The other candidates follow, one line for all to which the same happened.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	what := "found, but it cannot be loaded"
@@ -75,29 +102,41 @@ func (e *OpenError) Error() string {
 		what = "not found"
 	}
 	fmt.Fprintf(&b, "%s: %s %s", e.Package, e.Name, what)
-	if len(e.Attempts) == 1 {
-		fmt.Fprintf(&b, ": %v", e.Attempts[0])
-	} else if len(e.Attempts) > 1 {
-		b.WriteString("; tried")
-		for _, a := range e.Attempts {
-			fmt.Fprintf(&b, "\n\t%v", a)
-		}
+	rest := e.Attempts
+	if i := e.main(); i >= 0 {
+		fmt.Fprintf(&b, ": %v", e.Attempts[i])
+		rest = slices.Concat(e.Attempts[:i], e.Attempts[i+1:])
 	}
 	if e.Hint != "" {
-		sep := "; "
-		if len(e.Attempts) > 1 {
-			sep = "\n"
+		b.WriteString("; " + e.Hint)
+	}
+	for len(rest) > 0 {
+		label, result := rest[0].label(), rest[0].result()
+		var paths []string
+		for len(rest) > 0 && rest[0].label() == label && rest[0].result() == result {
+			paths, rest = append(paths, rest[0].Path), rest[1:]
 		}
-		b.WriteString(sep + e.Hint)
+		b.WriteString("\n\t" + describeAttempts(paths, label, result))
 	}
 	return b.String()
 }
 
+// main returns the index of the only attempt, or else of the only one that was refused, or
+// -1 if there is no such attempt.
+func (e *OpenError) main() int {
+	if len(e.Attempts) == 1 {
+		return 0
+	}
+	i := slices.IndexFunc(e.Attempts, Attempt.refused)
+	if i >= 0 && slices.ContainsFunc(e.Attempts[i+1:], Attempt.refused) {
+		return -1
+	}
+	return i
+}
+
 func (e *OpenError) kind() error {
-	for _, a := range e.Attempts {
-		if a.Err != nil && !errors.Is(a.Err, ErrNotFound) {
-			return ErrNotLoadable
-		}
+	if slices.ContainsFunc(e.Attempts, Attempt.refused) {
+		return ErrNotLoadable
 	}
 	return ErrNotFound
 }
@@ -110,7 +149,7 @@ func (e *OpenError) Is(target error) bool { return target == e.kind() }
 func (e *OpenError) Unwrap() []error {
 	var errs []error
 	for _, a := range e.Attempts {
-		if a.Err != nil && !errors.Is(a.Err, ErrNotFound) {
+		if a.refused() {
 			errs = append(errs, a.Err)
 		}
 	}
@@ -122,6 +161,7 @@ type loadError struct {
 	kind   error  // ErrNotFound, ErrNotLoadable or ErrStub
 	plain  string // what is wrong in plain words, "" if only the loader knows
 	loader string // what the system loader said, "" if it was not asked
+	musl   bool   // the system loader is musl's
 }
 
 func (e *loadError) Error() string {

@@ -64,7 +64,7 @@ func TestOpenIrregular(t *testing.T) {
 	t.Setenv("PUREGPU_TEST_LIBRARY", "")
 	_, err := open(t, Options{}, func(s *Spec) { s.Dirs = []string{dir} })
 	distinct(t, err, ErrNotLoadable)
-	if !strings.Contains(err.Error(), pipe+" (directory "+dir+"): "+named) {
+	if !strings.Contains(err.Error(), "found, but it cannot be loaded: "+pipe+": "+named) {
 		t.Error(err)
 	}
 }

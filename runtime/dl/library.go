@@ -138,7 +138,11 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 		}
 		return lib, nil
 	}
-	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: spec.Hint}
+	hint := spec.Hint
+	if slices.ContainsFunc(*attempts, byMusl) {
+		hint = muslHint
+	}
+	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: hint}
 }
 
 // bind asks a loaded library for its version and its functions. It fails only if the

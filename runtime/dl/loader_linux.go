@@ -137,7 +137,10 @@ type linkMap struct {
 
 // explain puts what the loader said about path in plain words.
 func explain(path, words string) *loadError {
-	e := &loadError{kind: ErrNotLoadable, loader: words}
+	if e := explainMusl(path, words); e != nil {
+		return e
+	}
+	e := &loadError{kind: ErrNotLoadable, loader: strings.TrimPrefix(words, path+": ")}
 	subject, rest, _ := strings.Cut(words, ": ")
 	switch {
 	case strings.HasPrefix(rest, "cannot open shared object file: No such file"):

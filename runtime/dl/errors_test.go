@@ -1,0 +1,56 @@
+package dl
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestOpenErrorText checks that the first line of an error stands by itself, with what to do, and that each thing that
+// happened to candidates is said once.
+func TestOpenErrorText(t *testing.T) {
+	absent := func(path, source string) Attempt {
+		return Attempt{Path: path, Source: source, Err: &loadError{kind: ErrNotFound, plain: "no such file"}}
+	}
+	stub := func(path, source string) Attempt {
+		return Attempt{Path: path, Source: source, Err: &loadError{kind: ErrStub, plain: "a stub"}}
+	}
+	for _, test := range []struct {
+		name     string
+		attempts []Attempt
+		want     string
+	}{
+		{"nothing to try", nil, "fix: fixture not found; install it"},
+		{"one", []Attempt{absent("/x/a.so", "Options.Path")}, "fix: fixture not found: /x/a.so (Options.Path): no such file; install it"},
+		{
+			"absent",
+			[]Attempt{
+				absent("a.so.2", "system loader"), absent("a.so", "system loader"),
+				absent("/x", "directory /x"), absent("/y", "directory /y"), absent("/z", "directory $Z"),
+			},
+			"fix: fixture not found; install it\n\ta.so.2, a.so (system loader): no such file\n\t/x, /y: no such file\n\t/z (directory $Z): no such file",
+		},
+		{
+			"one refused",
+			[]Attempt{absent("a.so.2", "system loader"), stub("/x/a.so", "directory /x"), absent("/y", "directory /y")},
+			"fix: fixture found, but it cannot be loaded: /x/a.so: a stub; install it\n\ta.so.2 (system loader): no such file\n\t/y: no such file",
+		},
+		{
+			"two refused",
+			[]Attempt{absent("a.so.2", "system loader"), stub("/x/a.so", "directory /x"), stub("/y/a.so", "directory /y")},
+			"fix: fixture found, but it cannot be loaded; install it\n\ta.so.2 (system loader): no such file\n\t/x/a.so, /y/a.so: a stub",
+		},
+	} {
+		err := &OpenError{Package: "fix", Name: "fixture", Attempts: test.attempts, Hint: "install it"}
+		if got := err.Error(); got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, test.want)
+		}
+		if n := len(test.attempts); n != len(err.Attempts) {
+			t.Errorf("%s: the text took attempts away", test.name)
+		}
+		refused := strings.Contains(test.want, "a stub")
+		if errors.Is(err, ErrNotLoadable) != refused || errors.Is(err, ErrStub) != refused || errors.Is(err, ErrNotFound) == refused {
+			t.Errorf("%s: the error is of the wrong kind", test.name)
+		}
+	}
+}
