@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -71,6 +72,21 @@ func TestComms(t *testing.T) {
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {
 		t.Errorf("the context is set %d times: %v", n, calls)
 	}
+}
+
+// TestWithNCCL names NCCL's file by an option, which comes before the environment.
+func TestWithNCCL(t *testing.T) {
+	f := newFake(t, 13000)
+	withNCCL(t, 22803)
+	absent := filepath.Join(t.TempDir(), "libnccl.so.2")
+	drv, err := Open(cuda.Options{Path: f.path}, WithNCCL(nccl.Options{Path: absent}))
+	ok(t, err)
+	d, err := drv.Open(0)
+	ok(t, err)
+	if _, err := d.(driver.Comms).NewUniqueID(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), absent+" (Options.Path)") {
+		t.Errorf("NCCL at %s: %v", absent, err)
+	}
+	ok(t, d.Close())
 }
 
 // TestNoNCCL does without the library.

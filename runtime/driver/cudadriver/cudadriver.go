@@ -56,6 +56,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -72,21 +73,30 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
+// An Option changes how a driver is opened.
+type Option func(*Driver)
+
+// WithNCCL says how to find NCCL, which is opened when a communicator is needed for the first time.
+func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.NCCL(opt) } }
+
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
-func Open(opt cuda.Options) (*Driver, error) {
+func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
 		return nil, err // which says what was looked for and where
 	}
-	return New(lib)
+	return New(lib, opts...)
 }
 
 // New starts the CUDA driver of a library and reads what it tells of its devices. That there are none is no error.
-func New(lib *cuda.Library) (*Driver, error) {
+func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // which is not open
 	}
-	d := &Driver{lib: lib, comms: ncclcomm.NCCL()}
+	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{})}
+	for _, set := range opts {
+		set(d)
+	}
 	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
 		return d, nil
 	} else if err != nil {

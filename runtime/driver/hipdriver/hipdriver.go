@@ -51,6 +51,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -66,18 +67,24 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
+// An Option changes how a driver is opened.
+type Option func(*Driver)
+
+// WithRCCL says how to find RCCL, which is opened when a communicator is needed for the first time.
+func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
+
 // Open loads the HIP runtime's library, which [hip.Open] does, and goes on as [New].
-func Open(opt hip.Options) (*Driver, error) {
+func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 	lib, err := hip.Open(opt)
 	if err != nil {
 		return nil, err // which says what was looked for and where
 	}
-	return New(lib)
+	return New(lib, opts...)
 }
 
 // New starts the HIP runtime of a library and reads what it tells of its devices. HIP does not start without a device: that
 // there is none is an error, [hip.ErrorNoDevice].
-func New(lib *hip.Library) (*Driver, error) {
+func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(hip.Library) // which is not open
 	}
@@ -98,7 +105,10 @@ func New(lib *hip.Library) (*Driver, error) {
 	} else if err != nil {
 		return nil, failed(lib, "count devices", err)
 	}
-	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL()}
+	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL(nccl.Options{})}
+	for _, set := range opts {
+		set(d)
+	}
 	for i := range int(n) {
 		info, target, err := describe(lib, i)
 		if err != nil {

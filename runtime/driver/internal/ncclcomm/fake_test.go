@@ -63,7 +63,7 @@ func newFake(t testing.TB, release dl.Version) *fake {
 	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: path}); err != nil {
 		t.Fatal(err)
 	}
-	lib := newLibrary(func(nccl.Options) (*nccl.Library, error) { return nccl.Open(nccl.Options{Path: path}) })
+	lib := NCCL(nccl.Options{Path: path})
 	f.Comms = New(lib, Host{
 		Bind:   func() error { f.number(6, 1); return nil },
 		Unbind: func() error { f.number(6, 0); return nil },

@@ -293,7 +293,7 @@ func TestShrink(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", filepath.Join(t.TempDir(), "libnccl.so.2"))
 	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
-	for name, lib := range map[string]*Library{"NCCL": NCCL(), "RCCL": RCCL()} {
+	for name, lib := range map[string]*Library{"NCCL": NCCL(nccl.Options{}), "RCCL": RCCL(nccl.Options{})} {
 		c := New(lib, Host{Fail: func(op string, err error, what string) error { return fmt.Errorf("%s: %s: %w", op, what, err) }})
 		_, id := c.NewUniqueID()
 		_, comm := c.NewComm(driver.CommDesc{Count: 1})

@@ -48,14 +48,14 @@ type Library struct {
 }
 
 // NCCL is NCCL, where nccl.Open finds it.
-func NCCL() *Library { return newLibrary(nccl.Open) }
+func NCCL(opt nccl.Options) *Library { return newLibrary(nccl.Open, opt) }
 
 // RCCL is RCCL, where nccl.OpenRCCL finds it.
-func RCCL() *Library { return newLibrary(nccl.OpenRCCL) }
+func RCCL(opt nccl.Options) *Library { return newLibrary(nccl.OpenRCCL, opt) }
 
-func newLibrary(open func(nccl.Options) (*nccl.Library, error)) *Library {
+func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options) *Library {
 	return &Library{names: map[string]*byte{}, get: sync.OnceValues(func() (*nccl.Library, error) {
-		lib, err := open(nccl.Options{})
+		lib, err := open(opt)
 		if err != nil {
 			return nil, unsupported{err}
 		}
