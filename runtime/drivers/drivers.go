@@ -1,14 +1,19 @@
 // Package drivers opens GPU drivers by name, chooses the best one that a machine has, and finds devices by the names that
 // people have for them.
+//
+// Best is for programs that run on any GPU: it takes CUDA if that has a device, else HIP, and else the simulated GPU, about which it
+// logs a warning. A program that is of no use on the simulated GPU says so by WithoutSim and gets an error instead. Whoever runs the
+// program can choose by the environment variable PUREGPU_DRIVER, which is cuda, hip or sim.
 package drivers
 
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"log/slog"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
@@ -22,16 +27,26 @@ const (
 	Sim  = "sim"  // GPUs made of Go, on every machine
 )
 
-// ErrUnknown is the error for a name that is no driver's.
-var ErrUnknown = errors.New("no such driver")
+// Errors of [Open] and [Best].
+var (
+	// ErrUnknown: a name is no driver's.
+	ErrUnknown = errors.New("no such driver")
+
+	// ErrNoGPU: no driver has a device, but for the simulated GPU, which [WithoutSim] has ruled out.
+	ErrNoGPU = errors.New("no GPU can be used")
+)
 
 // An Option says more about a driver than its name. Options for drivers that are not opened do nothing.
 type Option func(*options)
 
 type options struct {
-	cuda cuda.Options
-	hip  hip.Options
-	sim  simdriver.Config
+	cuda   cuda.Options
+	hip    hip.Options
+	nccl   nccl.Options
+	rccl   nccl.Options
+	sim    simdriver.Config
+	noSim  bool
+	logger *slog.Logger
 }
 
 // WithCUDA says how to find the library of the CUDA driver.
@@ -40,23 +55,42 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP says how to find the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
+// WithNCCL says how to find NCCL, which the CUDA driver opens when a communicator is needed for the first time.
+func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
+
+// WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
+func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
+
 // WithSim says what to simulate, the kernels before all: without it the simulated GPU has none.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
 
+// WithoutSim has [Best] return an error where it would take the simulated GPU.
+func WithoutSim() Option { return func(o *options) { o.noSim = true } }
+
+// WithLogger has [Best] log to l. Without it, or if l is nil, it logs to [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
 func collect(opts []Option) (o options) {
 	for _, set := range opts {
-		set(&o)
+		if set != nil {
+			set(&o)
+		}
+	}
+	if o.logger == nil {
+		o.logger = slog.Default()
 	}
 	return o
 }
 
 // Open opens a driver by name. That it finds no devices is no error, but for HIP, which does not start without one:
-// [hip.ErrorNoDevice].
-func Open(name string, opts ...Option) (driver.Driver, error) {
-	o := collect(opts)
+// [hip.ErrorNoDevice]. Open blocks while the library's own start-up code runs, which may take long. It does not look at
+// PUREGPU_DRIVER.
+func Open(name string, opts ...Option) (driver.Driver, error) { return collect(opts).open(name) }
+
+func (o options) open(name string) (driver.Driver, error) {
 	switch name {
 	case CUDA:
-		d, err := cudadriver.Open(o.cuda)
+		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl))
 		if err != nil {
 			return nil, err // not d, which would be a driver that is nil
 		}
@@ -64,40 +98,11 @@ func Open(name string, opts ...Option) (driver.Driver, error) {
 	case Sim:
 		return simdriver.New(o.sim), nil
 	case HIP:
-		d, err := hipdriver.Open(o.hip)
+		d, err := hipdriver.Open(o.hip, hipdriver.WithRCCL(o.rccl))
 		if err != nil {
 			return nil, err // likewise
 		}
 		return d, nil
 	}
 	return nil, fmt.Errorf("drivers: %q: %w; use %q, %q or %q", name, ErrUnknown, CUDA, HIP, Sim)
-}
-
-// Best returns the CUDA driver if it has a device, and otherwise the simulated GPU, which every machine has. The HIP driver
-// is there for those who ask for it by name. The reason is for people: which driver it is, and why. A line of it is enough for a log; the lines after the first say more.
-func Best(opts ...Option) (d driver.Driver, reason string) {
-	d, err := Open(CUDA, opts...)
-	if err != nil {
-		return simulated(opts, "CUDA cannot be used", err)
-	}
-	devices, err := d.Devices()
-	switch {
-	case err != nil:
-		return simulated(opts, "CUDA cannot be used", err)
-	case len(devices) == 0:
-		return simulated(opts, "the CUDA driver finds no device; nvidia-smi lists those that the machine has, and CUDA_VISIBLE_DEVICES may hide them", nil)
-	}
-	names := make([]string, len(devices))
-	for i, info := range devices {
-		names[i] = info.Name
-	}
-	return d, fmt.Sprintf("the CUDA driver has %s", strings.Join(names, ", "))
-}
-
-func simulated(opts []Option, why string, err error) (driver.Driver, string) {
-	reason := "the simulated GPU, because " + why
-	if err != nil {
-		reason += ": " + err.Error()
-	}
-	return simdriver.New(collect(opts).sim), reason
 }

@@ -68,20 +68,3 @@ func TestOpenHIP(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestBest(t *testing.T) {
-	d, reason := drivers.Best(missing(t), drivers.WithSim(simdriver.Config{Devices: 2}))
-	infos, err := d.Devices()
-	if d.Name() != "sim" || len(infos) != 2 || err != nil {
-		t.Errorf("driver %s has %d devices, %v; want sim, 2", d.Name(), len(infos), err)
-	}
-	if line, _, _ := strings.Cut(reason, "\n"); !strings.HasPrefix(line, "the simulated GPU, because CUDA cannot be used: cuda: ") {
-		t.Errorf("reason %q", reason)
-	}
-	// Whatever this machine has, it has a device.
-	d, reason = drivers.Best()
-	t.Log(reason)
-	if i, err := drivers.Find(d, "0"); i != 0 || err != nil {
-		t.Errorf("the best driver, %s: found device %d, %v; want 0", d.Name(), i, err)
-	}
-}

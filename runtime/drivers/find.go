@@ -23,8 +23,11 @@ var (
 //   - its UUID, as nvidia-smi -L prints it: GPU-5ebe9087-…; the beginning will do if no other device has the same
 //   - its PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0, 3b:00.0 or 3b:00
 //
-// What is missing in an address may be anything. An error lists the devices that there are.
+// What is missing in an address may be anything. An error lists the devices that there are. A driver that is nil is an error.
 func Find(d driver.Driver, spec string) (index int, err error) {
+	if d == nil {
+		return 0, fmt.Errorf("drivers: find device %q: the driver is nil: open one with Open or Best, and look at the error", spec)
+	}
 	devices, err := d.Devices()
 	if err != nil {
 		return 0, fmt.Errorf("drivers: find device %q: %w", spec, err)

@@ -87,6 +87,9 @@ func TestFindErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), first) || strings.Contains(err.Error(), last) {
 		t.Errorf("an ambiguous device is refused with %v, want a list of those that it may be", err)
 	}
+	if _, err = drivers.Find(nil, "0"); err == nil || !strings.Contains(err.Error(), `find device "0": the driver is nil: open one`) {
+		t.Errorf("without a driver: %v", err)
+	}
 	if _, err = drivers.Find(listed{}, "0"); !errors.Is(err, drivers.ErrNoDevice) || !strings.Contains(err.Error(), "driver listed has none") {
 		t.Errorf("without devices: %v", err)
 	}

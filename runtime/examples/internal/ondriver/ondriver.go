@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -39,12 +40,12 @@ func Main(name string, args []string, stdout, stderr io.Writer, sim drivers.Opti
 	return Program{Name: name, Sim: func() drivers.Option { return sim }, Run: run}.Main(args, stdout, stderr)
 }
 
-// Main runs the program with its arguments and returns its exit status. Without the flag -driver it runs on the best driver
-// there is, and says why that is the best.
+// Main runs the program with its arguments and returns its exit status. Without the flag -driver it runs on the driver that
+// drivers.Best opens, and says which one that is.
 func (p Program) Main(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	on := flags.String("driver", "", "`name` of the driver, cuda or sim (default: the GPU that there is, else sim)")
+	on := flags.String("driver", "", "`name` of the driver, cuda, hip or sim (default: $PUREGPU_DRIVER, else the GPU that there is, else sim)")
 	if p.Flags != nil {
 		p.Flags(flags)
 	}
@@ -61,10 +62,8 @@ func (p Program) Main(args []string, stdout, stderr io.Writer) int {
 	var err error
 	if *on != "" {
 		d, err = drivers.Open(*on, p.Sim())
-	} else {
-		var reason string
-		d, reason = drivers.Best(p.Sim())
-		fmt.Fprintf(stdout, "%s: on %s\n", p.Name, reason)
+	} else if d, err = drivers.Best(p.Sim(), drivers.WithLogger(slog.New(slog.NewTextHandler(stderr, nil)))); err == nil {
+		fmt.Fprintf(stdout, "%s: on the driver %s\n", p.Name, d.Name())
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -74,7 +73,7 @@ func (p Program) Main(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case *on == "" && p.Missing != nil && p.Missing(err):
+	case *on == "" && d != nil && p.Missing != nil && p.Missing(err):
 		fmt.Fprintf(stdout, "%s: not run: %s\n", p.Name, strings.ReplaceAll(err.Error(), "\n", "\n\t"))
 		return 0
 	}

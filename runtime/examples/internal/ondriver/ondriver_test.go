@@ -15,8 +15,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-func TestProgram(t *testing.T) {
+// withoutGPU has drivers.Best find no GPU.
+func withoutGPU(t *testing.T) {
+	t.Setenv("PUREGPU_DRIVER", "")
 	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
+	t.Setenv("PUREGPU_HIP_LIBRARY", t.TempDir()+"/absent.so")
+}
+
+func TestProgram(t *testing.T) {
+	withoutGPU(t)
 	name := func(_ context.Context, d driver.Driver, w io.Writer) error { fmt.Fprintln(w, d.Name()); return nil }
 	broken := func(ctx context.Context, _ driver.Driver, _ io.Writer) error {
 		if _, ok := ctx.Deadline(); !ok {
@@ -30,7 +37,7 @@ func TestProgram(t *testing.T) {
 		code           int
 		stdout, stderr string // what it begins with
 	}{
-		{"", name, 0, "x: on the simulated GPU, because ", ""},
+		{"", name, 0, "x: on the driver sim\nsim\n", "time="},
 		{"-driver sim", name, 0, "sim\n", ""},
 		{"-driver sim", broken, 1, "", "x: wrong result\n"},
 		{"-driver cuda", name, 1, "", "x: cuda: "},
@@ -48,10 +55,33 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// TestEnvironment has the environment choose the driver: that it cannot be used is a failure, also of a program that may lack something.
+func TestEnvironment(t *testing.T) {
+	withoutGPU(t)
+	p := Program{
+		Name: "x", Sim: func() drivers.Option { return drivers.WithSim(simdriver.Config{}) }, Missing: func(error) bool { return true },
+		Run: func(context.Context, driver.Driver, io.Writer) error { return nil },
+	}
+	for name, want := range map[string]struct {
+		code           int
+		stdout, stderr string // what it begins with
+	}{
+		"sim":  {0, "x: on the driver sim\n", ""},
+		"cuda": {1, "", `x: drivers: the environment variable PUREGPU_DRIVER is "cuda": cuda: `},
+	} {
+		t.Setenv("PUREGPU_DRIVER", name)
+		var stdout, stderr bytes.Buffer
+		code := p.Main(nil, &stdout, &stderr)
+		if code != want.code || stdout.String() != want.stdout || !strings.HasPrefix(stderr.String(), want.stderr) || want.stderr == "" && stderr.Len() > 0 {
+			t.Errorf("%s: exit status %d, printed %q and %q; want %+v", name, code, &stdout, &stderr, want)
+		}
+	}
+}
+
 // TestFlags wants a program to read its flags before it is asked what to simulate, and what it misses to be a failure only if
 // the driver was asked for.
 func TestFlags(t *testing.T) {
-	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
+	withoutGPU(t)
 	absent := errors.New("no library\nat all")
 	var n int
 	p := Program{
@@ -74,7 +104,7 @@ func TestFlags(t *testing.T) {
 	for _, test := range []struct {
 		args           string
 		code           int
-		stdout, stderr string // what they end with
+		stdout, stderr string // what they end with, after the driver's warning
 	}{
 		{"-driver sim", 0, "1\n", ""},
 		{"-driver sim -n 2", 0, "2\n", ""},
@@ -83,7 +113,7 @@ func TestFlags(t *testing.T) {
 		{"-n 4", 1, "", "x: wrong result\n"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := p.Main(strings.Fields(test.args), &stdout, &stderr); code != test.code || !strings.HasSuffix(stdout.String(), test.stdout) || stderr.String() != test.stderr {
+		if code := p.Main(strings.Fields(test.args), &stdout, &stderr); code != test.code || !strings.HasSuffix(stdout.String(), test.stdout) || !strings.HasSuffix(stderr.String(), test.stderr) || test.stderr == "" && strings.Contains(stderr.String(), "x: ") {
 			t.Errorf("%q: exit status %d, printed %q and %q; want %d, %q and %q", test.args, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
 		}
 	}
