@@ -79,7 +79,7 @@ func TestWithNCCL(t *testing.T) {
 	f := newFake(t, 13000)
 	withNCCL(t, 22803)
 	absent := filepath.Join(t.TempDir(), "libnccl.so.2")
-	drv, err := Open(cuda.Options{Path: f.path}, WithNCCL(nccl.Options{Path: absent}))
+	drv, err := Open(cuda.Options{Path: f.path}, WithNCCL(nccl.Options{Path: absent}), nil)
 	ok(t, err)
 	d, err := drv.Open(0)
 	ok(t, err)

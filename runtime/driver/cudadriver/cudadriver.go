@@ -95,7 +95,9 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	}
 	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{})}
 	for _, set := range opts {
-		set(d)
+		if set != nil {
+			set(d)
+		}
 	}
 	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
 		return d, nil

@@ -75,7 +75,7 @@ func TestWithRCCL(t *testing.T) {
 	lib := testlib.NCCL(t, 22105, true)
 	lib.Defines = append(lib.Defines, "DEVICE=0")
 	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
-	drv, err := Open(hip.Options{Path: f.path}, WithRCCL(nccl.Options{Path: lib.Build(t)}))
+	drv, err := Open(hip.Options{Path: f.path}, WithRCCL(nccl.Options{Path: lib.Build(t)}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

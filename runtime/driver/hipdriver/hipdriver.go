@@ -107,7 +107,9 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	}
 	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL(nccl.Options{})}
 	for _, set := range opts {
-		set(d)
+		if set != nil {
+			set(d)
+		}
 	}
 	for i := range int(n) {
 		info, target, err := describe(lib, i)
