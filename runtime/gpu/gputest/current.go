@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -386,6 +387,29 @@ var operations = []struct {
 			}
 		}
 	}},
+	{"Queue.NewStream", func(x *stand) {
+		host, got := x.sem(), make([]byte, 8)
+		for v := range uint64(2) { // issued at once, and parked
+			s := x.d.Queue(0).NewStream()
+			x.keeps("the calls", func() {
+				x.must(s.After(host.At(v)))
+				b, err := s.Alloca(x.p, 4096)
+				x.must(err)
+				x.must(s.Fill(b.All(), []byte{byte(v + 1)}))
+				x.must(s.Submit(func(o gpu.Order) error { return x.d.Queue(1).Fill(o, b.Range(0, 4), []byte{9}) }))
+				x.must(s.HostCall(func() error { return nil }))
+				x.must(s.Download(got, b.Range(0, 8)))
+				x.must(s.Dealloca(b))
+			})
+			if v > 0 {
+				x.keeps("the signal", func() { x.must(host.Signal(v)) })
+			}
+			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+			if n := byte(v + 1); !bytes.Equal(got, []byte{9, 9, 9, 9, n, n, n, n}) {
+				x.Errorf("a stream leaves %v", got)
+			}
+		}
+	}},
 	{"Queue.Dealloca", func(x *stand) {
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dealloca(o, x.alloca()) })
 	}},
@@ -628,6 +652,7 @@ var operations = []struct {
 	}},
 
 	// Semaphores make native calls when they are waited for, and when what waits for them is issued.
+	{"Semaphore.At", func(x *stand) { x.sem().At(1) }},
 	{"Semaphore.Query", func(x *stand) {
 		s := x.sem()
 		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
