@@ -429,6 +429,8 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 		return address{}, errZero
 	case b.dev != d && b.dev.of != d.of:
 		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), d.of.Name())
+	case r.Offset == outside && r.Size == outside:
+		return address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: %w", op, ErrRange)
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():

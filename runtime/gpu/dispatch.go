@@ -3,8 +3,6 @@ package gpu
 import (
 	"fmt"
 	"unsafe"
-
-	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A Dispatch is a launch of a kernel.
@@ -27,83 +25,71 @@ type BufferArg struct {
 	Range Range
 }
 
-// check checks a launch on a device, which may then change it, and returns the sizes of its arguments.
-func (x *Dispatch) check(d *Device) ([]int, error) {
+// check checks a launch on a device, and returns its grid and the sizes of its arguments.
+func (x *Dispatch) check(d *Device) (Grid, []int, error) {
+	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem}
 	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
-		return nil, argument("dispatch", "no kernel, or one of another device")
+		return g, nil, argument("dispatch", "no kernel, or one of another device")
 	}
 	sizes, err := x.Kernel.argSizes(x.Args, x.Sizes, x.Buffers)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = g.check(x.Kernel)
 	}
-	info, k := &d.info, &x.Kernel.info
-	for i, b := range x.Block {
-		x.Block[i] = max(b, 1)
-		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
-			return nil, argument("dispatch", "a block of %v threads; the device takes %v", x.Block, info.MaxBlock)
-		}
-		if n := info.MaxGrid[i]; n > 0 && uint64(x.Grid[i]) > uint64(n) {
-			return nil, argument("dispatch", "a grid of %v blocks; the device takes %v", x.Grid, info.MaxGrid)
-		}
-		if n := k.Cluster[i]; n > 1 && x.Grid[i]%uint32(n) != 0 {
-			return nil, argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", x.Grid, x.Kernel.name, k.Cluster)
-		}
-	}
-	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(k.SharedMem)+uint64(x.SharedMem) > uint64(n) {
-		return nil, argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
-			x.SharedMem, k.SharedMem, x.Kernel.name, n)
-	}
-	most := k.MaxThreads
-	if most == 0 { // the driver does not tell
-		most = info.MaxThreads
-	}
-	if n := uint64(x.Block[0]) * uint64(x.Block[1]) * uint64(x.Block[2]); n > uint64(most) && most > 0 {
-		return nil, argument("dispatch", "%d threads in a block; kernel %s takes %d", n, x.Kernel.name, most)
-	}
-	return sizes, nil
+	return g, sizes, err
 }
-
-// nothing reports whether the launch does nothing.
-func (x *Dispatch) nothing() bool { return x.Grid[0] == 0 || x.Grid[1] == 0 || x.Grid[2] == 0 }
 
 // Dispatch launches a kernel.
 func (q *Queue) Dispatch(o Order, d Dispatch) error {
-	sizes, err := d.check(q.dev)
+	g, sizes, err := d.check(q.dev)
 	if err != nil {
 		return err
 	}
 	s := q.get(opDispatch)
 	s.setArgs(sizes, d.Args)
-	ended := q.dev.failed() != nil // then the submission fails, whatever has become of what it uses
+	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
-		at, err := b.Range.check("dispatch", q)
-		if err == nil {
-			err = b.Range.usable("dispatch", q.dev)
-		}
-		if err == nil && !ended {
-			if err = b.Range.Buffer.hold(); err != nil {
-				err = fmt.Errorf("gpu: dispatch: %w", err)
-			}
-		}
-		if err != nil {
+		if err := s.setBuffer(wordOf(sizes, b.Index), b.Range, ended); err != nil {
 			q.dev.recycle(s)
 			return err
 		}
-		arg := boundArg{word: wordOf(sizes, b.Index), at: at}
-		if !ended {
-			arg.held = b.Range.Buffer
-		}
-		s.bound = append(s.bound, arg)
 	}
+	return q.launch(s, o, d.Kernel, &g, ended)
+}
+
+// setBuffer makes the address of a range a kernel's argument, and holds its buffer; but where the device has ended the submission
+// fails, whatever has become of what it uses.
+func (s *submission) setBuffer(word int, r Range, ended bool) error {
+	at, err := r.check("dispatch", s.q)
+	if err == nil {
+		err = r.usable("dispatch", s.q.dev)
+	}
+	if err != nil {
+		return err
+	}
+	arg := boundArg{word: word, at: at}
 	if !ended {
-		if err := d.Kernel.exe.hold(); err != nil {
+		if err := r.Buffer.hold(); err != nil {
+			return fmt.Errorf("gpu: dispatch: %w", err)
+		}
+		arg.held = r.Buffer
+	}
+	s.bound = append(s.bound, arg)
+	return nil
+}
+
+// launch submits a launch that has its arguments.
+func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) error {
+	if !ended {
+		if err := k.exe.hold(); err != nil {
 			q.dev.recycle(s)
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
-		s.kernel = d.Kernel
+		s.kernel = k
 	}
-	s.launch = driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem, Args: s.launch.Args}
-	if d.nothing() {
+	args := s.launch.Args
+	s.launch = g.launch(k)
+	s.launch.Args = args
+	if g.nothing() {
 		s.op = opBarrier
 	}
 	return q.submit(s, o)

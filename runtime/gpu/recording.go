@@ -105,33 +105,37 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 		return -1, err
 	}
 	defer c.leave()
-	sizes, err := d.check(c.dev)
+	g, sizes, err := d.check(c.dev)
 	if err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
-	words := wordOf(sizes, len(sizes))
-	if err := c.roomFor(words, len(d.Buffers)); err != nil {
-		return -1, c.fail(opDispatch, err)
-	}
-	if err := c.holdCode(d.Kernel.exe); err != nil {
-		return -1, c.fail(opDispatch, err)
-	}
-	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), sizes: sizes,
-		launch: driver.Launch{Function: d.Kernel.fn, Grid: d.Grid, Block: d.Block, SharedMem: d.SharedMem}}
 	if d.Kernel.info.Params == nil { // then they are the caller's
-		cmd.sizes = append([]int(nil), sizes...)
+		sizes = append([]int(nil), sizes...)
 	}
-	if len(d.Buffers) > 0 {
-		cmd.bound = carve(&c.bounds, len(d.Buffers))
+	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, sizes: sizes}, d.Args, d.Buffers, after)
+}
+
+// recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
+func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
+	words := wordOf(k.sizes, len(k.sizes))
+	if err := c.roomFor(words, len(buffers)); err != nil {
+		return -1, c.fail(opDispatch, err)
 	}
-	for i, b := range d.Buffers {
+	if err := c.holdCode(k.kernel.exe); err != nil {
+		return -1, c.fail(opDispatch, err)
+	}
+	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), sizes: k.sizes, launch: g.launch(k.kernel)}
+	if len(buffers) > 0 {
+		cmd.bound = carve(&c.bounds, len(buffers))
+	}
+	for i, b := range buffers {
 		ref, err := c.refer(opDispatch, b.Range, 1)
 		if err != nil {
-			return -1, err
+			return -1, k.refused(b.Index, err)
 		}
-		cmd.bound[i] = argRef{cmd.arg + int32(wordOf(sizes, b.Index)), ref}
+		cmd.bound[i] = argRef{cmd.arg + int32(wordOf(k.sizes, b.Index)), ref}
 	}
-	if d.nothing() {
+	if g.nothing() {
 		cmd.op = opNothing
 	}
 	at, err := c.record(&cmd, after)
@@ -142,9 +146,9 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 		c.args = append(c.args, 0)
 	}
 	word := int(cmd.arg)
-	for i, n := range sizes {
-		if d.Args[i] != nil {
-			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(d.Args[i]), n))
+	for i, n := range k.sizes {
+		if args[i] != nil {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(args[i]), n))
 		}
 		word += (n + 7) / 8
 	}

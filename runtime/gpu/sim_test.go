@@ -39,6 +39,12 @@ var simKernels = map[string]simdriver.Kernel{
 			copy(to, from)
 		}
 	}),
+	"values": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, small uint8, vector [3]float32, pair kernelPair, wide complex128, flag uint8) {
+		if w, err := simdriver.View[float64](g, out, 9); err == nil {
+			copy(w, []float64{float64(small), float64(vector[0]), float64(vector[1]), float64(vector[2]), float64(pair.A), float64(pair.B),
+				real(wide), imag(wide), float64(flag)})
+		}
+	}),
 	"ids": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
 		blocks := g.Blocks[0] * g.Blocks[1] * g.Blocks[2]
 		w, err := simdriver.View[[4]uint32](g, out, int(blocks))
@@ -52,6 +58,12 @@ var simKernels = map[string]simdriver.Kernel{
 			}
 		}
 	}),
+}
+
+// A kernelPair is a struct that a kernel takes.
+type kernelPair struct {
+	A int8
+	B int64
 }
 
 // newSim makes a simulated driver and checks at the end of the test that everything was given back.

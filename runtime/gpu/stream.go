@@ -42,7 +42,7 @@ func (s *Stream) Queue() *Queue { return s.q }
 // begin locks the stream and returns the order of its next operation, to be submitted before end is called; or why there is
 // none, and nothing is locked.
 func (s *Stream) begin() (Order, error) {
-	if s.q == nil || s.q.dev == nil {
+	if s == nil || s.q == nil || s.q.dev == nil {
 		return Order{}, errZero
 	}
 	if err := s.sem.failed(); err != nil {
@@ -66,6 +66,14 @@ func (s *Stream) end(err error) error {
 		return s.refused(err)
 	}
 	return nil
+}
+
+// refuse is an operation that is refused with an error, before or instead of a queue's refusing it.
+func (s *Stream) refuse(err error) error {
+	if _, err := s.begin(); err != nil {
+		return err
+	}
+	return s.end(err)
 }
 
 // refused fails the stream, and returns what it has failed with.

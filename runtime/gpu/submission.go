@@ -348,18 +348,7 @@ type boundArg struct {
 
 // setArgs copies kernel arguments: each is laid on a word of its own and pointed to. Those that are nil are left for later.
 func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
-	words := 0
-	for _, n := range sizes {
-		words += (n + 7) / 8
-	}
-	if cap(s.args) < words {
-		s.args = make([]uint64, words)
-	}
-	s.args = s.args[:words]
-	if cap(s.launch.Args) < len(sizes) {
-		s.launch.Args = make([]unsafe.Pointer, len(sizes))
-	}
-	s.launch.Args = s.launch.Args[:len(sizes)]
+	s.makeArgs(wordOf(sizes, len(sizes)), len(sizes))
 	at := 0
 	for i, n := range sizes {
 		p := unsafe.Pointer(&s.args[at])
@@ -369,4 +358,16 @@ func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
 		s.launch.Args[i] = p
 		at += (n + 7) / 8
 	}
+}
+
+// makeArgs makes room for so many words of arguments, and so many pointers to them.
+func (s *submission) makeArgs(words, n int) {
+	if cap(s.args) < words {
+		s.args = make([]uint64, words)
+	}
+	s.args = s.args[:words]
+	if cap(s.launch.Args) < n {
+		s.launch.Args = make([]unsafe.Pointer, n)
+	}
+	s.launch.Args = s.launch.Args[:n]
 }

@@ -44,6 +44,8 @@ func just[T any](w world, values ...T) {
 func newWorld(t *testing.T) world {
 	w := world{}
 	nothing[gpu.Device](w)
+	nothing[gpu.Queue](w)
+	nothing[gpu.Stream](w)
 	nothing[gpu.Buffer](w)
 	nothing[gpu.Pool](w)
 	nothing[gpu.CommandBuffer](w)
@@ -61,8 +63,10 @@ func newWorld(t *testing.T) world {
 	just(w, int64(0), 1, -1, math.MinInt64, math.MaxInt64)
 	just(w, 0, 1, -1, 64, math.MinInt, math.MaxInt)
 	just(w, float64(0), math.Inf(1), math.NaN())
+	just(w, float32(0), 1)
 	just(w, false, true)
 	just(w, "", "nothing")
+	just(w, []float32(nil), []float32{1}, make([]float32, 5000))
 	just(w, []byte(nil), []byte{}, []byte{1, 2, 3}, make([]byte, 8), make([]byte, 5000))
 	just(w, (func())(nil), func() {})
 	just(w, (func() error)(nil), func() error { return nil }, func() error { return io.EOF })
@@ -223,6 +227,9 @@ func exported(t *testing.T) map[string]bool {
 				if star, ok := recv.(*ast.StarExpr); ok {
 					recv = star.X
 				}
+				if generic, ok := recv.(*ast.IndexExpr); ok {
+					recv = generic.X
+				}
 				if id, ok := recv.(*ast.Ident); ok && id.IsExported() {
 					names[id.Name] = true
 				}
@@ -230,6 +237,13 @@ func exported(t *testing.T) map[string]bool {
 		}
 	}
 	return names
+}
+
+// typedArgs are arguments of a kernel.
+type typedArgs struct {
+	N    uint64
+	A    float32
+	X, Y gpu.Slice[float32]
 }
 
 // TestZeroValues is of B143: it calls all methods of the zero values of all types, and the functions, with zero values: none
@@ -244,6 +258,8 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Device), false},
 		{new(gpu.Queue), false},
 		{new(gpu.Stream), false},
+		{new(gpu.Slice[float32]), false},
+		{new(gpu.TypedKernel[typedArgs]), false},
 		{new(gpu.Buffer), false},
 		{new(gpu.Pool), false},
 		{new(gpu.CommandBuffer), false},
@@ -256,7 +272,8 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Collective), true},
 	} {
 		typ := reflect.TypeOf(x.zero)
-		delete(left, typ.Elem().Name())
+		name, _, _ := strings.Cut(typ.Elem().Name(), "[")
+		delete(left, name)
 		for i := range typ.NumMethod() {
 			name := typ.Elem().Name() + "." + typ.Method(i).Name
 			t.Run(name, func(t *testing.T) {
@@ -276,7 +293,8 @@ func TestZeroValues(t *testing.T) {
 				}
 			})
 		}
-		if m, ok := typ.MethodByName("Close"); ok && typ != reflect.TypeFor[*gpu.Semaphore]() {
+		_, ofValue := typ.Elem().MethodByName("Close")
+		if m, ok := typ.MethodByName("Close"); ok && !ofValue && typ != reflect.TypeFor[*gpu.Semaphore]() {
 			t.Run(typ.Elem().Name()+".Close of nil", func(t *testing.T) {
 				if errs := w.try(t, "Close", reflect.Zero(typ).Method(m.Index), nil); len(errs) > 0 {
 					t.Error(errs)
@@ -290,8 +308,9 @@ func TestZeroValues(t *testing.T) {
 	for name := range left {
 		t.Errorf("type %s is not tried", name)
 	}
-	for name, fn := range map[string]any{"FailAll": gpu.FailAll, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
-		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "WaitAll": gpu.WaitAll,
+	for name, fn := range map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocaSlice": gpu.AllocaSlice[float32],
+		"Bind": gpu.Bind[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
+		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny} {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
@@ -309,10 +328,21 @@ func TestZeroValues(t *testing.T) {
 		must(t, err)
 		p, err := dev.NewPool(gpu.PoolOptions{})
 		must(t, err)
-		for _, of := range []any{dev, dev.Queue(0), g, c, p} {
+		x, err := dev.Load(simdriver.Image("saxpy"))
+		must(t, err)
+		k, err := x.Kernel("saxpy")
+		must(t, err)
+		saxpy, err := gpu.Bind[typedArgs](k)
+		must(t, err)
+		xs, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 8)
+		must(t, err)
+		just(w, dev.Queue(0))
+		give(w, dev.Queue(0).NewStream)
+		for _, of := range []any{xs, saxpy, dev, dev.Queue(0), g, c, p} {
 			typ := reflect.TypeOf(of)
 			for i := range typ.NumMethod() {
-				name := typ.Elem().Name() + "." + typ.Method(i).Name
+				name := fmt.Sprintf("%v.%s", typ, typ.Method(i).Name)
+				name = strings.TrimPrefix(name, "*gpu.")
 				if typ.Method(i).Name == "Close" || typ.Method(i).Name == "End" || strings.HasSuffix(name, "SetThreshold") {
 					continue
 				}

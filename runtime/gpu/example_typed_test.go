@@ -1,0 +1,150 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A kernel's arguments are a struct, and its memory is typed. On a real GPU only the code that is loaded is another.
+func ExampleBind() {
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	code, err := dev.Load(simdriver.Image("saxpy"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	kernel, err := code.Kernel("saxpy")
+	if err != nil {
+		log.Fatal(err)
+	}
+	type args struct {
+		N    uint64
+		A    float32
+		X, Y gpu.Slice[float32]
+	}
+	saxpy, err := gpu.Bind[args](kernel)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	in, out := []float32{1, 2, 3}, make([]float32, 3)
+	s := dev.Queue(0).NewStream()
+	x, err := gpu.AllocaSlice[float32](s, nil, len(in)) // of the device's current pool
+	if err != nil {
+		log.Fatal(err)
+	}
+	y, err := gpu.AllocaSlice[float32](s, nil, len(in))
+	if err != nil {
+		log.Fatal(err)
+	}
+	x.Update(s, in) // whatever goes wrong, Wait tells
+	y.Fill(s, 0.5)
+	saxpy.Launch(s, gpu.GridFor(len(in), 256), args{uint64(len(in)), 10, x, y})
+	y.Download(s, out)
+	x.Dealloca(s)
+	y.Dealloca(s)
+	if err := s.Wait(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(out)
+	// Output:
+	// [10.5 20.5 30.5]
+}
+
+// simSaxpy does on a simulated GPU what saxpy does on a real one.
+var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
+	xs, errX := simdriver.View[float32](g, x, int(n))
+	ys, errY := simdriver.View[float32](g, y, int(n))
+	for i := range xs {
+		ys[i] += a * xs[i]
+	}
+	return errors.Join(errX, errY)
+})
+
+// Fields that are not what the kernel takes are told when it is bound.
+func ExampleBind_fields() {
+	dev := simulated()
+	defer dev.Close()
+	code, err := dev.Load(simdriver.Image("double"))
+	check(err)
+	double, err := code.Kernel("double")
+	check(err)
+	_, err = gpu.Bind[struct {
+		N int
+		P gpu.Slice[float32]
+	}](double)
+	fmt.Println(err)
+	_, err = gpu.Bind[struct {
+		N int32
+		P gpu.Slice[float32]
+	}](double)
+	fmt.Println(err)
+	// Output:
+	// gpu: bind double: field N (int): a kernel's int may have another size: use int32 or int64: invalid argument
+	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
+}
+
+// Typed launches are recorded as they are submitted, also with memory that is named only when the recording is executed.
+func ExampleTypedKernel_Record() {
+	dev := simulated()
+	defer dev.Close()
+	code, err := dev.Load(simdriver.Image("double"))
+	check(err)
+	kernel, err := code.Kernel("double")
+	check(err)
+	type args struct {
+		N uint64
+		P gpu.Slice[float32]
+	}
+	double, err := gpu.Bind[args](kernel)
+	check(err)
+
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	check(err)
+	data, err := c.Binding()
+	check(err)
+	xs, err := gpu.SliceOf[float32](data.Range(0, 16))
+	check(err)
+	grid := gpu.GridFor(2, 256)
+	_, err = double.Record(c, grid, args{2, xs.Slice(0, 2)})
+	check(err)
+	_, err = double.Record(c, grid, args{2, xs.Slice(2, 4)}) // may run at the same time
+	check(err, c.End())
+
+	mem, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 4)
+	check(err)
+	copy(mem.Host(), []float32{1, 2, 3, 4})
+	s := dev.Queue(0).NewStream()
+	check(s.Execute(c, mem.Range()), s.Execute(c, mem.Range()), s.Wait(context.Background()))
+	fmt.Println(mem.Host())
+	// Output:
+	// [4 8 12 16]
+}
+
+// Operations of a queue take bytes.
+func ExampleBytesOf() {
+	dev := simulated()
+	defer dev.Close()
+	xs, err := gpu.AllocSlice[uint16](dev, gpu.DeviceMem, 3)
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	q, got := dev.Queue(0), make([]uint16, 2)
+	check(
+		q.Update(gpu.Order{Signal: at(s, 1)}, xs.Range(), gpu.BytesOf([]uint16{256, 257, 258})),
+		q.Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.BytesOf(got), xs.Slice(1, 3).Range()),
+		s.Wait(context.Background(), 2),
+	)
+	fmt.Println(got)
+	// Output:
+	// [257 258]
+}

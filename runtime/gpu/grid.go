@@ -1,0 +1,79 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Grid is how many threads a launch has, and in what shape, and how much dynamic shared memory a block of them has.
+type Grid struct {
+	Blocks    [3]uint32 // zero anywhere launches nothing, and signals
+	Threads   [3]uint32 // of a block; zero counts as one
+	SharedMem uint32    // dynamic, bytes; with the kernel's own at most what a block of the device has
+
+	flaw error // of what it was made from, for the launch to return
+}
+
+// GridFor returns a grid with a thread for each of n elements, in blocks of so many threads, along the first dimension. The last
+// block may have threads without an element: kernels compare their index with n. No elements launch nothing. A negative n, no
+// threads, or more blocks than can be counted are told by the launch, with [ErrArgument].
+func GridFor(n, threads int) Grid {
+	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
+		return flawed(argument("grid", "%d elements in blocks of %d threads", n, threads))
+	}
+	blocks := n / threads
+	if n%threads > 0 {
+		blocks++
+	}
+	if uint64(blocks) > math.MaxUint32 {
+		return flawed(argument("grid", "%d elements in blocks of %d threads are %d blocks: give each thread several elements", n, threads, blocks))
+	}
+	return Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{uint32(threads), 1, 1}}
+}
+
+// flawed returns a grid that no launch takes.
+func flawed(err error) Grid {
+	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32} // for a Dispatch that is given these
+	return Grid{Blocks: all, Threads: all, flaw: err}
+}
+
+// check checks a grid for a kernel, and makes threads that are zero one.
+func (g *Grid) check(k *Kernel) error {
+	if g.flaw != nil {
+		return g.flaw
+	}
+	info, f := &k.exe.dev.info, &k.info
+	for i, b := range g.Threads {
+		g.Threads[i] = max(b, 1)
+		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
+			return argument("dispatch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
+		}
+		if n := info.MaxGrid[i]; n > 0 && uint64(g.Blocks[i]) > uint64(n) {
+			return argument("dispatch", "a grid of %v blocks; the device takes %v", g.Blocks, info.MaxGrid)
+		}
+		if n := f.Cluster[i]; n > 1 && g.Blocks[i]%uint32(n) != 0 {
+			return argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
+		}
+	}
+	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(f.SharedMem)+uint64(g.SharedMem) > uint64(n) {
+		return argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
+			g.SharedMem, f.SharedMem, k.name, n)
+	}
+	most := f.MaxThreads
+	if most == 0 { // the driver does not tell
+		most = info.MaxThreads
+	}
+	if n := uint64(g.Threads[0]) * uint64(g.Threads[1]) * uint64(g.Threads[2]); n > uint64(most) && most > 0 {
+		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
+	}
+	return nil
+}
+
+// nothing reports whether a launch does nothing.
+func (g *Grid) nothing() bool { return g.Blocks[0] == 0 || g.Blocks[1] == 0 || g.Blocks[2] == 0 }
+
+// launch returns a driver's launch, without arguments.
+func (g *Grid) launch(k *Kernel) driver.Launch {
+	return driver.Launch{Function: k.fn, Grid: g.Blocks, Block: g.Threads, SharedMem: g.SharedMem}
+}

@@ -1,0 +1,73 @@
+package gpu_test
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// kernelDriver is an idle driver that has kernels with the parameters of saxpy.
+type kernelDriver struct{ idleDriver }
+
+func (kernelDriver) Open(int) (driver.Device, error) { return new(kernelDevice), nil }
+
+type kernelDevice struct{ idleDevice }
+
+func (d *kernelDevice) Load([]byte) (driver.Module, error) { return 1, nil }
+func (d *kernelDevice) Unload(driver.Module) error         { return nil }
+func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.FuncInfo, error) {
+	return 1, driver.FuncInfo{Params: []int{8, 4, 8, 8}}, nil
+}
+func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
+
+// BenchmarkLaunch launches saxpy, each time after the time before: with a Dispatch and with a struct of arguments, in a queue and in a
+// stream. The device does nothing at all.
+func BenchmarkLaunch(b *testing.B) {
+	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
+	must(b, err)
+	b.Cleanup(func() { dev.Close() })
+	x, err := dev.Load(nil)
+	must(b, err)
+	k, err := x.Kernel("saxpy")
+	must(b, err)
+	typed, err := gpu.Bind[saxpySlices](k)
+	must(b, err)
+	xs, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 1000)
+	must(b, err)
+	q, s := dev.Queue(0), dev.Queue(1).NewStream()
+	n, a := uint64(1000), float32(2)
+	d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1},
+		Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), nil, nil}, Sizes: []int{8, 4, 8, 8},
+		Buffers: []gpu.BufferArg{{Index: 2, Range: xs.Range()}, {Index: 3, Range: xs.Range()}}}
+	done, v := semaphores(b, 1)[0], uint64(0)
+	var wait, signal [1]gpu.Point
+	next := func() gpu.Order {
+		wait[0], signal[0] = done.At(v), done.At(v+1)
+		v++
+		return gpu.Order{Wait: wait[:], Signal: signal[:]}
+	}
+	for _, c := range []struct {
+		name   string
+		launch func() error
+	}{
+		{"queue, dispatch", func() error { return q.Dispatch(next(), d) }},
+		{"queue, struct", func() error {
+			return typed.Dispatch(q, next(), gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs})
+		}},
+		{"stream, dispatch", func() error { return s.Dispatch(d) }},
+		{"stream, struct", func() error {
+			return typed.Launch(s, gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs})
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.launch(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
