@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -372,6 +373,33 @@ var operations = []struct {
 	{"Queue.Dispatch", func(x *stand) {
 		if x.k != nil {
 			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, x.dispatch()) })
+		}
+	}},
+	{"AllocSlice, AllocaSlice, Bind, TypedKernel.Launch, Slice.Download", func(x *stand) {
+		if x.k == nil {
+			return
+		}
+		type words struct {
+			N        uint64
+			Dst, Src gpu.Slice[uint32]
+		}
+		s, got := x.d.Queue(0).NewStream(), make([]uint32, 4)
+		x.keeps("the calls", func() {
+			k, err := gpu.Bind[words](x.k)
+			x.must(err)
+			from, err := gpu.AllocSlice[uint32](x.d, gpu.DeviceMem, 4)
+			x.must(err)
+			to, err := gpu.AllocaSlice[uint32](s, x.p, 4)
+			x.must(err)
+			x.must(from.Fill(s, 5))
+			x.must(k.Launch(s, gpu.GridFor(4, 4), words{4, to, from}))
+			x.must(to.Download(s, got))
+			x.must(to.Dealloca(s))
+			x.must(from.Close())
+		})
+		x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+		if !slices.Equal(got, []uint32{5, 5, 5, 5}) {
+			x.Errorf("the launch leaves %v", got)
 		}
 	}},
 	{"Queue.Alloca", func(x *stand) {

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"transfers", transfers},
 		{"files", files},
 		{"code", dispatches},
+		{"typed", typed},
 		{"host calls", hostCalls},
 		{"pools", pools},
 		{"pools at random", randomPools},
