@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -124,6 +125,7 @@ type patience struct {
 	since  time.Time
 	left   time.Time // when others were let run
 	still  bool      // time does not pass while a thread sleeps, as in a bubble of testing/synctest
+	exact  int       // timers in a row that were not late at all, as they are in a bubble alone
 }
 
 const (
@@ -134,6 +136,10 @@ const (
 	shortest = 20 * time.Microsecond
 	longest  = time.Millisecond
 	longNap  = 250 * time.Microsecond // napping, who waits cannot be woken
+
+	// In a bubble a pause takes no time, but each costs the same work: a minute of pauses of a millisecond would be seconds.
+	bubbleLongest = 100 * time.Millisecond
+	bubbleExact   = 8 // timers in a row by which a bubble is told
 )
 
 // pause waits, at first not at all; after each slice it lets others run. From a locked thread that takes much longer than to
@@ -172,12 +178,32 @@ func (p *patience) pause(poll, slice, limit time.Duration, wake <-chan struct{})
 			return false
 		}
 	}
-	t := time.NewTimer(min(max(past/64, shortest), longest))
+	most := longest
+	if p.exact >= bubbleExact {
+		most = bubbleLongest
+	}
+	d := min(max(past/64, shortest), most)
+	t := time.NewTimer(d)
 	select {
 	case <-wake:
 		t.Stop()
 		return true
 	case <-t.C:
+		if p.exact++; time.Since(now) != d {
+			p.exact = 0
+		}
 		return false
 	}
+}
+
+// until waits until a condition holds, which it asks for again and again, and reports false if the context ends before.
+func until(ctx context.Context, holds func() bool) bool {
+	wait := patience{still: true} // a nap would keep the processor from those who are waited for
+	for !holds() {
+		if ctx.Err() != nil {
+			return false
+		}
+		wait.pause(0, 0, 0, ctx.Done())
+	}
+	return true
 }

@@ -47,5 +47,22 @@ func TestPatience(t *testing.T) {
 		if d := time.Since(start); d < 9*shortest {
 			t.Errorf("ten pauses took %v of the bubble's time", d)
 		}
+		pauses := 0
+		for ; time.Since(start) < time.Minute; pauses++ {
+			p.pause(-1, 0, longNap, make(chan struct{}))
+		}
+		if pauses > 2000 {
+			t.Errorf("%d pauses in a minute of the bubble's time", pauses)
+		}
 	})
+	p = patience{still: true}
+	p.pause(-1, 0, 0, wake)
+	p.since = time.Now().Add(-time.Hour)
+	for range 2 * bubbleExact {
+		start := time.Now()
+		p.pause(-1, 0, 0, wake)
+		if d := time.Since(start); p.exact > 1 || d >= bubbleLongest && p.exact > 0 {
+			t.Errorf("a pause took %v outside of a bubble, which looks like one", d)
+		}
+	}
 }
