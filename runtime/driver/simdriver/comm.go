@@ -466,7 +466,7 @@ func (r *rank) await(c code, done <-chan struct{}) error {
 		return nil
 	case <-r.ended:
 		return failf(c, "%v: %w", r, r.out)
-	case <-r.dev.gone:
+	case <-*r.dev.gone.Load():
 		return r.dev.down.Load().error(c)
 	}
 }

@@ -33,6 +33,10 @@ type Config struct {
 	// and so does AccessPool for pools of device memory. Copies go between devices all the same.
 	Apart bool
 
+	// StaysLost says that a device that was lost stays so for good, as one of CUDA's does in the process. Otherwise one that was closed
+	// as often as it was opened is well again when it is opened anew, as after a restart of the process.
+	StaysLost bool
+
 	// LazyComms lets ranks connect when they first need to, as libraries do: the first Collect that needs another rank, all of
 	// them or one to send to or receive from, does not return before that one has called its own.
 	LazyComms bool

@@ -16,8 +16,9 @@ type device struct {
 	info  driver.Info
 	space deviceSpace
 
-	down    atomic.Pointer[down] // why nothing works any more; nil while it does
-	gone    chan struct{}        // closed when the device is lost
+	down    atomic.Pointer[down]          // why nothing works any more; nil while it does
+	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
+	lossMu  sync.Mutex                    // of a device that is lost, or lost no more; a leaf
 	stalled atomic.Bool
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that streams executed which are no more
@@ -41,7 +42,8 @@ type down struct {
 
 // newDevice makes the device with an index.
 func newDevice(d *Driver, index int) *device {
-	v := &device{d: d, index: index, gone: make(chan struct{})}
+	v := &device{d: d, index: index}
+	v.renew()
 	v.space.init(index)
 	v.info = driver.Info{
 		Index:       index,
@@ -103,6 +105,7 @@ func (v *device) Close() error {
 	v.down.CompareAndSwap(nil, &down{err: ErrClosed})
 	v.forgetPeers()
 	left := v.destroyAll()
+	v.recover()
 	if err == nil && len(left) > 0 {
 		err = failf(codeClose, "device %d: %w: %s; destroy them before", v.index, ErrBusy, strings.Join(left, ", "))
 	}
@@ -254,18 +257,36 @@ func (p *down) error(c code) error {
 
 // lose takes the device away, unless it is gone already.
 func (v *device) lose(err error) {
-	p := &down{err: err, lost: true}
-	for {
-		old := v.down.Load()
-		if old != nil && old.lost {
-			return
-		}
-		if v.down.CompareAndSwap(old, p) {
-			break
-		}
+	v.lossMu.Lock()
+	p := v.down.Load()
+	first := p == nil || !p.lost
+	if first {
+		v.down.Store(&down{err: err, lost: true})
+		close(*v.gone.Load())
 	}
-	close(v.gone)
-	v.poke()
+	v.lossMu.Unlock()
+	if first {
+		v.poke()
+	}
+}
+
+// renew has the device not be gone.
+func (v *device) renew() {
+	gone := make(chan struct{})
+	v.gone.Store(&gone)
+}
+
+// recover lets a lost device, which all have closed, be opened anew.
+func (v *device) recover() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lossMu.Lock()
+	defer v.lossMu.Unlock()
+	p := v.down.Load()
+	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // else somebody has opened it meanwhile
+		v.renew()
+		v.down.Store(&down{err: ErrClosed})
+	}
 }
 
 // poke makes the device's streams look again at what they may do.

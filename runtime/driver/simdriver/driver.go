@@ -15,6 +15,7 @@ type Driver struct {
 	caps     driver.Caps
 	strict   bool
 	apart    bool
+	stays    bool // lost devices stay so
 	manual   bool // executes in Step only
 	memory   uint64
 	kernels  map[string]Kernel
@@ -59,6 +60,7 @@ func New(c Config) *Driver {
 		caps:     CUDACaps(),
 		strict:   c.Strict,
 		apart:    c.Apart,
+		stays:    c.StaysLost,
 		manual:   c.Deterministic,
 		memory:   min(c.Memory, maxMemory),
 		kernels:  maps.Clone(c.Kernels),
@@ -111,7 +113,7 @@ func (d *Driver) Devices() ([]driver.Info, error) {
 }
 
 // Open opens a device. One that is open already is opened again, and needs one Close more: it is the same device, and
-// so are its objects. A lost device can be opened, and is lost still.
+// so are its objects. A lost device can be opened, and is lost until all have closed it, or for good with [Config.StaysLost].
 func (d *Driver) Open(index int) (driver.Device, error) {
 	v, err := d.device(index)
 	if err != nil {
@@ -127,7 +129,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	defer v.mu.Unlock()
 	v.opens++
 	if p := v.down.Load(); p != nil && !p.lost {
-		v.down.Store(nil)
+		v.down.CompareAndSwap(p, nil) // unless it has been lost meanwhile
 	}
 	return v, nil
 }

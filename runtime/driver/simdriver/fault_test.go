@@ -2,6 +2,8 @@ package simdriver_test
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -342,5 +344,52 @@ func TestSweep(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestLostAgain opens a lost device anew when all have closed it: it is well then, unless it stays lost.
+func TestLostAgain(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stays lost %v", stays), func(t *testing.T) {
+			d, vs := open(t, simdriver.Config{StaysLost: stays})
+			for range 3 {
+				v := vs[0]
+				other, err := d.Open(0)
+				check(t, err)
+				m, s := alloc(t, v, driver.DeviceMem, 64), stream(t, v)
+				d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 1, AtExecution: true, Err: errTest})
+				check(t, v.Fill(s, m.Ptr, 1, 1, 64))
+				for err = nil; err == nil; err = v.Bind() {
+					runtime.Gosched()
+				}
+				refused(t, err, errTest)
+				refused(t, v.DestroyStream(s), driver.ErrLost)
+				refused(t, v.Free(m), driver.ErrLost)
+				refused(t, v.Close(), driver.ErrLost)
+				refused(t, second(other.NewEvent()), driver.ErrLost)
+				refused(t, other.Close(), driver.ErrLost)
+				v, err = d.Open(0)
+				check(t, err)
+				if stays {
+					refused(t, v.Bind(), errTest)
+					refused(t, v.Close(), driver.ErrLost)
+					return
+				}
+				check(t, v.Bind())
+				s = stream(t, v)
+				m = alloc(t, v, driver.DeviceMem, 64)
+				check(t, v.Fill(s, m.Ptr, 1, 1, 64))
+				e := record(t, v, s)
+				check(t, wait(t, v, e))
+				check(t, v.DestroyEvent(e))
+				check(t, v.DestroyStream(s))
+				check(t, v.Free(m))
+				vs[0] = v
+			}
+			check(t, vs[0].Close())
+			if left := d.Leaks(); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
 	}
 }

@@ -196,7 +196,7 @@ func (s *stream) run(o *operation) (err error) {
 			return
 		}
 		// The goroutine is ending, and nobody will see a result.
-		s.dev.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
+		s.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
 	}()
 	out := c.k.fn.Call(c.in)
 	returned = true

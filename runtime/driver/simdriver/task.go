@@ -148,7 +148,7 @@ func (t *task) execute() {
 	if err := r.perform(o); err != nil {
 		first := err
 		r.err.CompareAndSwap(nil, &first)
-		r.stream.dev.lose(err) // at once, though others may go on for long
+		r.stream.lose(err) // at once, though others may go on for long
 	}
 }
 
@@ -156,7 +156,9 @@ func (t *task) execute() {
 func (t *task) active() bool { return t.kind != driver.EmptyNode && t.kind != driver.ChildNode }
 
 // over reports whether nothing more is to begin.
-func (r *run) over() bool { return r.err.Load() != nil || r.stream.dev.down.Load() != nil }
+func (r *run) over() bool {
+	return r.err.Load() != nil || r.stream.dev.down.Load() != nil || r.stream.stopped.Load()
+}
 
 // sleep takes the time that operations such as o take, and reports whether that was any.
 func (t *task) sleep(o *operation) bool {
@@ -172,7 +174,7 @@ func (t *task) sleep(o *operation) bool {
 	}
 	select {
 	case <-t.timer.C:
-	case <-v.gone:
+	case <-*v.gone.Load():
 		t.timer.Stop()
 	}
 	return true

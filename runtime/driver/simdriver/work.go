@@ -135,7 +135,7 @@ func (s *stream) execute(o *operation) {
 		f(e)
 	}
 	if err != nil {
-		v.lose(err)
+		s.lose(err)
 		s.drop()
 		return
 	}
@@ -150,6 +150,13 @@ func (s *stream) execute(o *operation) {
 	s.done.Store(s.head.Load())
 	if s.waiting.Load() > 0 {
 		s.release()
+	}
+}
+
+// lose takes the device away because of what the stream executed, unless that is left over from before the device was closed.
+func (s *stream) lose(err error) {
+	if !s.stopped.Load() {
+		s.dev.lose(err)
 	}
 }
 
