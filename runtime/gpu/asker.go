@@ -196,9 +196,9 @@ func (p *patience) pause(poll, slice, limit time.Duration, wake <-chan struct{})
 	}
 }
 
-// until waits until a condition holds, which it asks for again and again, and reports false if the context ends before.
+// until waits until a condition holds, which it checks after pauses that grow, and reports false if the context ends before.
 func until(ctx context.Context, holds func() bool) bool {
-	wait := patience{still: true} // a nap would keep the processor from those who are waited for
+	wait := patience{still: true} // without naps, which would keep the processor from those who are waited for
 	for !holds() {
 		if ctx.Err() != nil {
 			return false

@@ -113,9 +113,7 @@ type Channel struct {
 	limbo   []*submission
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
-	closeMu  sync.Mutex // one Close at a time
-	over     bool
-	closeErr error
+	closer   closer
 	memory   memories
 }
 
@@ -268,7 +266,9 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
 	c.fail(errors.Join(err, ErrClosed))
-	if end := c.close(time.Now().Add(abortTime)); end != nil {
+	late, cancel := context.WithTimeout(context.Background(), abortTime)
+	defer cancel()
+	if end := c.Shutdown(late); end != nil {
 		err = errors.Join(err, end)
 	}
 	if err != nil {
@@ -293,7 +293,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	if err != nil || c.comm == 0 {
 		return err
 	}
-	pause := 20 * time.Microsecond
+	wait := patience{still: true}
 	for {
 		ready := false
 		err := c.do(func() (err error) {
@@ -312,14 +312,10 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if ready {
 			break
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if ctx.Err() != nil {
 			return fmt.Errorf("the other ranks have not all come: %w", context.Cause(ctx))
-		case <-t.C:
 		}
-		pause = min(2*pause, 2*time.Millisecond)
+		wait.pause(0, 0, 0, ctx.Done())
 	}
 	return c.do(func() (err error) {
 		c.rank, c.count, err = c.comms.CommRank(c.comm)
@@ -492,17 +488,16 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 
 // idle waits until all that was submitted is done.
 func (c *Channel) idle(ctx context.Context) error {
-	for {
-		if err := c.failed(); err != nil {
-			return err
-		}
-		if !c.busy() {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
+	var err error
+	ended := until(ctx, func() bool {
+		if err = c.failed(); err != nil || !c.busy() {
+			return true
 		}
 		c.q.tl.urge(c.q.tl.issued.Load())
-		time.Sleep(20 * time.Microsecond)
+		return false
+	})
+	if !ended {
+		return ctx.Err()
 	}
+	return err
 }

@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,49 +11,49 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Close waits until what is under way is done, for up to about ten seconds, and gives the channel back, with what is registered;
-// what has not been issued fails with [ErrClosed]. It may wait for the other ranks to close theirs, as long. Device.Close closes
-// what is left. Closing again returns the same error.
-func (c *Channel) Close() error {
+// Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
+// seconds, and gives the channel back, with what is registered; what has not been issued fails with [ErrClosed]. If that takes longer
+// the communicator is aborted, and the error is [ErrClosed]. To close a channel that has failed is no error by itself. Device.Close closes
+// the channels that are left. Closing again returns the same error.
+func (c *Channel) Close() error { return closeInTime(c.Shutdown) }
+
+// Shutdown is Close with a context in place of the ten seconds. When the context ends the communicator is aborted, for which the library
+// gets up to ten seconds, and the error wraps the context's. Close and Shutdown may be called concurrently and again: the first of
+// their contexts to end bounds all of them, and they return the same error.
+func (c *Channel) Shutdown(ctx context.Context) error {
 	if c == nil || c.dev == nil {
 		return nil
 	}
-	return c.close(time.Now().Add(closeTime))
+	err, returned := c.closer.close(ctx, c.close, func() time.Duration { return 2*abortTime + 3*giveBackTime })
+	if !returned {
+		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.info.Name, driver.ErrBusy, ctx.Err())
+	}
+	return err
 }
 
-// closeTime is how long closing may take, and abortTime how long it may take in addition to end what was aborted.
-const (
-	closeTime = 10 * time.Second
-	abortTime = 5 * time.Second
-)
-
-func (c *Channel) close(deadline time.Time) error {
-	c.closeMu.Lock()
-	defer c.closeMu.Unlock()
-	if c.over {
-		return c.closeErr
-	}
-	c.over = true
+func (c *Channel) close(ctx context.Context) error {
 	c.closing.Store(true)
 	close(c.shut)
 	c.deriveMu.Lock() // who makes a channel of this one finds it closing
 	defer c.deriveMu.Unlock()
 	closed := fmt.Errorf("gpu: channel: %w", ErrClosed)
-	until := func(deadline time.Time, over func() bool) bool {
-		for pause := 20 * time.Microsecond; !over(); pause = min(2*pause, time.Millisecond) {
-			if !time.Now().Before(deadline) {
-				return false
-			}
-			c.cancel(closed) // also what comes back because it waits for another driver's device
-			c.signal()
-			c.q.tl.urge(c.q.tl.issued.Load())
-			time.Sleep(pause)
+	busy := func() bool {
+		if !c.busy() {
+			return false
 		}
+		c.cancel(closed) // also what comes back because it waits for another driver's device
+		c.signal()
+		c.q.tl.urge(c.q.tl.issued.Load())
 		return true
 	}
-	until(deadline, func() bool { return !c.busy() || c.Err() != nil || c.dev.lost.Load() != nil })
+	var unended error
+	within, cancel := lasting(ctx)
+	defer cancel()
+	if !until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
+		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
+	}
 	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
-		c.fail(fmt.Errorf("what was under way did not end before Close had to: %w", ErrClosed))
+		c.fail(cmp.Or(unended, closed))
 	}
 	c.mu.Lock()
 	c.made = false // nobody asks any more
@@ -60,10 +62,15 @@ func (c *Channel) close(deadline time.Time) error {
 	done := make(chan error, 1)
 	c.post(func() { done <- c.destroy() })
 	var err error
+	within, cancel = lasting(ctx)
+	defer cancel()
 	select {
 	case err = <-done:
-	case <-time.After(time.Until(deadline)):
-		c.fail(fmt.Errorf("the other ranks did not close theirs in time: %w", ErrClosed))
+	case <-within.Done():
+		if unended == nil && c.Err() == nil {
+			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", ErrClosed, ctx.Err())
+		}
+		c.fail(cmp.Or(unended, closed))
 		c.awaitAbort()
 		select {
 		case err = <-done:
@@ -73,7 +80,9 @@ func (c *Channel) close(deadline time.Time) error {
 		}
 	}
 	if !c.kept.Load() {
-		until(time.Now().Add(abortTime), func() bool { return !c.busy() }) // all that waited comes by as failed
+		late, cancel := context.WithTimeout(context.Background(), abortTime)
+		until(late, func() bool { return !busy() }) // all that waited comes by as failed
+		cancel()
 	}
 	c.mu.Lock()
 	c.ended = true
@@ -94,7 +103,9 @@ func (c *Channel) close(deadline time.Time) error {
 		}
 	default: // it was not, or when there was nothing left to abort
 	}
-	c.closeErr = err
+	if unended != nil {
+		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.info.Name, unended), err)
+	}
 	return err
 }
 
@@ -181,8 +192,7 @@ func (c *Channel) destroy() error {
 	}
 	c.q.free, c.q.kept = nil, 0
 	c.q.mu.Unlock()
-	tl.askMu.Lock() // whoever asks about an event gets through
-	tl.askMu.Unlock()
+	untilFree(&tl.askMu) // whoever asks about an event gets through
 	c.dev.removeChannel(c)
 	add(c.dev.drv.DestroyStream(tl.h))
 	return errors.Join(errs...)
@@ -222,8 +232,8 @@ func (d *Device) failChannels(err error) {
 	}
 }
 
-// closeChannels closes what channels are left, at the same time.
-func (d *Device) closeChannels(deadline time.Time) error {
+// closeChannels closes the channels that are left, at the same time.
+func (d *Device) closeChannels(ctx context.Context) error {
 	left := d.listChannels()
-	return each(len(left), func(i int) error { return left[i].close(deadline) })
+	return each(len(left), func(i int) error { return left[i].Shutdown(ctx) })
 }

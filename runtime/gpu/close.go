@@ -1,8 +1,11 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -31,26 +34,132 @@ func (d *Device) pollAll() (worked bool) {
 
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
 // waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
-// fail. Buffers and executables of the device are freed with it. Semaphores live on. Closing again returns the same error.
-func (d *Device) Close() error {
+// fail. Buffers and executables of the device are freed with it. Semaphores live on. If work has not ended by then the device is
+// given up, so that what waits for it fails, and the error is a [CloseError]. Closing again returns the same error.
+func (d *Device) Close() error { return closeInTime(d.Shutdown) }
+
+// Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked
+// fails at once; work in flight and host calls are waited for until the context ends. Then the device is given up, what can be is
+// given back, and Shutdown returns within three seconds, or fifteen if communicators of channels have to be aborted, with a [CloseError] that
+// wraps the context's error. If the context has ended already, what is in flight gets half a second.
+//
+// Close and Shutdown may be called concurrently and again: the first of their contexts to end bounds all of them, and they return the
+// same error. One that cannot wait for a call of the driver to return has an error that is [driver.ErrBusy] instead. Closing goes on when
+// that call returns, and another Close waits for it.
+func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.drv == nil {
 		return nil
 	}
-	d.closeMu.Lock()
-	defer d.closeMu.Unlock()
-	if d.once {
-		return d.closeErr
+	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
+		if len(d.listChannels()) > 0 {
+			return 2*abortTime + 8*giveBackTime
+		}
+		return 5 * giveBackTime
+	})
+	if !returned {
+		err = fmt.Errorf("gpu: device %s: close: a call of the driver does not return: %w: %w", d.info.Name, driver.ErrBusy, ctx.Err())
 	}
-	d.once = true
+	return err
+}
+
+// closeTime is how long Close may take, and abortTime how long it may take in addition to end the work of a communicator that was aborted.
+const (
+	closeTime = 10 * time.Second
+	abortTime = 5 * time.Second
+)
+
+// closeInTime makes a Close of a Shutdown.
+func closeInTime(shutdown func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return shutdown(ctx)
+}
+
+// A closer closes something once for all who call it.
+type closer struct {
+	mu     sync.Mutex
+	done   chan struct{} // closed when err is set; nil until somebody closes
+	giveUp context.CancelCauseFunc
+	err    error
+}
+
+// A closing is the context of what a closer calls. It ends with the first of the callers' contexts, and has its error.
+type closing struct{ context.Context }
+
+func (c closing) Err() error { return context.Cause(c.Context) }
+
+// close calls fn on a goroutine of its own, once, waits for it, and returns its error. After the context has ended it waits for the
+// grace period at most, and reports whether fn has returned.
+func (c *closer) close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
+	c.mu.Lock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		var all context.Context
+		all, c.giveUp = context.WithCancelCause(context.Background())
+		go func() {
+			defer c.giveUp(nil)
+			defer close(c.done)
+			c.err = fn(closing{all})
+		}()
+	}
+	c.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err, true
+	case <-ctx.Done():
+	}
+	c.giveUp(ctx.Err())
+	late := time.NewTimer(grace())
+	defer late.Stop()
+	select {
+	case <-c.done:
+		return c.err, true
+	case <-late.C:
+		return nil, false
+	}
+}
+
+// lasting returns ctx or, if that has ended, a context that lasts for giveBackTime: work that is done must still be found done, and
+// calls that wait for what has just failed must return.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+}
+
+// A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It is [ErrClosed] and the
+// context's error; what waits for the submissions fails with it, and with [driver.ErrLost].
+type CloseError struct {
+	Device      string
+	Submissions int           // in flight
+	Calls       int           // host calls and other calls that were still using the device, for which its pinned memory is left
+	After       time.Duration // how long Close had waited
+	Err         error         // the context's error; Close's own context ends after ten seconds
+}
+
+func (e *CloseError) Error() string {
+	var what []string
+	if e.Submissions > 0 {
+		what = append(what, fmt.Sprintf("submissions in flight (%d)", e.Submissions))
+	}
+	if e.Calls > 0 {
+		what = append(what, fmt.Sprintf("host calls (%d)", e.Calls))
+	}
+	return fmt.Sprintf("gpu: device %s: %s did not end within %v of Close: %v", e.Device, strings.Join(what, " and "),
+		e.After.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns ErrClosed and the context's error.
+func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
+
+func (d *Device) close(ctx context.Context) error {
+	began := time.Now()
 	d.closing.Store(true)
-	deadline := time.Now().Add(10 * time.Second)
-	for d.toIssue() && d.lost.Load() == nil && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Microsecond)
-	}
-	channels := d.closeChannels(deadline)
-	if more := time.Now().Add(2 * time.Second); more.After(deadline) {
-		deadline = more
-	}
+	until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
+	channels := d.closeChannels(ctx)
+	within, cancel := lasting(ctx)
+	defer cancel()
 	d.stopped.Store(true)
 	for _, q := range d.all() {
 		q.tl.letThrough()
@@ -61,62 +170,75 @@ func (d *Device) Close() error {
 		q.tl.want(q.tl.issued.Load())
 	}
 	d.wantPassing()
-	for d.busy() && d.lost.Load() == nil && time.Now().Before(deadline) {
-		if !d.caps.SubmitAnywhere || !d.pollAll() {
-			time.Sleep(20 * time.Microsecond)
+	ended := until(within, func() bool {
+		if d.caps.SubmitAnywhere {
+			for d.busy() && d.pollAll() {
+			}
 		}
-	}
-	var unended error
-	if d.busy() && d.lost.Load() == nil {
-		unended = fmt.Errorf("gpu: device %s: work did not end within 10 s of Close: %w", d.info.Name, ErrClosed)
-		d.lose(unended)
+		return !d.busy() || d.lost.Load() != nil
+	})
+	left := CloseError{Device: d.info.Name}
+	if !ended {
+		left.Submissions = max(d.Stats().InFlight, 1)
+		left.After, left.Err = time.Since(began), ctx.Err()
+		why := left // the other may still change
+		d.lose(&why)
 	}
 	d.cancelParked(err, true)
-	for d.calls.Load() > 0 && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Microsecond)
-	}
-	d.takeBack(deadline)
+	within, cancel = lasting(ctx) // host calls may have waited for what fails now
+	defer cancel()
+	until(within, func() bool { return d.calls.Load() == 0 })
+	d.takeBack(within)
 	d.gone.Store(true)
-	for d.calls.Load() > 0 { // who has come before that
-		if !time.Now().Before(deadline) {
-			d.overdue = d.calls.Load()
-			break
-		}
-		time.Sleep(20 * time.Microsecond)
+	if !until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
+		d.overdue = true
+		left.Calls = max(int(d.calls.Load()), 1)
+		left.After, left.Err = time.Since(began), ctx.Err()
 	}
 	if d.asker != nil {
 		d.asker.stop()
 	}
 	for _, q := range d.all() { // whoever asks about an event, or records one, gets through
-		q.tl.askMu.Lock()
-		q.tl.askMu.Unlock()
+		untilFree(&q.tl.askMu)
 		q.tl.letThrough()
 	}
 	d.mu.Lock()
 	d.ended = true
 	d.mu.Unlock()
 	d.signalThread()
-	var late <-chan time.Time
-	if unended != nil { // and drivers may wait for it
-		late = time.After(2 * giveBackTime)
+	var unended, notBack error
+	if left.Err != nil {
+		unended = &left
 	}
-	var left error
 	select {
-	case <-d.closed:
-		left = d.left
-	case <-late:
-		left = fmt.Errorf("gpu: device %s: the driver takes nothing back: %w", d.info.Name, driver.ErrBusy)
+	case <-d.closed: // the thread has given everything back
+		notBack = d.left
+	case <-ctx.Done():
+		late := time.NewTimer(2 * giveBackTime)
+		defer late.Stop()
+		select {
+		case <-d.closed:
+			notBack = d.left
+		case <-late.C: // drivers may wait for work that does not end
+			notBack = fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
+				d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err())
+		}
 	}
-	d.closeErr = errors.Join(unended, channels, left)
-	return d.closeErr
+	return errors.Join(unended, channels, notBack)
 }
 
 // letThrough waits for who is issuing, but not for a channel's thread that the library has kept.
 func (tl *timeline) letThrough() {
 	if tl.ch == nil || !tl.ch.kept.Load() {
-		tl.mu.Lock()
-		tl.mu.Unlock()
+		untilFree(&tl.mu)
 	}
+}
+
+// untilFree waits until a mutex is free. Who holds it may be in a call of the driver that sleeps: a goroutine that blocks in Lock keeps
+// the time of a bubble of testing/synctest from passing.
+func untilFree(mu *sync.Mutex) {
+	until(context.Background(), mu.TryLock)
+	mu.Unlock()
 }
 
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
@@ -149,31 +271,28 @@ func (d *Device) lend(to mark) bool {
 	return true
 }
 
-// takeBack waits until no other device uses anything of this one.
-func (d *Device) takeBack(deadline time.Time) {
+// takeBack waits until no other device uses anything of this one, or the context ends.
+func (d *Device) takeBack(ctx context.Context) {
 	d.lentMu.Lock()
 	d.kept = true
 	lent := d.lent
 	d.lentMu.Unlock()
 	for _, m := range lent {
-		for !m.tl.mu.TryLock() { // whoever is issuing gets through, unless a channel's thread waits for other ranks
-			if !time.Now().Before(deadline) {
-				return
-			}
-			time.Sleep(20 * time.Microsecond)
+		if !until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
+			return
 		}
 		seq := min(m.seq, m.tl.issued.Load())
 		m.tl.mu.Unlock()
-		for m.tl.done.Load() < seq && time.Now().Before(deadline) {
+		until(ctx, func() bool {
 			if !m.tl.dev.caps.SubmitAnywhere {
 				m.tl.want(seq)
-			} else if m.tl.poll(seq, 1) {
-				continue
 			}
-			time.Sleep(20 * time.Microsecond)
-		}
+			for m.tl.dev.caps.SubmitAnywhere && m.tl.done.Load() < seq && m.tl.poll(seq, 1) {
+			}
+			return m.tl.done.Load() >= seq
+		})
 		if m.given(true) != nil {
-			m.tl.dev.clearOff(deadline)
+			m.tl.dev.clearOff(ctx)
 		}
 	}
 }
@@ -227,10 +346,8 @@ func (d *Device) destroy() error {
 	if d.scratched.Size > 0 {
 		add(d.drv.Free(d.scratched))
 	}
-	if n := d.overdue; n == 0 {
+	if !d.overdue { // else calls may still use the memory
 		add(d.stage.close())
-	} else { // which may use the memory
-		errs = append(errs, fmt.Errorf("gpu: device %s: %d host calls did not end within 10 s of Close", d.info.Name, n))
 	}
 	for _, err := range append(d.pools.close(), d.buffers.close(false)...) { // in this order, for pools may leave buffers
 		add(err)
@@ -278,14 +395,15 @@ func (tl *timeline) settleOnce() error {
 	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Second); ; {
-		done, err := tl.dev.drv.Query(e.h)
-		if done || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("a stream still has work: %w", ErrClosed)
-		}
-		time.Sleep(20 * time.Microsecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	done := false
+	ended := until(ctx, func() bool {
+		done, err = tl.dev.drv.Query(e.h)
+		return done || err != nil
+	})
+	if !ended {
+		return fmt.Errorf("a stream still has work: %w", ErrClosed)
 	}
+	return err
 }

@@ -37,19 +37,17 @@ type Device struct {
 	kept   bool   // nothing is lent any more
 
 	calls      atomic.Int64 // host calls that are running
-	overdue    int64        // those that Close did not wait for
+	overdue    bool         // Close has not waited for all of them
 	refusalMu  sync.Mutex   // a leaf
 	refusals   []error      // errors of giving something back that no caller was returned; Close returns them
 	lost       atomic.Pointer[failure]
-	closing    atomic.Bool   // takes nothing new
-	stopped    atomic.Bool   // issues nothing any more
-	gone       atomic.Bool   // gives everything back
+	closing    atomic.Bool // takes nothing new
+	stopped    atomic.Bool // issues nothing any more
+	gone       atomic.Bool // gives everything back
+	closer     closer
 	closed     chan struct{} // the thread has ended
-	closeMu    sync.Mutex    // one Close at a time
-	once       bool
-	left       error     // what the thread could not give back
-	giveBackBy time.Time // until when it tries, the thread's
-	closeErr   error
+	left       error         // what the thread could not give back
+	giveBackBy time.Time     // until when it tries, the thread's
 
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself

@@ -54,8 +54,9 @@
 //
 // # Blocking
 //
-// Waits block, for as long as their context lets them, and Close, for up to about ten seconds; its error says what did not end in
-// that time, and what the driver did not take back. What makes or frees native objects blocks for as long as the driver does: opening,
+// Waits block, for as long as their context lets them. Close and Shutdown of devices, groups and channels block until what is in flight
+// has ended, Close for up to ten seconds, and Shutdown until its context ends; their error says what did not end in
+// that time ([CloseError]), and what the driver did not take back. What makes or frees native objects blocks for as long as the driver does: opening,
 // allocating, importing, loading. Submitting blocks only where it has to make something that the next one finds: events, or pinned
 // memory. Nothing else blocks.
 //
@@ -63,5 +64,5 @@
 //
 // Everything here is safe for concurrent use, and no method leaves a trace on the calling thread: the current device or
 // context of the caller stays what it is. Functions of the program are called without locks, and may call anything here but,
-// from host calls and notifications, Close of their own device, which waits for them.
+// from host calls and notifications, Close and Shutdown of their own device, which waits for them.
 package gpu

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -181,22 +182,20 @@ func (d *Device) dropOld() (busy error) {
 	return busy
 }
 
-// clearOff has a device drop the streams that were given up. It may be called from any thread.
-func (d *Device) clearOff(deadline time.Time) {
-	late := time.NewTimer(time.Until(deadline))
-	defer late.Stop()
+// clearOff has a device drop the streams that were given up, until the context ends. It may be called from any thread.
+func (d *Device) clearOff(ctx context.Context) {
 	done := make(chan error, 1)
-	for d.post(func() { done <- d.dropOld() }) {
+	until(ctx, func() bool {
+		if !d.post(func() { done <- d.dropOld() }) {
+			return true
+		}
 		select {
 		case busy := <-done:
-			if busy == nil {
-				return
-			}
-			time.Sleep(20 * time.Microsecond)
-		case <-late.C:
-			return
+			return busy == nil
+		case <-ctx.Done():
+			return true
 		}
-	}
+	})
 }
 
 // giveBackTime is how long a device that is closed waits for what is still in use by work that was given up.

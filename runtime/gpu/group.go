@@ -244,10 +244,13 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 	return all, nil
 }
 
-// Close closes all devices at the same time.
-func (g *Group) Close() error {
+// Close closes all devices at the same time, as [Device.Close] does.
+func (g *Group) Close() error { return closeInTime(g.Shutdown) }
+
+// Shutdown closes all devices at the same time, as [Device.Shutdown] does.
+func (g *Group) Shutdown(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	return each(len(g.devs), func(i int) error { return g.devs[i].Close() })
+	return each(len(g.devs), func(i int) error { return g.devs[i].Shutdown(ctx) })
 }

@@ -173,6 +173,18 @@ var operations = []struct {
 			x.keeps("Close again", func() { x.must(d.Close()) })
 		}
 	}},
+	{"Device.Shutdown", func(x *stand) {
+		for i := range x.count {
+			d, err := gpu.Open(x.h.Driver, i, gpu.Options{})
+			x.must(err)
+			b, err := d.Alloc(gpu.DeviceMem, 64)
+			x.must(err)
+			x.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // in flight, perhaps
+			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(x.sem(), 1)}, b.All(), []byte{1}))
+			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
+			x.keeps("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
+		}
+	}},
 	{"Device.Info", func(x *stand) { x.d.Info() }},
 	{"Device.Queue", func(x *stand) { x.d.Queue(1) }},
 	{"Device.Queues", func(x *stand) { x.d.Queues() }},
@@ -309,6 +321,14 @@ var operations = []struct {
 			c := x.channel()
 			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
 			x.keeps("Close", func() { x.must(c.Close()) })
+		})
+	}},
+
+	{"Channel.Shutdown", func(x *stand) {
+		x.onChannel(func() {
+			c := x.channel()
+			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
 
@@ -636,6 +656,11 @@ var operations = []struct {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1}, []int{1, 0}[2-x.count:]...)
 		x.must(err)
 		x.must(g.Close())
+	}},
+	{"Group.Shutdown", func(x *stand) {
+		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{}, []int{1, 0}[2-x.count:]...)
+		x.must(err)
+		x.keeps("Shutdown", func() { x.must(g.Shutdown(x.ctx)) })
 	}},
 	{"NewGroup", func(x *stand) {
 		_, err := gpu.NewGroup(x.d, x.other)

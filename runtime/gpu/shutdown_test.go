@@ -1,0 +1,299 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// askedLittle checks at the end of a test that a driver's first device was not asked much from a second on, when pauses between two
+// times are long. Without pauses, or with short ones, a minute of a bubble's time takes seconds.
+func askedLittle(t *testing.T, d *simdriver.Driver) {
+	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
+	var first atomic.Uint64
+	time.AfterFunc(time.Second, func() { first.Store(queries()) })
+	t.Cleanup(func() {
+		if n := queries() - first.Load(); first.Load() == 0 || n > 5000 {
+			t.Errorf("the device was asked %d times in the first second, and then %d times", first.Load(), n)
+		}
+	})
+}
+
+// TestWaitBubble waits for work that takes a minute of a bubble's time, which is to cost little of another time.
+func TestWaitBubble(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+		d.SetLatency(simdriver.OpFill, time.Minute)
+		askedLittle(t, d)
+		start := time.Now()
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, s[0].Wait(in(t, 2*time.Minute), 1))
+		if took := time.Since(start); took > time.Minute+time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestShutdownWaits has a device closed with work in flight that takes longer than Close would wait.
+func TestShutdownWaits(t *testing.T) {
+	for name, shutdown := range map[string]func(dev *gpu.Device, ctx context.Context) error{
+		"a device": func(dev *gpu.Device, ctx context.Context) error { return dev.Shutdown(ctx) },
+		"a group": func(dev *gpu.Device, ctx context.Context) error {
+			g, err := gpu.NewGroup(dev)
+			return errors.Join(err, g.Shutdown(ctx))
+		},
+		"Close at the same time, which waits as well": func(dev *gpu.Device, ctx context.Context) error {
+			other := make(chan error)
+			go func() { other <- dev.Shutdown(context.Background()) }()
+			return errors.Join(dev.Shutdown(ctx), <-other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+				d.SetLatency(simdriver.OpFill, time.Minute)
+				askedLittle(t, d)
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+				inFlight(t, dev, 1)
+				if err := shutdown(dev, in(t, 2*time.Minute)); err != nil {
+					t.Error(err)
+				}
+				if v, err := s[0].Query(); v != 1 || err != nil {
+					t.Errorf("the work ended with %d, %v", v, err)
+				}
+			})
+		})
+	}
+}
+
+// TestShutdownInTime ends the context before the work, of each kind.
+func TestShutdownInTime(t *testing.T) {
+	type setting struct {
+		d    *simdriver.Driver
+		dev  *gpu.Device
+		s    *gpu.Semaphore
+		hold chan struct{}
+	}
+	for name, x := range map[string]struct {
+		begin              func(t *testing.T, x setting)
+		submissions, calls int
+	}{
+		"a fill": {func(t *testing.T, x setting) {
+			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, allocate(t, x.dev, 64).All(), []byte{1}))
+			inFlight(t, x.dev, 1)
+		}, 1, 0},
+		"two fills, and one that is parked": {func(t *testing.T, x setting) {
+			b := allocate(t, x.dev, 64)
+			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, b.All(), []byte{1}))
+			must(t, x.dev.Queue(0).Fill(gpu.Order{Wait: pts(x.s, 1), Signal: pts(x.s, 2)}, b.All(), []byte{1}))
+			must(t, x.dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, semaphores(t, 1)[0], 1), b.All(), []byte{1}))
+			inFlight(t, x.dev, 2)
+		}, 2, 0},
+		"a transfer in pieces": {func(t *testing.T, x setting) {
+			must(t, x.dev.Queue(0).Download(gpu.Order{Signal: pts(x.s, 1)}, make([]byte, 5<<20), allocate(t, x.dev, 5<<20).All()))
+			eventually(t, "as many pieces as there may be are in flight", func() bool { return x.dev.Stats().InFlight == 3 })
+		}, 3, 0},
+		"a recording": {func(t *testing.T, x setting) {
+			c, err := x.dev.NewCommandBuffer(gpu.CommandOptions{})
+			must(t, err)
+			_, err = c.Fill(allocate(t, x.dev, 64).All(), []byte{1})
+			must(t, errors.Join(err, c.End()))
+			must(t, x.dev.Queue(0).Execute(gpu.Order{Signal: pts(x.s, 1)}, c))
+			inFlight(t, x.dev, 1)
+		}, 1, 0},
+		"a host call": {func(t *testing.T, x setting) {
+			begun := make(chan struct{})
+			must(t, x.dev.Queue(0).HostCall(gpu.Order{Signal: pts(x.s, 1)}, func() error { close(begun); <-x.hold; return nil }))
+			<-begun
+		}, 0, 1},
+		"a host call that waits for work": {func(t *testing.T, x setting) {
+			begun := make(chan struct{})
+			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, allocate(t, x.dev, 64).All(), []byte{1}))
+			must(t, x.dev.Queue(0).HostCall(gpu.Order{}, func() error { close(begun); return x.s.Wait(context.Background(), 1) }))
+			<-begun
+		}, 1, 0},
+	} {
+		for bound, limit := range map[string]time.Duration{"": time.Second, ", by Close": 10 * time.Second, ", at once": 0} {
+			t.Run(name+bound, func(t *testing.T) {
+				onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+					dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+					hold := make(chan struct{})
+					defer close(hold)
+					d.StallDevice(0)
+					x.begin(t, setting{d, dev, s[0], hold})
+					start := time.Now()
+					shut := func() error {
+						if bound == ", by Close" {
+							return dev.Close()
+						}
+						return dev.Shutdown(in(t, limit))
+					}
+					err := shut()
+					of, ok := errors.AsType[*gpu.CloseError](err)
+					if !ok || !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("%v", err)
+					}
+					if of.Submissions != x.submissions || of.Calls != x.calls || of.After < limit || of.After > limit+2*time.Second {
+						t.Errorf("%+v", of)
+					}
+					if took := time.Since(start); took > limit+3*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					if x.submissions > 0 {
+						if err := s[0].Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+							t.Errorf("the work: %v", err)
+						}
+					}
+					if again := shut(); again != err {
+						t.Errorf("again: %v", again)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestShutdownAtOnce closes devices with a context that has ended: what is done is found done.
+func TestShutdownAtOnce(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
+		b := allocate(t, dev, 64)
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(1).Fill(order(semaphores(t, 1)[0], 1, s[2], 1), b.All(), []byte{1}))
+		synctest.Wait() // and nobody has asked
+		must(t, dev.Shutdown(ended))
+		for i, want := range []error{nil, nil, gpu.ErrClosed} {
+			if err := s[i].Wait(soon(t), 1); !errors.Is(err, want) {
+				t.Errorf("work %d: %v; want %v", i, err, want)
+			}
+		}
+		must(t, dev.Shutdown(ended))
+		must(t, dev.Close())
+	})
+}
+
+// TestShutdownHurried has a Shutdown that would wait for long end with the context of a second one.
+func TestShutdownHurried(t *testing.T) {
+	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		d.StallDevice(0)
+		must(t, dev.Queue(0).Fill(gpu.Order{}, allocate(t, dev, 64).All(), []byte{1}))
+		inFlight(t, dev, 1)
+		first := make(chan error)
+		go func() { first <- dev.Shutdown(in(t, time.Hour)) }()
+		synctest.Wait()
+		start := time.Now()
+		err := dev.Shutdown(in(t, time.Second))
+		if _, ok := errors.AsType[*gpu.CloseError](err); !ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if other := <-first; other != err {
+			t.Errorf("the first: %v", other)
+		}
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestShutdownStuckDriver has a call of the driver not return in time: Shutdown does, and tells, and Close waits for the rest.
+func TestShutdownStuckDriver(t *testing.T) {
+	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
+		t.Run(string(op), func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{})
+				must(t, dev.Queue(0).Fill(gpu.Order{}, allocate(t, dev, 64).All(), []byte{1}))
+				d.SetLatency(op, time.Minute)
+				start := time.Now()
+				err := dev.Shutdown(in(t, time.Second))
+				if !errors.Is(err, driver.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				if took := time.Since(start); took > 4*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				d.SetLatency(op, 0)
+				time.Sleep(2 * time.Minute) // until it has returned
+				dev.Shutdown(context.Background())
+			})
+		})
+	}
+}
+
+// TestChannelShutdown closes a channel whose other rank does not come.
+func TestChannelShutdown(t *testing.T) {
+	for name, shut := range map[string]func(t *testing.T, c *gpu.Channel) error{
+		"Close":                  func(t *testing.T, c *gpu.Channel) error { return c.Close() },
+		"Shutdown":               func(t *testing.T, c *gpu.Channel) error { return c.Shutdown(in(t, time.Second)) },
+		"Shutdown of its device": func(t *testing.T, c *gpu.Channel) error { return c.Device().Shutdown(in(t, time.Second)) },
+	} {
+		for _, lazy := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lazy %v", name, lazy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d := newSim(t, simdriver.Config{Devices: 2, LazyComms: lazy})
+					g, err := gpu.OpenGroup(d, gpu.Options{})
+					must(t, err)
+					defer g.Close() // with the same error, if the device has it
+					chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+					must(t, err)
+					s := semaphores(t, 1)[0]
+					must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+					for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
+						time.Sleep(time.Millisecond)
+					}
+					err = shut(t, chans[0])
+					if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "under way") {
+						t.Errorf("%v, though work was under way", err)
+					}
+					channelFailed(t, "the group", s, gpu.ErrClosed)
+					if again := shut(t, chans[0]); !errors.Is(again, err) && again.Error() != err.Error() {
+						t.Errorf("again: %v", again)
+					}
+				})
+			})
+		}
+	}
+	t.Run("with nothing under way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 2})
+			_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			for _, c := range chans {
+				must(t, c.Shutdown(ended))
+			}
+		})
+	})
+}
+
+// TestChannelLingers closes one rank of a library that waits in that for the others.
+func TestChannelLingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2, LingerComms: true})
+		_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		start := time.Now()
+		err := chans[0].Shutdown(in(t, time.Second))
+		if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "other ranks") {
+			t.Errorf("%v, though the other rank stays", err)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if again := chans[0].Close(); again != err {
+			t.Errorf("again: %v", again)
+		}
+		chans[1].Close()
+	})
+}
