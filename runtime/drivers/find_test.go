@@ -98,3 +98,10 @@ func TestFindErrors(t *testing.T) {
 		t.Errorf("the driver's error is lost: %v", err)
 	}
 }
+
+// TestFindNoDriver looks for a device where there is no driver.
+func TestFindNoDriver(t *testing.T) {
+	if _, err := drivers.Find(nil, "0"); !errors.Is(err, drivers.ErrNoDevice) {
+		t.Errorf("%v; want %v", err, drivers.ErrNoDevice)
+	}
+}

@@ -65,8 +65,11 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	b := q.newBuffer(p, size)
 	if size == 0 {
+		if err := q.submit(q.get(opBarrier), o); err != nil {
+			return nil, err
+		}
 		d.buffers.add(b)
-		return b, q.submit(q.get(opBarrier), o)
+		return b, nil
 	}
 	b.state.Store(isPending)
 	s := q.get(opAlloca)
@@ -358,10 +361,11 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
-		if b.from == pooled {
+		err := q.submit(q.get(opBarrier), o)
+		if err == nil && b.from == pooled {
 			b.dev.buffers.remove(b)
 		}
-		return q.submit(q.get(opBarrier), o)
+		return err
 	case b.hasGone() && b.dev.failed() == nil: // else it went with its device
 		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
 	case b.closed.Load() && q.dev.failed() == nil:

@@ -210,19 +210,19 @@ func (b *Buffer) Kind() MemKind { return b.mem.Kind }
 // Size returns the size in bytes.
 func (b *Buffer) Size() uint64 { return b.mem.Size }
 
-// Ptr returns the address on the device, valid until the buffer is freed. It is 0 for memory from a pool that has not been
-// allocated yet, or not any more, and for what stands for a binding.
+// Ptr returns the address on the device, valid until the buffer is freed. It is 0 for a buffer that has been closed, for memory from
+// a pool that has not been allocated yet, or not any more, and for what stands for a binding.
 func (b *Buffer) Ptr() driver.Ptr {
-	if b.late() && b.state.Load() != isLive {
+	if b.closed.Load() || b.late() && b.state.Load() != isLive {
 		return 0
 	}
 	return b.mem.Ptr
 }
 
-// Bytes returns the memory as the host sees it, or nil if it does not. It is valid until the buffer is freed, and what is
-// in it at a time is for semaphores to say.
+// Bytes returns the memory as the host sees it, or nil if it does not, or the buffer has been closed. It is valid until the buffer is
+// freed, and what is in it at a time is for semaphores to say.
 func (b *Buffer) Bytes() []byte {
-	if b.late() && b.state.Load() != isLive || b.mem.Host == nil {
+	if b.closed.Load() || b.late() && b.state.Load() != isLive || b.mem.Host == nil {
 		return nil
 	}
 	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)

@@ -271,6 +271,9 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 	if c.dev == nil {
 		return errZero
 	}
+	if ctx == nil {
+		return argument("collective", "no context")
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -198,14 +198,18 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	return c, nil
 }
 
+// bindingSize is the size of what stands for a binding.
+const bindingSize = 1 << 63
+
 // Binding adds a binding and returns a buffer that stands for it in this command buffer, and nowhere else. The first is number
-// 0. It has no size of its own: what the commands use of it is what an execution must bind.
+// 0. It has no size of its own: what the commands use of it is what an execution must bind. [Buffer.All] of it is whatever will be
+// bound, which may be a kernel's argument, or bound to a nested recording; other commands must say how much they use.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
 	defer c.leave()
-	b := newBuffer(c.dev, 1<<63)
+	b := newBuffer(c.dev, bindingSize)
 	b.rare = &rare{slot: &slotInfo{c, len(c.slots)}}
 	b.state.Store(isPending)
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
@@ -305,8 +309,22 @@ func (c *CommandBuffer) begin(op opcode) error {
 	return err
 }
 
+// unsized returns an error for all of a binding, where the command needs a size.
+func (r Range) unsized(op opcode) error {
+	if r.Size < bindingSize || r.Buffer == nil || r.Buffer.slot() == nil {
+		return nil
+	}
+	return argument(opNames[op], "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
+}
+
 // refer checks a range and returns its number. Addresses are multiples of align as far as is known.
 func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
+	if err := r.unsized(op); err != nil {
+		if op != opDispatch {
+			return -1, c.fail(op, err)
+		}
+		r.Size = 0 // only the address is passed, and nobody knows how much of it is used
+	}
 	at, err := r.checkOn(opNames[op], c.dev)
 	switch {
 	case err != nil:

@@ -29,6 +29,9 @@ var (
 // errZero is the error of a value that was neither opened nor made.
 var errZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)
 
+// errNoSemaphore is the error of a method of no semaphore.
+var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
+
 // A SubmitError is what a submission failed with after it was accepted. What waits for it fails with the same one, so that it
 // names where the failure began.
 type SubmitError struct {

@@ -41,6 +41,9 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	if len(parts) == 1 {
 		return q.executePart(o, c, parts, 0, bindings)
 	}
+	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
+		return fmt.Errorf("gpu: execute on %v: %w", q, err)
+	}
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
 		return err

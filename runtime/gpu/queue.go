@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -17,11 +18,14 @@ import (
 // the lists nor the data that they are given.
 //
 // A method's error says that nothing was submitted: the arguments are wrong, or the device is lost or closed. In the last
-// two cases the points that it would have signalled fail as well, so that nobody waits for them in vain.
+// two cases the points that it would have signalled fail as well, so that nobody waits for them in vain. A signal that is known not to
+// raise its semaphore is [ErrValue]: of a value that has been reached, or is not above what the operation waits for of the same
+// semaphore, or signals before it. If the value is reached only later, the operation's signals fail with it.
 type Queue struct {
 	dev   *Device
 	tl    *timeline
 	index int
+	name  atomic.Pointer[string]
 
 	mu   sync.Mutex
 	free *submission
@@ -85,6 +89,11 @@ func (q *Queue) submit(s *submission, o Order) error {
 	}
 	if err := q.dev.failed(); err != nil {
 		q.dev.failSubmission(s, err)
+		return err
+	}
+	if err := o.check(); err != nil {
+		err = fmt.Errorf("gpu: %s on %v: %w", opNames[s.op], q, err)
+		q.dev.recycle(s)
 		return err
 	}
 	if s.op != opBarrier && s.op != opCollect && !s.hostly && q.dev.caps.SubmitAnywhere {

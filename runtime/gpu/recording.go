@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,6 +49,9 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 		return -1, err
 	}
 	defer c.leave()
+	if err := cmp.Or(dst.unsized(opCopy), src.unsized(opCopy)); err != nil {
+		return -1, c.fail(opCopy, err)
+	}
 	if dst.Size != src.Size {
 		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
 	}
@@ -72,6 +76,9 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 		return -1, err
 	}
 	defer c.leave()
+	if err := dst.unsized(opUpload); err != nil {
+		return -1, c.fail(opUpload, err)
+	}
 	if dst.Size != uint64(len(data)) {
 		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}

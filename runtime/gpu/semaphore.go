@@ -44,6 +44,7 @@ type expected struct {
 	reach   timepointHeap
 	order   uint64
 	asked   uint64 // devices have been asked about all points below this value; see want
+	name    string // of the semaphore; see SetName
 }
 
 type failure struct{ err error }
@@ -78,6 +79,9 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 // Query returns the value reached and the failure, if the semaphore has failed. It never blocks. Where a device may have
 // reached a value that the host does not know of yet, it asks the device.
 func (s *Semaphore) Query() (uint64, error) {
+	if s == nil {
+		return 0, errNoSemaphore
+	}
 	if s.flags.Load()&hasPoints == 0 {
 		if v := s.value.Load(); v != failedValue {
 			return v, nil
@@ -108,6 +112,9 @@ func (s *Semaphore) failed() error {
 // Signal sets the value from the host and releases what waits for it. A value that is not above the present one is refused
 // with [ErrValue], a failed semaphore with its failure; neither changes anything.
 func (s *Semaphore) Signal(value uint64) error {
+	if s == nil {
+		return errNoSemaphore
+	}
 	// Who adds to the list sets flags first and looks at the value then.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
@@ -146,7 +153,7 @@ func (s *Semaphore) raise(value uint64) error {
 		case now == failedValue:
 			return s.failure.Load().err
 		case value <= now:
-			return fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", value, now, ErrValue)
+			return fmt.Errorf("gpu: %w", backward(Point{s, value}, now))
 		case s.value.CompareAndSwap(now, value):
 			return nil
 		}
@@ -187,7 +194,9 @@ func FailAll(err error, semaphores ...*Semaphore) {
 // Fail makes the semaphore fail with err, for good, and releases everything that waits for it, with err. The first failure
 // stands; a later one is dropped.
 func (s *Semaphore) Fail(err error) {
-	releaseFromHost(s.failWith(err))
+	if s != nil {
+		releaseFromHost(s.failWith(err))
+	}
 }
 
 // failWith makes the semaphore fail for a reason of the program's, and returns the timepoints that this releases.
@@ -201,7 +210,7 @@ func (s *Semaphore) failWith(err error) *timepoint {
 // Close destroys the semaphore: what still waits for it fails with [ErrClosed]. Closing twice is fine, and so is never
 // closing: a semaphore holds nothing but memory.
 func (s *Semaphore) Close() error {
-	if s.value.Load() != failedValue {
+	if s != nil && s.value.Load() != failedValue {
 		releaseFromHost(s.fail(errSemaphoreClosed))
 	}
 	return nil
@@ -286,7 +295,7 @@ func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 				l.drop(n, &first, &last)
 				s.settle()
 			}
-			return nil, fmt.Errorf("gpu: signal %d: the semaphore is at %d: %w", first.value, now, ErrValue)
+			return nil, fmt.Errorf("signal %d of %s, which is at %d: %w", first.value, l.mention(), now, ErrValue)
 		}
 		if s.value.CompareAndSwap(now, last.value) {
 			break
@@ -306,10 +315,9 @@ func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 	return list, nil
 }
 
-// within reports whether a point is that of a submission from first to last, or comes behind it in the same list of signals, with a
-// lower value, and so is a mistake. Of barriers more than one may be behind the same work.
+// within reports whether a point is that of a submission from first to last.
 func (p *point) within(first, last *point) bool {
-	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && (p.value >= first.value || !p.late) && p.value <= last.value
+	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && p.value >= first.value && p.value <= last.value
 }
 
 // again reports whether the point at i has the value of one from first to last, or of another one that is no mistake: then it is one.

@@ -25,6 +25,9 @@ func anyHopes(points []Point) bool {
 // Wait waits until the value is reached, the semaphore fails, or the context ends. If the context has ended already the device is
 // asked once, and a value that is reached, or a failure, is reported all the same.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
+	if s == nil {
+		return errNoSemaphore
+	}
 	if now := s.value.Load(); value <= now && now != failedValue {
 		return nil
 	}
@@ -67,6 +70,9 @@ func standing(points []Point, all bool, index *int) (over bool, err error) {
 }
 
 func wait(ctx context.Context, points []Point, all bool, index *int) error {
+	if ctx == nil {
+		return argument("wait", "no context")
+	}
 	for _, p := range points {
 		if p.Semaphore == nil {
 			return argument("wait", "a point has no semaphore")
@@ -192,6 +198,10 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	if fn == nil {
 		return tooLate
 	}
+	if s == nil {
+		fn(errNoSemaphore)
+		return tooLate
+	}
 	t := &timepoint{fn: fn, index: -1}
 	switch s.expectAt(value, t) {
 	case reached:
@@ -211,6 +221,10 @@ func tooLate() bool { return false }
 // back, and reports whether it was in time. No target is no link.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
+		return tooLate
+	}
+	if s == nil {
+		target.Fail(errNoSemaphore)
 		return tooLate
 	}
 	l := &struct {

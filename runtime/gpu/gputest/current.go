@@ -333,6 +333,8 @@ var operations = []struct {
 	}},
 
 	{"Queue.Device", func(x *stand) { x.d.Queue(0).Device() }},
+	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
+	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
 	{"Queue.Barrier", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Barrier(o) }) }},
 	{"Queue.HostCall", func(x *stand) {
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).HostCall(o, func() error { return nil }) })
@@ -706,6 +708,8 @@ var operations = []struct {
 
 	// Semaphores make native calls when they are waited for, and when what waits for them is issued.
 	{"Semaphore.At", func(x *stand) { x.sem().At(1) }},
+	{"Semaphore.SetName", func(x *stand) { x.sem().SetName("tokens") }},
+	{"Semaphore.String", func(x *stand) { _ = x.sem().String() }},
 	{"Semaphore.Query", func(x *stand) {
 		s := x.sem()
 		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))

@@ -187,10 +187,12 @@ var failures = []test{
 		b := e.buffer(64)
 		for _, queues := range []int{1, 2} {
 			for range 20 {
-				s, x := e.sem(), e.sems(2)
+				s, gate, x := e.sem(), e.sem(), e.sems(2)
 				for i := range x {
-					e.must(e.q(i%queues).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}, b.Range(uint64(i), 1), []byte{1}))
+					o := gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}
+					e.must(e.q(i%queues).Fill(o, b.Range(uint64(i), 1), []byte{1}))
 				}
+				e.must(gate.Signal(1)) // only then the value is not known to be reached when the second is submitted
 				failed := 0
 				for _, x := range x {
 					if err := x.Wait(e.ctx, 1); errors.Is(err, gpu.ErrValue) {

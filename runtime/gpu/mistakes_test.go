@@ -1,0 +1,289 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A mistake is what a wrong call has to work with.
+type mistake struct {
+	t    *testing.T
+	dev  *gpu.Device
+	q    *gpu.Queue
+	b    *gpu.Buffer
+	s    *gpu.Semaphore // at 5
+	x    *gpu.Semaphore // that calls with several signals would signal besides; at 0
+	pool *gpu.Pool
+	code *gpu.CommandBuffer // of a host call between two fills, with no bindings
+	open *gpu.CommandBuffer // that is being recorded, with
+	bind *gpu.Buffer        // a binding
+}
+
+// signals makes an order that signals x, and s in between.
+func (m *mistake) signals(values ...uint64) (o gpu.Order) {
+	o.Signal = pts(m.x, 1)
+	for _, v := range values {
+		o.Signal = append(o.Signal, gpu.Point{Semaphore: m.s, Value: v})
+	}
+	return o
+}
+
+// waiting is signals with a wait for s.
+func (m *mistake) waiting(wait uint64, values ...uint64) gpu.Order {
+	o := m.signals(values...)
+	o.Wait = pts(m.s, wait)
+	return o
+}
+
+// queueOperations are all operations of a queue.
+var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
+	"barrier":            func(m *mistake, o gpu.Order) error { return m.q.Barrier(o) },
+	"fill":               func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.All(), []byte{1}) },
+	"fill of nothing":    func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.Range(0, 0), []byte{1}) },
+	"copy":               func(m *mistake, o gpu.Order) error { return m.q.Copy(o, m.b.Range(0, 8), m.b.Range(8, 8)) },
+	"update":             func(m *mistake, o gpu.Order) error { return m.q.Update(o, m.b.Range(0, 3), []byte{1, 2, 3}) },
+	"upload":             func(m *mistake, o gpu.Order) error { return m.q.Upload(o, m.b.All(), make([]byte, m.b.Size())) },
+	"download":           func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, 8), m.b.Range(0, 8)) },
+	"download in pieces": func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, m.b.Size()), m.b.All()) },
+	"read": func(m *mistake, o gpu.Order) error {
+		return m.q.Read(o, m.b.Range(0, 4), strings.NewReader("four"), 0)
+	},
+	"write": func(m *mistake, o gpu.Order) error { return m.q.Write(o, noWriter{}, 0, m.b.Range(0, 4)) },
+	"host call": func(m *mistake, o gpu.Order) error {
+		return m.q.HostCall(o, func() error { m.t.Error("called"); return nil })
+	},
+	"notify":  func(m *mistake, o gpu.Order) error { return m.q.Notify(o, func() { m.t.Error("notified") }) },
+	"execute": func(m *mistake, o gpu.Order) error { return m.q.Execute(o, m.code) },
+	"alloca": func(m *mistake, o gpu.Order) error {
+		b, err := m.q.Alloca(o, m.pool, 64)
+		if (b == nil) != (err != nil) {
+			m.t.Errorf("buffer %v, %v", b, err)
+		}
+		return err
+	},
+	"alloca of nothing": func(m *mistake, o gpu.Order) error {
+		b, err := m.q.Alloca(o, m.pool, 0)
+		if (b == nil) != (err != nil) {
+			m.t.Errorf("buffer %v, %v", b, err)
+		}
+		return err
+	},
+	"dealloca": func(m *mistake, o gpu.Order) error {
+		b := alloca(m.t, m.q, gpu.Order{}, m.pool, 64)
+		err := m.q.Dealloca(o, b)
+		done := semaphores(m.t, 1)[0]
+		must(m.t, m.q.Dealloca(gpu.Order{Signal: pts(done, 1)}, b)) // for it is there still
+		must(m.t, done.Wait(soon(m.t), 1))
+		return err
+	},
+}
+
+// wrongOrders are lists that can be known to be wrong.
+var wrongOrders = map[string]struct {
+	of   func(m *mistake) gpu.Order
+	want error
+}{
+	"a signal of a value that is reached":  {func(m *mistake) gpu.Order { return m.signals(5) }, gpu.ErrValue},
+	"a signal of a value that has passed":  {func(m *mistake) gpu.Order { return m.signals(1) }, gpu.ErrValue},
+	"the second signal backward":           {func(m *mistake) gpu.Order { return m.signals(7, 6) }, gpu.ErrValue},
+	"a signal twice":                       {func(m *mistake) gpu.Order { return m.signals(6, 6) }, gpu.ErrValue},
+	"a wait for its own signal":            {func(m *mistake) gpu.Order { return m.waiting(6, 6) }, gpu.ErrValue},
+	"a wait for more than its own signal":  {func(m *mistake) gpu.Order { return m.waiting(9, 6) }, gpu.ErrValue},
+	"a wait for the first of its signals":  {func(m *mistake) gpu.Order { return m.waiting(6, 6, 7) }, gpu.ErrValue},
+	"a signal of no semaphore":             {func(m *mistake) gpu.Order { return gpu.Order{Signal: append(pts(m.x, 1), gpu.Point{})} }, gpu.ErrArgument},
+	"a wait for no semaphore":              {func(m *mistake) gpu.Order { return gpu.Order{Wait: pts(nil, 1), Signal: pts(m.x, 1)} }, gpu.ErrArgument},
+	"a signal above the highest":           {func(m *mistake) gpu.Order { return m.signals(gpu.MaxValue + 1) }, gpu.ErrArgument},
+	"a signal backward in a list of 1,000": {func(m *mistake) gpu.Order { return m.long(9, 8) }, gpu.ErrValue},
+	"a list of 1,000 with a wait for it":   {func(m *mistake) gpu.Order { o := m.long(8, 9); o.Wait = append(o.Wait, pts(m.s, 9)...); return o }, gpu.ErrValue},
+	"a list of 1,000 with one reached":     {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
+}
+
+// long makes a long order that signals s twice.
+func (m *mistake) long(first, second uint64) gpu.Order {
+	o := m.signals(first)
+	for v := range uint64(1000) {
+		o.Signal = append(o.Signal, gpu.Point{Semaphore: m.x, Value: v + 2})
+	}
+	o.Signal = append(o.Signal, gpu.Point{Semaphore: m.s, Value: second})
+	return o
+}
+
+// wrongCalls are wrong calls of other kinds. Those with no error of their own return a result that is wrong, or nil.
+var wrongCalls = map[string]struct {
+	call func(m *mistake) error
+	want error
+}{
+	"Open with no driver":       {func(*mistake) error { _, err := gpu.Open(nil, 0, gpu.Options{}); return err }, gpu.ErrArgument},
+	"OpenGroup with no driver":  {func(*mistake) error { _, err := gpu.OpenGroup(nil, gpu.Options{}); return err }, gpu.ErrArgument},
+	"Wait with no context":      {func(m *mistake) error { return m.s.Wait(nil, 6) }, gpu.ErrArgument},
+	"WaitAll with no context":   {func(m *mistake) error { return gpu.WaitAll(nil, pts(m.s, 6)...) }, gpu.ErrArgument},
+	"WaitAny with no context":   {func(m *mistake) error { _, err := gpu.WaitAny(nil, pts(m.s, 6)...); return err }, gpu.ErrArgument},
+	"Wait of no semaphore":      {func(m *mistake) error { return (*gpu.Semaphore)(nil).Wait(m.t.Context(), 1) }, gpu.ErrArgument},
+	"WaitAll for no semaphore":  {func(m *mistake) error { return gpu.WaitAll(m.t.Context(), gpu.Point{Value: 1}) }, gpu.ErrArgument},
+	"WaitAny for no semaphore":  {func(m *mistake) error { _, err := gpu.WaitAny(m.t.Context(), gpu.Point{}); return err }, gpu.ErrArgument},
+	"Signal of no semaphore":    {func(m *mistake) error { return (*gpu.Semaphore)(nil).Signal(1) }, gpu.ErrArgument},
+	"Query of no semaphore":     {func(m *mistake) error { _, err := (*gpu.Semaphore)(nil).Query(); return err }, gpu.ErrArgument},
+	"SignalAll of no semaphore": {func(m *mistake) error { return gpu.SignalAll(gpu.Point{Value: 1}) }, gpu.ErrArgument},
+	"Signal of a value reached": {func(m *mistake) error { return m.s.Signal(5) }, gpu.ErrValue},
+	"OnReached of no semaphore": {func(m *mistake) (err error) {
+		(*gpu.Semaphore)(nil).OnReached(1, func(e error) { err = e })
+		return err
+	}, gpu.ErrArgument},
+	"OnReached of no function": {func(m *mistake) error { return late(m.s.OnReached(6, nil)) }, nil},
+	"Link to no semaphore":     {func(m *mistake) error { return late(m.s.Link(1, nil, 1)) }, nil},
+	"Link of no semaphore": {func(m *mistake) error {
+		x := semaphores(m.t, 1)[0]
+		(*gpu.Semaphore)(nil).Link(1, x, 1)
+		_, err := x.Query()
+		return err
+	}, gpu.ErrArgument},
+	"Fail, Close of no semaphore":        {func(m *mistake) error { (*gpu.Semaphore)(nil).Fail(nil); return (*gpu.Semaphore)(nil).Close() }, nil},
+	"a fill of all of a binding":         {func(m *mistake) error { _, err := m.open.Fill(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
+	"a copy of all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.bind.All()); return err }, gpu.ErrArgument},
+	"a copy to all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.b.All()); return err }, gpu.ErrArgument},
+	"an update of all of a binding":      {func(m *mistake) error { _, err := m.open.Update(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
+	"a binding outside of its recording": {func(m *mistake) error { return m.q.Fill(m.signals(), m.bind.All(), []byte{1}) }, gpu.ErrArgument},
+}
+
+// late returns an error if something can be taken back.
+func late(cancel func() bool) error {
+	if cancel() {
+		return errors.New("in time")
+	}
+	return nil
+}
+
+// TestMistakes makes each wrong call: its error says so, nothing is submitted, no value changes, and nothing stays behind.
+func TestMistakes(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}
+		m.q, m.b, m.pool = m.dev.Queue(0), allocate(t, m.dev, 2048), newPool(t, m.dev, gpu.PoolOptions{})
+		m.code, m.open = commandBuffer(t, m.dev, gpu.AutoMode), commandBuffer(t, m.dev, gpu.AutoMode)
+		recorded(t)(m.code.Fill(m.b.All(), []byte{7}))
+		recorded(t)(m.code.HostCall(func() error { t.Error("called"); return nil }))
+		recorded(t)(m.code.Fill(m.b.All(), []byte{8}))
+		must(t, m.code.End())
+		var err error
+		m.bind, err = m.open.Binding()
+		must(t, err)
+		must(t, m.s.Signal(5))
+		before := m.dev.Stats()
+		try := func(name string, call func() error, want error) {
+			t.Helper()
+			m.x = semaphores(t, 1)[0]
+			if err := call(); !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("%s: %v; want %v", name, err, want)
+			}
+			now := m.dev.Stats()
+			if now.Parked+now.InFlight > 0 || now.Buffers != before.Buffers {
+				t.Errorf("%s: left: %+v", name, now)
+			}
+			if v, err := m.s.Query(); v != 5 || err != nil {
+				t.Fatalf("%s: the semaphore is at %d, %v", name, v, err)
+			}
+			if v, err := m.x.Query(); v != 0 || err != nil {
+				t.Errorf("%s: another signal is at %d, %v", name, v, err)
+			}
+		}
+		for mistake, o := range wrongOrders {
+			for name, submit := range queueOperations {
+				try(name+", "+mistake, func() error { return submit(m, o.of(m)) }, o.want)
+			}
+		}
+		for name, c := range wrongCalls {
+			try(name, func() error { return c.call(m) }, c.want)
+		}
+		for _, c := range content(t, m.q, m.b) {
+			if c != 0 {
+				t.Fatal("something has been written")
+			}
+		}
+		must(t, m.q.Fill(order(m.s, 5, m.s, 6), m.b.All(), []byte{1})) // which is the usual chain
+		must(t, m.s.Wait(soon(t), 6))
+		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
+		failed.Fail(context.Canceled) // of that nothing is known to be backward, and the other signal is reached
+		must(t, m.q.Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, m.b.All(), []byte{1}))
+		must(t, x.Wait(soon(t), 1))
+	})
+}
+
+// TestClosedBuffer asks a closed buffer where it is, while work uses it.
+func TestClosedBuffer(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		q, s := dev.Queue(0), semaphores(t, 2)
+		b, err := dev.Alloc(gpu.HostMem, 64)
+		must(t, err)
+		p := alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, newPool(t, dev, gpu.PoolOptions{Kind: gpu.HostMem, Portable: true}), 64)
+		must(t, s[1].Wait(soon(t), 1))
+		after := semaphores(t, 1)[0]
+		seen := b.Bytes()
+		for _, b := range []*gpu.Buffer{b, p} {
+			if b.Ptr() == 0 || len(b.Bytes()) != 64 {
+				t.Errorf("an open buffer: %#x, %d bytes", b.Ptr(), len(b.Bytes()))
+			}
+			v, _ := after.Query()
+			must(t, q.Fill(order(s[0], 1, after, v+1), b.All(), []byte{7}))
+			must(t, b.Close())
+			if b.Ptr() != 0 || b.Bytes() != nil {
+				t.Errorf("a closed buffer: %#x, %d bytes", b.Ptr(), len(b.Bytes()))
+			}
+			if b == p {
+				break
+			}
+			must(t, s[0].Signal(1))
+			must(t, after.Wait(soon(t), v+1))
+			if seen[63] != 7 {
+				t.Error("the work has not been done")
+			}
+		}
+		must(t, after.Wait(soon(t), 2))
+		left := allocate(t, dev, 64)
+		dev.Close()
+		if left.Ptr() != 0 || left.Bytes() != nil {
+			t.Errorf("of a closed device: %#x", left.Ptr())
+		}
+	})
+}
+
+// TestAllOfBinding gives a kernel all that is bound, and passes it on to a nested recording.
+func TestAllOfBinding(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+			if mode == gpu.GraphMode && !caps.Graphs {
+				continue
+			}
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+			x, err := dev.Load(simdriver.Image("words"))
+			must(t, err)
+			words, err := x.Kernel("words")
+			must(t, err)
+			child, c := commandBuffer(t, dev, mode), commandBuffer(t, dev, mode)
+			var in [2]*gpu.Buffer
+			for i, c := range []*gpu.CommandBuffer{child, c} {
+				in[i], err = c.Binding()
+				must(t, err)
+			}
+			out, n := allocate(t, dev, 64), uint64(16)
+			recorded(t)(child.Dispatch(gpu.Dispatch{Kernel: words, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
+				Buffers: []gpu.BufferArg{{Index: 1, Range: out.All()}, {Index: 2, Range: in[0].All()}}}))
+			must(t, child.End())
+			must(t, c.Execute(child, in[1].All()))
+			must(t, c.End())
+			src := allocate(t, dev, 256)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, src.Range(64, 64), []byte{9}))
+			must(t, dev.Queue(0).Execute(order(s, 1, s, 2), c, src.Range(64, 64)))
+			if got := content(t, dev.Queue(0), out, gpu.Point{Semaphore: s, Value: 2}); got[0] != 9 || got[63] != 9 {
+				t.Errorf("got %v", got)
+			}
+			dev.Close()
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package gpu
+
+import "fmt"
+
+// check returns an error if a signal is known not to raise its semaphore: because the value has been reached, because the operation
+// waits for that value or a higher one itself, or because the list signals such a one before it. Of a semaphore that has failed nothing
+// is checked: the operation's other signals are reached all the same. All points are valid.
+func (o *Order) check() error {
+	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
+		return o.checkLong()
+	}
+	for i, p := range o.Signal {
+		now := p.Semaphore.value.Load()
+		if now == failedValue {
+			continue
+		}
+		if p.Value <= now {
+			return backward(p, now)
+		}
+		for _, w := range o.Wait {
+			if w.Semaphore == p.Semaphore && w.Value >= p.Value {
+				return waitsForItself(p, w.Value)
+			}
+		}
+		for _, before := range o.Signal[:i] {
+			if before.Semaphore == p.Semaphore && before.Value >= p.Value {
+				return backwardInList(p, before.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// checkAll is check of points that may not be valid.
+func (o *Order) checkAll() error {
+	for _, list := range [][]Point{o.Wait, o.Signal} {
+		for _, p := range list {
+			if p.Semaphore == nil || p.Value > MaxValue {
+				return fmt.Errorf("a point has no semaphore, or a value above %d: %w", uint64(MaxValue), ErrArgument)
+			}
+		}
+	}
+	return o.check()
+}
+
+// checkLong is check for lists that are too long to compare each point with each.
+func (o *Order) checkLong() error {
+	waits, signals := map[*Semaphore]uint64{}, map[*Semaphore]uint64{}
+	for _, w := range o.Wait {
+		waits[w.Semaphore] = max(waits[w.Semaphore], w.Value)
+	}
+	for _, p := range o.Signal {
+		now := p.Semaphore.value.Load()
+		if now == failedValue {
+			continue
+		}
+		if p.Value <= now {
+			return backward(p, now)
+		}
+		if v := waits[p.Semaphore]; v >= p.Value {
+			return waitsForItself(p, v)
+		}
+		if v := signals[p.Semaphore]; v >= p.Value {
+			return backwardInList(p, v)
+		}
+		signals[p.Semaphore] = p.Value
+	}
+	return nil
+}
+
+func backward(p Point, now uint64) error {
+	return fmt.Errorf("signal %d of %v, which is at %d: %w", p.Value, p.Semaphore, now, ErrValue)
+}
+
+func waitsForItself(p Point, wait uint64) error {
+	return fmt.Errorf("signal %d of %v, for %d of which it waits itself: %w", p.Value, p.Semaphore, wait, ErrValue)
+}
+
+func backwardInList(p Point, before uint64) error {
+	return fmt.Errorf("signal %d of %v, behind %d of it in the list: %w", p.Value, p.Semaphore, before, ErrValue)
+}
