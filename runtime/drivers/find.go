@@ -26,7 +26,7 @@ var (
 // What is missing in an address may be anything. An error lists the devices that there are. A driver that is nil is an error.
 func Find(d driver.Driver, spec string) (index int, err error) {
 	if d == nil {
-		return 0, fmt.Errorf("drivers: find device %q: %w: the driver is nil: open one with Open or Best, and look at the error", spec, ErrNoDevice)
+		return 0, fmt.Errorf("drivers: find device %q: the driver is nil: open one with Open or Best, and look at the error: %w", spec, ErrNoDevice)
 	}
 	devices, err := d.Devices()
 	if err != nil {

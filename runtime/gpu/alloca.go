@@ -171,7 +171,7 @@ func (tl *timeline) place() uint64 {
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
 func (q *Queue) refused(op opcode, err error) error {
 	q.dev.check(err)
-	return q.dev.submitError(&submission{op: op}, err)
+	return q.submitError(op, err)
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.

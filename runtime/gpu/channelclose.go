@@ -131,7 +131,7 @@ func (c *Channel) abandon() {
 	c.mu.Unlock()
 	close(c.left)
 	mishaps.Add(1) // for what the thread is about
-	FailAll(&SubmitError{opNames[opCollect], c.dev.info.Name, err}, owed...)
+	FailAll(&SubmitError{opNames[opCollect], c.q.mention(), c.dev.info.Name, err}, owed...)
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}

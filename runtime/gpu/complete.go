@@ -25,7 +25,7 @@ func (d *Device) signal(s *submission) *timepoint {
 			at.value = p.Value
 			list, err = p.Semaphore.arrive(at, at)
 			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
-				wrong = d.submitError(s, err)
+				wrong = s.q.submitError(s.op, err)
 			}
 		}
 		if wrong != nil {
@@ -37,16 +37,16 @@ func (d *Device) signal(s *submission) *timepoint {
 }
 
 // submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
-func (d *Device) submitError(s *submission, err error) error {
+func (q *Queue) submitError(op opcode, err error) error {
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{opNames[s.op], d.info.Name, err}
+	return &SubmitError{opNames[op], q.mention(), q.dev.info.Name, err}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
 func (d *Device) failSignals(s *submission, err error) *timepoint {
-	err = d.submitError(s, err)
+	err = s.q.submitError(s.op, err)
 	var released timepointList
 	for _, p := range s.signals {
 		released.join(p.Semaphore.fail(err))

@@ -61,6 +61,7 @@ type Device struct {
 	runend  **submission
 	parked  submission // head of a list, linked both ways
 	nparked int
+	called  submission // head of a list of host calls that are running, linked both ways
 	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
 	npassing int
 	running  bool        // what was ready is being issued
@@ -100,6 +101,7 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{},
 		recordings: map[*CommandBuffer]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
+	dev.called.before, dev.called.after = &dev.called, &dev.called
 	dev.runend = &dev.runnow
 	if dev.caps.Pools {
 		dev.pooling, _ = drv.(driver.Pools)

@@ -36,11 +36,14 @@ var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
 // names where the failure began.
 type SubmitError struct {
 	Op     string // what was submitted: "fill"
+	Queue  string // to which: "queue 1", or by its name
 	Device string
 	Err    error
 }
 
-func (e *SubmitError) Error() string { return fmt.Sprintf("gpu: %s on %s: %v", e.Op, e.Device, e.Err) }
+func (e *SubmitError) Error() string {
+	return fmt.Sprintf("gpu: %s on %s of %s: %v", e.Op, e.Queue, e.Device, e.Err)
+}
 
 func (e *SubmitError) Unwrap() error { return e.Err }
 

@@ -1,12 +1,16 @@
 package gpu
 
+import "time"
+
 // park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
 // nobody would look for it. The caller holds a count of it, so that it does not become ready.
 func (d *Device) park(s *submission) error {
+	if !s.passing {
+		s.since = time.Now()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.before, s.after = d.parked.before, &d.parked
-	s.before.after, s.after.before = s, s
+	s.link(&d.parked)
 	if s.passing { // it will be done by itself, and Close waits for it
 		d.npassing++
 		return d.halted()
@@ -18,10 +22,21 @@ func (d *Device) park(s *submission) error {
 	return d.failed()
 }
 
-// unlink takes a submission off the list of parked ones. The caller holds mu.
-func (d *Device) unlink(s *submission) {
+// link puts a submission at the end of a list.
+func (s *submission) link(head *submission) {
+	s.before, s.after = head.before, head
+	s.before.after, s.after.before = s, s
+}
+
+// unlink takes a submission off its list.
+func (s *submission) unlink() {
 	s.before.after, s.after.before = s.after, s.before
 	s.before, s.after = nil, nil
+}
+
+// unlink takes a submission off the list of parked ones. The caller holds mu.
+func (d *Device) unlink(s *submission) {
+	s.unlink()
 	if s.passing {
 		d.npassing--
 	} else {

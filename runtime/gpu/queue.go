@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -232,8 +233,15 @@ func (q *Queue) call(s *submission) {
 		}
 		return
 	}
+	s.since = time.Now()
+	q.dev.mu.Lock()
+	s.link(&q.dev.called)
+	q.dev.mu.Unlock()
 	err := errGoexit
 	defer func() {
+		q.dev.mu.Lock()
+		s.unlink()
+		q.dev.mu.Unlock()
 		if err != nil {
 			q.dev.failSubmission(s, err)
 		} else {

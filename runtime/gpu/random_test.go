@@ -417,6 +417,9 @@ func (g *graph) run() {
 					})
 				}
 				x := g.nodes[order[i]]
+				if i%64 == 0 {
+					_ = fmt.Sprint(g.devs[i%len(g.devs)].Parked())
+				}
 				if err := x.submit(x.order); err != nil {
 					if g.mode == sound || !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)

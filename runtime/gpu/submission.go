@@ -82,7 +82,8 @@ type submission struct {
 	wait1   [1]Point // where waits and signals begin
 	signal1 [1]Point
 
-	before, after *submission // while it is parked
+	before, after *submission // while it is parked, or a host call that is running,
+	since         time.Time   // since when
 	tp            timepoint   // the first of the timepoints given to semaphores
 
 	// What to do; which fields count depends on op.

@@ -23,7 +23,8 @@ func anyHopes(points []Point) bool {
 }
 
 // Wait waits until the value is reached, the semaphore fails, or the context ends. If the context has ended already the device is
-// asked once, and a value that is reached, or a failure, is reported all the same.
+// asked once, and a value that is reached, or a failure, is reported all the same. The error of a context that ends says besides how far
+// the semaphore is and what is to signal it; [errors.Is] finds the context's own error in it, and its cause.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return errNoSemaphore
@@ -34,8 +35,8 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	return wait(ctx, []Point{{s, value}}, true, nil)
 }
 
-// WaitAll waits until all points are reached or one semaphore has failed, with its failure, or the context ends, with the
-// context's error; a point above [MaxValue] is [ErrArgument]. No points are reached at once.
+// WaitAll waits until all points are reached or one semaphore has failed, with its failure, or the context ends, with its
+// error, as of [Semaphore.Wait]; a point above [MaxValue] is [ErrArgument]. No points are reached at once.
 func WaitAll(ctx context.Context, points ...Point) error { return wait(ctx, points, true, nil) }
 
 // WaitAny waits until one of the points is reached or one semaphore has failed, and returns the index of a point that is
@@ -105,7 +106,7 @@ func askOnce(ctx context.Context, points []Point, all bool, index *int) error {
 	if over, err := standing(points, all, index); over {
 		return err
 	}
-	return ctx.Err()
+	return waitEnded(ctx, points)
 }
 
 // askUntil waits by asking, as long as that makes sense, and reports whether the wait is over.
@@ -121,8 +122,8 @@ func askUntil(ctx context.Context, points []Point, all bool, index *int) (over b
 		if over, err := standing(points, all, index); over {
 			return true, err
 		}
-		if err := ctx.Err(); err != nil {
-			return true, err
+		if ctx.Err() != nil {
+			return true, waitEnded(ctx, points)
 		}
 		var dev *Device
 		for _, p := range points {
@@ -184,7 +185,7 @@ func parkUntil(ctx context.Context, points []Point, all bool, index *int) error 
 			if over, err := standing(points, all, index); over {
 				return err
 			}
-			return ctx.Err()
+			return waitEnded(ctx, points)
 		}
 	}
 }

@@ -270,6 +270,8 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
 		{new(gpu.Collective), true},
+		{new(gpu.ParkedOperation), true},
+		{new(gpu.ParkedWait), true},
 	} {
 		typ := reflect.TypeOf(x.zero)
 		name, _, _ := strings.Cut(typ.Elem().Name(), "[")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	if err := pipeline(ctx, d, &out); err != context.Canceled || out.Len() > 0 {
+	if err := pipeline(ctx, d, &out); !errors.Is(err, context.Canceled) || out.Len() > 0 {
 		t.Errorf("%v, printed %q, want %v", err, &out, context.Canceled)
 	}
 }

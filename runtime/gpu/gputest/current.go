@@ -190,6 +190,10 @@ var operations = []struct {
 	{"Device.Queues", func(x *stand) { x.d.Queues() }},
 	{"Device.Pick", func(x *stand) { x.d.Pick(0) }},
 	{"Device.Stats", func(x *stand) { x.d.Stats() }},
+	{"Device.Parked", func(x *stand) {
+		x.must(x.d.Queue(0).Barrier(gpu.Order{Wait: points(x.sem(), 1)}))
+		x.keeps("Parked", func() { x.d.Parked() })
+	}},
 	{"Device.Alloc", func(x *stand) {
 		for _, kind := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem} {
 			if b, err := x.d.Alloc(kind, 64); x.may(err) {
@@ -669,6 +673,7 @@ var operations = []struct {
 		x.must(err)
 	}},
 	{"Group.Devices", func(x *stand) { x.group.Devices() }},
+	{"Group.Parked", func(x *stand) { x.group.Parked() }},
 	{"Group.Queues", func(x *stand) { x.group.Queues() }},
 	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
 	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},

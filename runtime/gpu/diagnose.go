@@ -1,0 +1,257 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A ParkedOperation is an operation that waits for something nobody has issued, or that only the host can wait for.
+type ParkedOperation struct {
+	Op    string        // "fill"
+	Queue string        // as of [Queue.String]
+	Age   time.Duration // since it was parked
+	Waits []ParkedWait  // those that keep it; none if it is about to be issued
+}
+
+// A ParkedWait is a wait of a parked operation that is not met.
+type ParkedWait struct {
+	Semaphore *Semaphore
+	Value     uint64 // that it is to reach
+	Current   uint64 // that it has reached, as far as the host knows
+
+	// Producer says what will signal the value or a higher one: "copy on queue 1 of H200, parked". It is empty if the devices that were
+	// asked have been given nothing that does: then the host has to, or what does was not submitted, or is another device's.
+	Producer string
+}
+
+// String describes the operation in a line.
+func (p ParkedOperation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s, parked for %v", p.Op, p.Queue, p.Age)
+	for i, w := range p.Waits {
+		if i == 0 {
+			b.WriteString(", waits for ")
+		} else {
+			b.WriteString("; for ")
+		}
+		b.WriteString(w.String())
+	}
+	return b.String()
+}
+
+// String describes the wait.
+func (w ParkedWait) String() string {
+	by := w.Producer
+	if by == "" {
+		by = "nothing that was submitted here"
+	}
+	return fmt.Sprintf("%v to reach %d, which is at %d (to be signalled by: %s)", w.Semaphore, w.Value, w.Current, by)
+}
+
+// Parked lists the operations that are parked, oldest first, with what they wait for: what was never signalled, and by whom it should
+// have been. It is for finding out why something does not run, takes time, and is a snapshot: what is in motion may be gone by the
+// time it returns. It may be called concurrently with everything else, and does not block.
+func (d *Device) Parked() []ParkedOperation { return parkedOn(d) }
+
+// Parked lists the operations that are parked on the devices, as [Device.Parked] does. Producers are found on all of them.
+func (g *Group) Parked() []ParkedOperation { return parkedOn(g.devs...) }
+
+// An openOperation is what is known of a submission that has not been issued.
+type openOperation struct {
+	op             opcode
+	q              *Queue
+	since          time.Time
+	how            string // "parked"
+	hostly         bool
+	waits, signals []Point
+}
+
+func (o *openOperation) String() string {
+	return fmt.Sprintf("%s on %v, %s", opNames[o.op], o.q, o.how)
+}
+
+func parkedOn(devices ...*Device) (list []ParkedOperation) {
+	var open []openOperation
+	for _, d := range devices {
+		open = d.openOperations(open)
+	}
+	producers := map[*Semaphore][]*openOperation{}
+	for i := range open {
+		for _, p := range open[i].signals {
+			producers[p.Semaphore] = append(producers[p.Semaphore], &open[i])
+		}
+	}
+	now := time.Now()
+	for i := range open {
+		o := &open[i]
+		if o.how != isParked {
+			continue
+		}
+		p := ParkedOperation{Op: opNames[o.op], Queue: o.q.String(), Age: now.Sub(o.since)}
+		for _, w := range o.waits {
+			value, at, issued := w.Semaphore.outlook(w.Value)
+			if value >= w.Value || issued && !o.hostly { // also if it has failed
+				continue
+			}
+			wait := ParkedWait{Semaphore: w.Semaphore, Value: w.Value, Current: value}
+			if issued {
+				wait.Producer = at.producer().String()
+			}
+			for _, by := range producers[w.Semaphore] {
+				if wait.Producer == "" && by != o && by.reaches(w) {
+					wait.Producer = by.String()
+				}
+			}
+			p.Waits = append(p.Waits, wait)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// reaches reports whether the operation is to signal a point, or a higher value.
+func (o *openOperation) reaches(p Point) bool {
+	for _, s := range o.signals {
+		if s.Semaphore == p.Semaphore && s.Value >= p.Value {
+			return true
+		}
+	}
+	return false
+}
+
+const isParked = "parked"
+
+// openOperations adds what the device has been given and has not issued: what is parked, host calls that are running, and
+// groups of channels that wait for those before them. The lists of a submission stay as they are while it is in one of these places.
+func (d *Device) openOperations(open []openOperation) []openOperation {
+	if d == nil || d.drv == nil {
+		return open
+	}
+	add := func(s *submission, how string) {
+		open = append(open, openOperation{s.op, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...)})
+	}
+	d.mu.Lock()
+	for s := d.parked.after; s != &d.parked; s = s.after {
+		if !s.passing {
+			add(s, isParked)
+		}
+	}
+	for s := d.called.after; s != &d.called; s = s.after {
+		add(s, "running")
+	}
+	channels := append([]*Channel(nil), d.channels...)
+	d.mu.Unlock()
+	for _, c := range channels {
+		c.mu.Lock()
+		for s := c.first; s != nil; s = s.behind {
+			if s.arrived {
+				add(s, "behind other groups")
+			}
+		}
+		c.mu.Unlock()
+	}
+	return open
+}
+
+// outlook returns the value that a semaphore has reached, which of one that has failed is above all, and the point that will reach
+// a value, if one is issued.
+func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.list; l != nil {
+		if i := l.find(value); i < len(l.points) {
+			at, issued = l.points[i], true
+		}
+	}
+	return s.value.Load(), at, issued
+}
+
+// A producer is work in flight that will signal something.
+type producer struct {
+	tl    *timeline
+	op    opcode
+	known bool // what op it is; else it is being issued, or is done
+	late  bool // a barrier behind it does
+}
+
+// producer returns what is behind a point.
+func (p point) producer() producer {
+	tl := p.tl
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	by := producer{tl: tl, late: p.late}
+	if p.seq >= tl.ring.head && p.seq <= tl.issued.Load() {
+		by.op, by.known = tl.ring.at(p.seq).op, true
+	}
+	return by
+}
+
+func (p producer) String() string {
+	op, on := "work", p.tl.dev.info.Name
+	if p.known {
+		op = opNames[p.op]
+	}
+	if p.late {
+		op = "barrier behind " + op
+	}
+	for _, q := range p.tl.dev.all() {
+		if q.tl == p.tl {
+			on = q.String()
+		}
+	}
+	return fmt.Sprintf("%s on %s, in flight", op, on)
+}
+
+// A waitError says that a wait has ended with its context, and how things stood then. Programs poll with contexts that have ended,
+// so that nothing is formatted before somebody asks.
+type waitError struct {
+	err, cause error  // of the context
+	point      Point  // the first that was not reached
+	now        uint64 // its semaphore's value
+	by         producer
+	more       int // points besides
+}
+
+// waitEnded returns the error of a wait whose context has ended.
+func waitEnded(ctx context.Context, points []Point) error {
+	e := &waitError{err: ctx.Err(), cause: context.Cause(ctx), more: -1}
+	for _, p := range points {
+		if p.Semaphore.value.Load() >= p.Value {
+			continue
+		}
+		if e.more++; e.more > 0 {
+			continue
+		}
+		now, at, issued := p.Semaphore.outlook(p.Value)
+		if e.point, e.now = p, now; issued {
+			e.by = at.producer()
+		}
+	}
+	return e
+}
+
+func (e *waitError) Error() string {
+	var b strings.Builder
+	b.WriteString("gpu: wait")
+	if s := e.point.Semaphore; s != nil { // else all have been reached meanwhile
+		fmt.Fprintf(&b, " for %v to reach %d, which is at %d, ", s, e.point.Value, e.now)
+		if e.by.tl != nil {
+			fmt.Fprintf(&b, "to be signalled by: %v", e.by)
+		} else {
+			b.WriteString("and nothing that was issued signals it (Device.Parked lists what was not)")
+		}
+		if e.more > 0 {
+			fmt.Fprintf(&b, ", and for %d points more", e.more)
+		}
+	}
+	fmt.Fprintf(&b, ": %v", e.err)
+	if !errors.Is(e.cause, e.err) {
+		fmt.Fprintf(&b, ": %v", e.cause)
+	}
+	return b.String()
+}
+
+func (e *waitError) Unwrap() []error { return []error{e.err, e.cause} }
