@@ -246,7 +246,7 @@ func (b *Buffer) All() Range { return Range{b, 0, b.mem.Size} }
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
 // Close lets go of the buffer, and returns nil. Submissions that were given it may use it still; new ones are refused with
-// [ErrClosed]. Closing again does nothing.
+// [ErrClosed], and what a host call is to find in it must be left open until then. Closing again does nothing.
 func (b *Buffer) Close() error {
 	if b.exists() && b.closed.CompareAndSwap(false, true) {
 		b.release()

@@ -178,7 +178,7 @@ func (c *Channel) destroy() error {
 		tl.limbo = append(tl.limbo, c.limbo...)
 		c.limbo = nil
 		add(fmt.Errorf("gpu: channel: its stream does not end: %w", err))
-		return errors.Join(errs...)
+		return summarize(errs)
 	}
 	for _, s := range c.limbo {
 		c.dev.recycle(s)
@@ -195,7 +195,7 @@ func (c *Channel) destroy() error {
 	untilFree(&tl.askMu) // whoever asks about an event gets through
 	c.dev.removeChannel(c)
 	add(c.dev.drv.DestroyStream(tl.h))
-	return errors.Join(errs...)
+	return summarize(errs)
 }
 
 // addChannel adds a channel to what the device closes, and asks.

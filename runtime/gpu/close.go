@@ -35,7 +35,8 @@ func (d *Device) pollAll() (worked bool) {
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
 // waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
 // fail. Buffers and executables of the device are freed with it. Semaphores live on. If work has not ended by then the device is
-// given up, so that what waits for it fails, and the error is a [CloseError]. Closing again returns the same error.
+// given up, so that what waits for it fails, and the error is a [CloseError]. Closing again returns the same error. As text it is one line,
+// of what is gravest; [errors.Is] and [errors.As] find the rest.
 func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 
 // Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked
@@ -206,25 +207,25 @@ func (d *Device) close(ctx context.Context) error {
 	d.ended = true
 	d.mu.Unlock()
 	d.signalThread()
-	var unended, notBack error
+	errs := []error{nil, channels}
 	if left.Err != nil {
-		unended = &left
+		errs[0] = &left
 	}
 	select {
 	case <-d.closed: // the thread has given everything back
-		notBack = d.left
+		errs = append(errs, d.left...)
 	case <-ctx.Done():
 		late := time.NewTimer(2 * giveBackTime)
 		defer late.Stop()
 		select {
 		case <-d.closed:
-			notBack = d.left
+			errs = append(errs, d.left...)
 		case <-late.C: // drivers may wait for work that does not end
-			notBack = fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
-				d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err())
+			errs = append(errs, fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
+				d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err()))
 		}
 	}
-	return errors.Join(unended, channels, notBack)
+	return summarize(errs)
 }
 
 // letThrough waits for who is issuing, but not for a channel's thread that the library has kept.
@@ -298,8 +299,7 @@ func (d *Device) takeBack(ctx context.Context) {
 }
 
 // destroy gives back what the device holds. It runs on the device's thread.
-func (d *Device) destroy() error {
-	var errs []error
+func (d *Device) destroy() (errs []error) {
 	d.giveBackBy = time.Now().Add(giveBackTime)
 	lost := d.lost.Load() != nil
 	add := func(err error) {
@@ -360,7 +360,7 @@ func (d *Device) destroy() error {
 		add(err)
 	}
 	add(d.drv.Close())
-	return errors.Join(errs...)
+	return errs
 }
 
 // notTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,10 @@ func TestCloseTells(t *testing.T) {
 			err := dev.Close()
 			if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, driver.ErrBusy) {
 				t.Errorf("%v, though work did not end and its stream is left", err)
+			}
+			var all *gpu.CloseError
+			if !errors.As(err, &all) || all.Submissions != 1 || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "did not end within") {
+				t.Errorf("%v is not one line that says first that work did not end", err)
 			}
 			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("it took %v", took)

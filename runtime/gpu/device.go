@@ -46,7 +46,7 @@ type Device struct {
 	gone       atomic.Bool // gives everything back
 	closer     closer
 	closed     chan struct{} // the thread has ended
-	left       error         // what the thread could not give back
+	left       []error       // of what the thread could not give back
 	giveBackBy time.Time     // until when it tries, the thread's
 
 	wake  chan struct{}
@@ -182,6 +182,14 @@ type Stats struct {
 	PeakBytes  uint64 // of Bytes
 	Device     ByteStats
 	Host       ByteStats
+	Staging    StagingStats
+}
+
+// StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
+type StagingStats struct {
+	Held uint64 // pinned, until the device is closed
+	Used uint64 // by transfers that are not over, and by recordings with updates; blocks count as a whole
+	Peak uint64 // of Used
 }
 
 // ByteStats count the bytes that buffers have allocated, of the host's memory, or of the device's, which managed memory counts
@@ -196,6 +204,7 @@ type ByteStats struct {
 func (d *Device) Stats() Stats {
 	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics()}
 	d.buffers.snapshot(&s)
+	s.Staging = d.stage.statistics()
 	d.mu.Lock()
 	s.Parked, s.InFlight = d.nparked, d.npassing
 	d.mu.Unlock()

@@ -175,3 +175,31 @@ func TestWaitEndedSays(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestStagingStats counts the pinned memory that data goes through, while it does, and when it is over.
+func TestStagingStats(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]
+		q, b := dev.Queue(0), allocate(t, dev, 4096)
+		is := func(when string, want gpu.StagingStats) {
+			t.Helper()
+			if got := dev.Stats().Staging; got != want {
+				t.Errorf("%s: %+v; want %+v", when, got, want)
+			}
+		}
+		is("at first", gpu.StagingStats{})
+		d.StallDevice(0)
+		must(t, q.Update(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 1000), make([]byte, 1000)))
+		must(t, q.Download(gpu.Order{Signal: pts(s, 2)}, make([]byte, 4096), b.All()))
+		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
+		d.ResumeDevice(0)
+		must(t, s.Wait(soon(t), 2))
+		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
+		c := commandBuffer(t, dev, gpu.AutoMode)
+		recorded(t)(c.Update(b.Range(0, 300), make([]byte, 300)))
+		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // in blocks of another size
+		must(t, c.Close())
+		must(t, dev.Close())
+		is("closed", gpu.StagingStats{Peak: 1024 + 4096})
+	})
+}

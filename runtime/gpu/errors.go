@@ -3,6 +3,8 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 var (
@@ -42,10 +44,34 @@ type SubmitError struct {
 }
 
 func (e *SubmitError) Error() string {
-	return fmt.Sprintf("gpu: %s on %s of %s: %v", e.Op, e.Queue, e.Device, e.Err)
+	why := strings.TrimPrefix(fmt.Sprint(e.Err), "gpu: device "+e.Device+": ")
+	return fmt.Sprintf("gpu: %s on %s of %s: %s", e.Op, e.Queue, e.Device, why)
 }
 
 func (e *SubmitError) Unwrap() error { return e.Err }
+
+// A summary is several errors, the gravest first. As text it is one line, for the others often follow from that; all are behind Unwrap.
+type summary []error
+
+// summarize returns what errors there are as one, or nil.
+func summarize(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	s := summary(errs)
+	return &s
+}
+
+func (s *summary) Error() string {
+	text, _, _ := strings.Cut((*s)[0].Error(), "\n")
+	return fmt.Sprintf("%s (and %d more, which errors.As finds)", text, len(*s)-1)
+}
+
+func (s *summary) Unwrap() []error { return *s }
 
 // A PanicError is the panic of a function of the program's: of a host call, which fails with it, or of a notification, where it is logged.
 type PanicError struct {

@@ -223,7 +223,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return nil
 			})
 		}
-		steps = []step{in, host, out}
+		steps, closes = []step{in, host, out}, false // for a closed buffer has no bytes, and who calls is told nothing else
 		dst.value = want
 		dst.value[i] = v
 	case k < 3:

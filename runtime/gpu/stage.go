@@ -17,6 +17,19 @@ type stage struct {
 	mu   sync.Mutex
 	free [40]*stageBlock // by size class
 	mem  []driver.Mem
+	stat StagingStats
+}
+
+func (s *stage) statistics() StagingStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stat
+}
+
+// lend counts a block. The caller holds mu.
+func (s *stage) lend(class int) {
+	s.stat.Used += 1 << class
+	s.stat.Peak = max(s.stat.Peak, s.stat.Used)
 }
 
 // A stageBlock is a piece of pinned memory on loan.
@@ -47,6 +60,7 @@ func (b *stageBlock) free() {
 	}
 	b.of.mu.Lock()
 	b.next, b.of.free[b.class] = b.of.free[b.class], b
+	b.of.stat.Used -= 1 << b.class
 	b.of.mu.Unlock()
 }
 
@@ -62,6 +76,7 @@ func (s *stage) get(n int) (*stageBlock, error) {
 	b := s.free[class]
 	if b != nil {
 		s.free[class] = b.next
+		s.lend(class)
 	}
 	s.mu.Unlock()
 	if b == nil {
@@ -87,6 +102,7 @@ func (s *stage) grow(class int) (*stageBlock, error) {
 		if mem, err = s.dev.drv.Alloc(driver.HostMem, uint64(size)); err == nil {
 			s.mu.Lock()
 			s.mem = append(s.mem, mem)
+			s.stat.Held += uint64(size)
 			s.mu.Unlock()
 		}
 		return err
@@ -106,6 +122,7 @@ func (s *stage) grow(class int) (*stageBlock, error) {
 		b := &blocks[i+1]
 		b.next, s.free[class] = s.free[class], b
 	}
+	s.lend(class)
 	return &blocks[0], nil
 }
 
@@ -117,7 +134,7 @@ func (s *stage) close() error {
 	for _, m := range s.mem {
 		errs = append(errs, s.dev.drv.Free(m))
 	}
-	s.mem = nil
+	s.mem, s.stat.Held = nil, 0
 	clear(s.free[:])
 	return errors.Join(errs...)
 }

@@ -11,7 +11,7 @@ func (d *Device) run(started chan<- error) {
 	defer close(d.closed)
 	if err := d.start(); err != nil {
 		d.drv.Bind() // it may be this that failed
-		started <- errors.Join(err, d.destroy())
+		started <- errors.Join(append([]error{err}, d.destroy()...)...)
 		return
 	}
 	started <- nil
@@ -19,7 +19,7 @@ func (d *Device) run(started chan<- error) {
 	for {
 		worked, ended := d.work()
 		if ended {
-			if d.left = d.destroy(); d.left == nil && d.lost.Load() == nil {
+			if d.left = d.destroy(); len(d.left) == 0 && d.lost.Load() == nil {
 				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
 			}
 			return
