@@ -1,0 +1,483 @@
+package gpu_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A tape is bytes that say what to do. Behind its end there are zeros.
+type tape []byte
+
+func (t *tape) next() byte {
+	if len(*t) == 0 {
+		return 0
+	}
+	b := (*t)[0]
+	*t = (*t)[1:]
+	return b
+}
+
+// n returns a number below a limit.
+func (t *tape) n(limit int) int { return int(t.next()) % limit }
+
+// number returns a size, an offset or a value: mostly a small one, often one at some end.
+func (t *tape) number() uint64 {
+	ends := [...]uint64{255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, math.MaxInt64, 1 << 63, gpu.MaxValue, math.MaxUint64, math.MaxUint64 - 511}
+	switch b := t.next(); {
+	case b < 128:
+		return uint64(b)
+	case b < 192:
+		return 8 * uint64(b-128)
+	default:
+		return ends[int(b)%len(ends)]
+	}
+}
+
+var errFuzz = errors.New("the end of a fuzz")
+
+// A fuzz is what the operations of a tape have to work with.
+type fuzz struct {
+	*tape
+	t          *testing.T
+	devs       []*gpu.Device
+	queues     []*gpu.Queue
+	channel    *gpu.Channel
+	kernels    []*gpu.Kernel
+	semaphores []*gpu.Semaphore
+	buffers    []*gpu.Buffer
+	pools      []*gpu.Pool
+	recordings []*gpu.CommandBuffer
+	next       map[*gpu.Semaphore]uint64 // what is signalled next
+	bindings   map[*gpu.CommandBuffer]int
+	done       []*gpu.Semaphore // signalled by what was accepted
+	what       []string
+	running    atomic.Int64 // host calls
+}
+
+func one[T any](f *fuzz, of []T) T { return of[f.n(len(of))] }
+
+func (f *fuzz) buffer() *gpu.Buffer  { return one(f, f.buffers) }
+func (f *fuzz) queue() *gpu.Queue    { return one(f, f.queues) }
+func (f *fuzz) bytes() []byte        { return make([]byte, min(f.number(), 600)) }
+func (f *fuzz) command() gpu.Command { return gpu.Command(f.n(12) - 1) }
+func (f *fuzz) options() gpu.PoolOptions {
+	return gpu.PoolOptions{Kind: gpu.MemKind(f.n(6) - 1), MaxSize: f.number(), InitialSize: f.number(), Threshold: f.number(), Zero: f.n(2) == 0, Portable: f.n(2) == 0}
+}
+
+// sem returns a semaphore, and once in a while none.
+func (f *fuzz) sem() *gpu.Semaphore {
+	if f.n(32) == 31 {
+		return nil
+	}
+	return one(f, f.semaphores)
+}
+
+// point returns any point, but mostly one that will be reached.
+func (f *fuzz) point() gpu.Point {
+	s := f.sem()
+	if f.n(16) == 15 {
+		return gpu.Point{Semaphore: s, Value: f.number()}
+	}
+	return gpu.Point{Semaphore: s, Value: f.next[s] + uint64(f.n(4)/3)}
+}
+
+// signals returns any points, but mostly such as raise their semaphores.
+func (f *fuzz) signals() (list []gpu.Point) {
+	for range f.n(3) {
+		p := f.point()
+		if f.n(16) != 15 && p.Semaphore != nil {
+			f.next[p.Semaphore]++
+			p.Value = f.next[p.Semaphore]
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// ranges returns any range, but mostly one that is in its buffer.
+func (f *fuzz) ranges() gpu.Range {
+	switch b := f.buffer(); {
+	case b == nil || f.n(4) == 0:
+		return gpu.Range{Buffer: b, Offset: f.number(), Size: f.number()}
+	case f.n(2) == 0:
+		return b.Range(8*uint64(f.n(16)), 8*uint64(f.n(16)))
+	default:
+		return b.All()
+	}
+}
+
+// sized returns a range of a size, mostly one that is in its buffer.
+func (f *fuzz) sized(n uint64) gpu.Range {
+	if f.n(8) == 0 {
+		return f.ranges()
+	}
+	return gpu.Range{Buffer: f.buffer(), Size: n}
+}
+
+func (f *fuzz) after() (list []gpu.Command) {
+	for range f.n(3) {
+		list = append(list, f.command())
+	}
+	return list
+}
+
+func (f *fuzz) points() (list []gpu.Point) {
+	for range f.n(3) {
+		list = append(list, f.point())
+	}
+	return list
+}
+
+func (f *fuzz) fn() func() error {
+	k := f.n(6)
+	if k == 0 {
+		return nil
+	}
+	return func() error {
+		f.running.Add(1)
+		defer f.running.Add(-1)
+		switch k {
+		case 1:
+			return io.EOF
+		case 2:
+			panic(errFuzz)
+		case 3:
+			runtime.Goexit()
+		}
+		return nil
+	}
+}
+
+// near returns any place in a list, but mostly that which is of a queue's device where the list begins with one for each.
+func (f *fuzz) near(q *gpu.Queue, n int) int {
+	for i, d := range f.devs {
+		if d == q.Device() && f.n(4) != 3 {
+			return i
+		}
+	}
+	return f.n(n)
+}
+
+// dispatch returns a launch for a queue, or for none that is known.
+func (f *fuzz) dispatch(q *gpu.Queue) gpu.Dispatch {
+	n := uint64(f.n(40))
+	d := gpu.Dispatch{Kernel: f.kernels[f.near(q, len(f.kernels))], Grid: [3]uint32{1 + uint32(f.n(3)), 1, uint32(1 - f.n(8)/7)}, Block: [3]uint32{uint32(f.n(64)), 1, uint32(f.n(3))},
+		Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8}}
+	for i := range 2 {
+		d.Buffers = append(d.Buffers, gpu.BufferArg{Index: 1 + i, Range: f.sized(n * 4)})
+	}
+	switch f.n(16) {
+	case 15:
+		d.Sizes = []int{f.n(9) - 1, 8, 8}[:f.n(4)]
+	case 14:
+		d.Args = d.Args[:f.n(3)]
+	case 13:
+		d.Buffers[0].Index = f.n(5) - 1
+	case 12:
+		d.SharedMem, d.Grid[1], d.Block[0] = uint32(f.number()), uint32(f.number()), uint32(f.number())
+	}
+	return d
+}
+
+// submit makes an operation on a queue. What is accepted signals done besides.
+func (f *fuzz) submit() {
+	q, done := f.queue(), new(gpu.Semaphore)
+	o := gpu.Order{Wait: f.points(), Signal: append(f.signals(), gpu.Point{Semaphore: done, Value: 1})}
+	var what string
+	var err error
+	switch f.n(19) {
+	case 0:
+		what, err = "barrier", q.Barrier(o)
+	case 1:
+		what, err = "host call", q.HostCall(o, f.fn())
+	case 2:
+		var fn func()
+		if call := f.fn(); call != nil {
+			fn = func() {
+				defer func() { recover() }() // else it would be logged
+				call()
+			}
+		}
+		what, err = "notify", q.Notify(o, fn)
+	case 3:
+		what, err = "fill", q.Fill(o, f.ranges(), make([]byte, 1<<f.n(5)))
+	case 4:
+		n := f.number()
+		what, err = "copy", q.Copy(o, f.sized(n), f.sized(n))
+	case 5:
+		data := f.bytes()
+		what, err = "update", q.Update(o, f.sized(uint64(len(data))), data)
+	case 6:
+		data := f.bytes()
+		what, err = "upload", q.Upload(o, f.sized(uint64(len(data))), data)
+	case 7:
+		data := f.bytes()
+		what, err = "download", q.Download(o, data, f.sized(uint64(len(data))))
+	case 8:
+		what, err = "read", q.Read(o, f.ranges(), bytes.NewReader(make([]byte, 5000)), int64(f.number()))
+	case 9:
+		what, err = "write", q.Write(o, noWriter{}, int64(f.number()), f.ranges())
+	case 10:
+		what, err = "prefetch", q.Prefetch(o, f.ranges(), gpu.MemKind(f.n(7)-1))
+	case 11, 12:
+		var b *gpu.Buffer
+		what = "alloca"
+		if b, err = q.Alloca(o, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
+			f.buffers = append(f.buffers, b)
+		}
+	case 13:
+		what, err = "alloca without lists", nil
+		if b, err := q.Alloca(gpu.Order{}, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
+			f.buffers = append(f.buffers, b)
+		}
+		done.Signal(1)
+	case 14:
+		what, err = "dealloca", q.Dealloca(o, f.buffer())
+	case 15:
+		what, err = "dealloca without lists", q.Dealloca(gpu.Order{}, f.buffer())
+		done.Signal(1)
+	case 16:
+		what, err = "dispatch", q.Dispatch(o, f.dispatch(q))
+	case 17:
+		c, n := f.recordings[f.near(q, len(f.recordings))], f.n(3)
+		if f.n(4) != 3 && c != nil {
+			c.End()
+			n = f.bindings[c]
+		}
+		var bound []gpu.Range
+		for range n {
+			bound = append(bound, f.ranges())
+		}
+		what, err = "execute", q.Execute(o, c, bound...)
+	case 18:
+		what = "collective"
+		err = f.channel.Submit(context.Background(), o, gpu.AllReduce(f.ranges(), f.ranges(), gpu.ElementType(f.n(12)-1), gpu.Sum()))
+	}
+	if err == nil {
+		f.done, f.what = append(f.done, done), append(f.what, what)
+	} else if !documented(err) {
+		f.t.Errorf("%s: an error that is not documented: %v", what, err)
+	}
+}
+
+// record records a command, or what else a recording can be told.
+func (f *fuzz) record() {
+	c := one(f, f.recordings)
+	if c == nil {
+		return
+	}
+	switch f.n(12) {
+	case 0:
+		c.Barrier()
+	case 1:
+		c.Fill(f.ranges(), make([]byte, 1<<f.n(5)), f.after()...)
+	case 2:
+		n := f.number()
+		c.Copy(f.sized(n), f.sized(n), f.after()...)
+	case 3:
+		data := f.bytes()
+		c.Update(f.sized(uint64(len(data))), data, f.after()...)
+	case 4:
+		c.Dispatch(f.dispatch(f.queue()), f.after()...)
+	case 5:
+		c.HostCall(f.fn())
+	case 6:
+		c.Timestamp(f.after()...)
+	case 7:
+		if b, err := c.Binding(); err == nil {
+			f.bindings[c]++
+			f.buffers = append(f.buffers, b)
+		}
+	case 8:
+		c.Nest(one(f, f.recordings), []gpu.Range{f.ranges(), f.ranges()}[:f.n(3)], f.after()...)
+	case 9:
+		c.Collective(f.channel, gpu.AllReduce(f.ranges(), f.ranges(), gpu.Float32, gpu.Sum()))
+	case 10:
+		c.End()
+	case 11:
+		c.Elapsed(f.command(), f.command())
+	}
+}
+
+// other does something else.
+func (f *fuzz) other() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	d := one(f, f.devs)
+	switch f.n(16) {
+	case 0:
+		if p := f.point(); p.Semaphore != nil {
+			f.next[p.Semaphore] = max(f.next[p.Semaphore], p.Value)
+			p.Semaphore.Signal(p.Value)
+		}
+	case 1:
+		gpu.SignalAll(f.points()...)
+	case 2:
+		f.sem().Link(f.number(), f.sem(), f.number())
+	case 3:
+		f.sem().OnReached(f.number(), func(error) {})
+	case 4:
+		if f.n(8) == 0 {
+			f.sem().Fail(errFuzz)
+		}
+	case 5:
+		gpu.WaitAll(ended, f.points()...)
+	case 6:
+		gpu.WaitAny(ended, f.points()...)
+	case 7:
+		f.sem().SetName("x")
+	case 8:
+		_ = fmt.Sprint(d.Parked(), d.Stats(), f.queue())
+	case 9:
+		if b := f.buffer(); b != nil {
+			b.Ptr()
+			_ = len(b.Bytes())
+			b.Close()
+		}
+	case 10:
+		if b, err := d.Alloc(gpu.MemKind(f.n(7)-1), f.number()); err == nil {
+			f.buffers = append(f.buffers, b)
+		}
+	case 11:
+		if p, err := d.NewPool(f.options()); err == nil {
+			f.pools = append(f.pools, p)
+		}
+	case 12:
+		if p := one(f, f.pools); p != nil {
+			p.Trim(f.number())
+			p.SetThreshold(f.number())
+			if f.n(4) == 0 {
+				p.Close()
+			}
+		}
+	case 13:
+		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.Mode(f.n(5) - 1)}); err == nil {
+			f.recordings = append(f.recordings, c)
+		}
+	case 14:
+		if c := one(f, f.recordings); c != nil && f.n(4) == 0 {
+			c.Close()
+		}
+	case 15:
+		f.queue().Flush()
+	}
+}
+
+// run does what the tape says, and looks that all of it ends.
+func (f *fuzz) run() {
+	t := f.t
+	caps := capabilitySets()[f.n(len(capabilitySets()))].caps
+	sims := []*simdriver.Driver{newSim(t, simdriver.Config{Devices: 2, Caps: &caps}), newSim(t, simdriver.Config{})}
+	opt := gpu.Options{Queues: 1 + f.n(3), StageSize: 1 + 16*f.n(256), Events: 1 + f.n(4)}
+	for _, at := range []struct {
+		sim   *simdriver.Driver
+		index int
+	}{{sims[0], 0}, {sims[0], 1}, {sims[1], 0}} {
+		d := openDevice(t, driver.Driver(at.sim), at.index, opt)
+		f.devs = append(f.devs, d)
+		f.queues = append(f.queues, d.Queue(0), d.Queue(1))
+		f.buffers = append(f.buffers, allocate(t, d, 512), allocate(t, d, 4096))
+		x, err := d.Load(simdriver.Image("words"))
+		must(t, err)
+		k, err := x.Kernel("words")
+		must(t, err)
+		f.kernels = append(f.kernels, k)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		must(t, err)
+		f.recordings = append(f.recordings, c)
+		f.pools = append(f.pools, newPool(t, d, gpu.PoolOptions{MaxSize: 1 << 16}))
+	}
+	d := f.devs[0]
+	if caps.Comms {
+		id, err := d.NewChannelID()
+		must(t, err)
+		f.channel, err = d.NewChannel(context.Background(), gpu.ChannelOptions{ID: id, Count: 1})
+		must(t, err)
+	} else {
+		f.channel = new(gpu.Channel)
+	}
+	host, err := d.Alloc(gpu.HostMem, 4096)
+	must(t, err)
+	imported, err := d.Import(allocate(t, d, 512).Ptr(), 512, nil)
+	must(t, err)
+	closed := allocate(t, d, 64)
+	closed.Close()
+	f.buffers = append(f.buffers, host, imported, closed, allocate(t, d, 0), new(gpu.Buffer), nil)
+	if caps.HostRegister {
+		b, err := d.ImportHostReadOnly(make([]byte, 512), nil)
+		must(t, err)
+		f.buffers = append(f.buffers, b)
+	}
+	f.queues = append(f.queues, new(gpu.Queue))
+	f.kernels = append(f.kernels, new(gpu.Kernel), nil)
+	f.pools = append(f.pools, new(gpu.Pool), nil)
+	f.recordings = append(f.recordings, new(gpu.CommandBuffer), nil)
+	f.devs = append(f.devs, new(gpu.Device))
+	f.semaphores, f.next, f.bindings = semaphores(t, 5), map[*gpu.Semaphore]uint64{}, map[*gpu.CommandBuffer]int{}
+	for steps := 0; len(*f.tape) > 0 && steps < 300; steps++ {
+		switch k := f.n(8); {
+		case k < 4:
+			f.submit()
+		case k < 6:
+			f.record()
+		default:
+			f.other()
+		}
+	}
+	gpu.FailAll(errFuzz, f.semaphores...)
+	for i, s := range f.done {
+		if err := s.Wait(soon(t), 1); errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFuzz) {
+			t.Errorf("%s: neither reached nor failed: %v; parked are %v", f.what[i], err, f.devs[0].Parked())
+		}
+	}
+	for _, d := range f.devs {
+		start := time.Now()
+		if err := d.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("close took %v", took)
+		}
+		if n := d.Stats(); n.Parked+n.InFlight > 0 {
+			t.Errorf("left: %+v", n)
+		}
+	}
+	if n := f.running.Load(); n != 0 {
+		t.Errorf("%d host calls are running", n)
+	}
+}
+
+// FuzzOperations gives operations arbitrary arguments, in an arbitrary order, on simulated GPUs: none panics or hangs, what is accepted ends,
+// and the devices close.
+func FuzzOperations(f *testing.F) {
+	f.Add([]byte{})
+	for seed := range byte(24) {
+		var b []byte
+		x := uint32(seed) + 1
+		for range 2000 {
+			x = x*1664525 + 1013904223
+			b = append(b, byte(x>>24))
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			tp := tape(data)
+			(&fuzz{tape: &tp, t: t}).run()
+		})
+	})
+}
