@@ -206,7 +206,7 @@ func ExampleQueue_Read() {
 	fmt.Println(short.Wait(context.Background(), 1))
 	// Output:
 	// it says hello!
-	// gpu: transfer on Simulated GPU 0: read: 5 bytes at 10: unexpected EOF
+	// gpu: transfer on queue 0 of Simulated GPU 0: read: 5 bytes at 10: unexpected EOF
 }
 
 // A wait for any one of several points tells which.
@@ -223,7 +223,7 @@ func ExampleWaitAny() {
 	fmt.Println(gpu.WaitAll(ctx, gpu.Point{Semaphore: a, Value: 2}, gpu.Point{Semaphore: b, Value: 3}))
 	// Output:
 	// 1 <nil>
-	// context deadline exceeded
+	// gpu: wait for a semaphore to reach 2, which is at 1, and nothing that was issued signals it (Device.Parked lists what was not): context deadline exceeded
 }
 
 // A function is called when a value is reached, unless it is taken back before.
