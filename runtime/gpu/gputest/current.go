@@ -401,7 +401,7 @@ var operations = []struct {
 			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, x.dispatch()) })
 		}
 	}},
-	{"AllocSlice, AllocaSlice, Bind, TypedKernel.Launch, Slice.Download", func(x *stand) {
+	{"AllocSlice, AllocaSlice, Bind", func(x *stand) {
 		if x.k == nil {
 			return
 		}
