@@ -22,6 +22,17 @@ func streamBenches() (all []bench) {
 			return func(o gpu.Order) error { return r.q.Dispatch(o, d) },
 				func(s *gpu.Stream) error { return s.Dispatch(d) }, err
 		}},
+		{"launches with typed arguments", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
+			d, err := emptyDispatch(r)
+			if err != nil {
+				return nil, nil, err
+			}
+			type args struct{ p gpu.Range }
+			k, err := gpu.Bind[args](d.Kernel)
+			g := gpu.Grid{Blocks: d.Grid, Threads: d.Block}
+			return func(o gpu.Order) error { return r.q.Dispatch(o, d) },
+				func(s *gpu.Stream) error { return k.Launch(s, g, args{r.all}) }, err
+		}},
 	} {
 		all = append(all, bench{
 			rows: []row{
