@@ -27,6 +27,7 @@ type row struct {
 
 	detail bool       // the table leaves it out
 	of     *allReduce // if it is of one
+	with   *comparison
 }
 
 type unit string
@@ -98,7 +99,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	t, err := b.turns(e, rounds, line)
 	results := make([]result, len(b.rows))
 	for i, r := range b.rows {
-		results[i] = result{Row: r.name, Unit: r.unit, Of: r.of, detail: r.detail}
+		results[i] = result{Row: r.name, Unit: r.unit, Of: r.of, With: r.with, detail: r.detail}
 		switch {
 		case errors.Is(err, errNotRun):
 			results[i].NotRun = err.Error()

@@ -1,6 +1,6 @@
 // Command gpubench times puregpu against hand-written loops, in one process and in turns, and says whether the goals are met.
 //
-//	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-long] [group ...]
+//	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-bars file] [-long] [group ...]
 //	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long] [group ...]
 //	gpubench -version
 //
@@ -24,9 +24,9 @@
 // The rows of the group stream compare ways to submit the same: the raw side is a call of a queue, with its lists, and puregpu's side
 // the call of a stream, or a launch with typed arguments.
 //
-// The rows of the group python time package gpu's streams beside PyTorch, CuPy and cuda.core, one process of Python (-python names it)
-// being the raw side. Each library does the work as its users write it. p50 is the median time from the call until the host knows
-// that the work is done; the other rows submit 2,000 operations ahead and wait for the last.
+// The rows of the group others time a stream beside the loop over the driver, and beside cuda.core, CuPy and PyTorch in a process of
+// Python (-python names it). Each library does the work as its users write it. p50 is the median time from the call until the host
+// knows that the work is done; the other rows submit 2,000 operations ahead and wait for the last. -bars draws them.
 //
 // The rows of the group collectives time all-reduces of float32, in place, over all devices: in one process that has them all,
 // and in processes that have one each, which the program starts itself. p50 is the median time from the submission on the
@@ -75,13 +75,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var opt options
 	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls")
 	flags.StringVar(&opt.hip, "hip", "", "HIP `library`, for the rows of the group hip")
-	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the groups python and collectives")
+	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the groups others and collectives")
 	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")
 	flags.BoolVar(&opt.sim, "sim", false, "run on a simulated GPU")
 	flags.BoolVar(&opt.long, "long", false, "scale up to 1,000,000 submissions, and reduce all sizes")
 	pattern := flags.String("run", "", "run the rows whose names match the `regexp`")
 	rounds := flags.Int("rounds", 0, "`number` of rounds in which both sides take turns; 0: as many as suit the row")
 	svg := flags.String("svg", "", "draw the bus bandwidth of all-reduces into a `file`")
+	bars := flags.String("bars", "", "draw the rows of the group others into a `file`")
 	asJSON := flags.Bool("json", false, "print JSON")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -120,6 +121,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if *svg != "" {
 		out = printers{out, &picture{file: *svg}}
+	}
+	if *bars != "" {
+		out = printers{out, &barChart{file: *bars}}
 	}
 	line := newProgress(stderr)
 	out.begin(e)
@@ -171,7 +175,7 @@ func benches(e *env) []bench {
 	// Behind all others, which should not notice that the devices know each other and that one more library is there.
 	all = append(all, deviceBenches(e)...)
 	all = append(all, hipBenches()...)
-	all = append(all, pythonBenches()...)
+	all = append(all, otherBenches()...)
 	all = append(all, collectiveBenches(e)...)
 	return all
 }

@@ -21,6 +21,7 @@ type result struct {
 	NotRun  string      `json:"not_run,omitempty"`
 	Error   string      `json:"error,omitempty"`
 	Of      *allReduce  `json:"all_reduce,omitempty"`
+	With    *comparison `json:"with,omitempty"`
 
 	detail bool
 }

@@ -45,7 +45,7 @@ type order struct {
 	Pad   uint64 `json:"pad,omitempty"`
 	counts
 
-	// measure: have a Python library do some work; see python.py.
+	// measure: have a library of Python's do some work, as often as counts say.
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestPython has a CuPy that does nothing beside a CUDA driver that does nothing; the library that is not there is no failure, and what
+// TestOthers has a CuPy that does nothing beside a CUDA driver that does nothing; a library that is not there is no failure, and what
 // goes wrong in Python is one.
-func TestPython(t *testing.T) {
+func TestOthers(t *testing.T) {
 	if race || testing.Short() {
 		t.Skip("it starts processes of Python, one after the other")
 	}
@@ -35,7 +35,7 @@ func TestPython(t *testing.T) {
 		}
 	}()
 	seen := map[string]int{}
-	for _, b := range pythonBenches() {
+	for _, b := range otherBenches() {
 		if strings.Contains(b.rows[0].name, "PyTorch") {
 			continue // the stub of that is for collectives
 		}
@@ -43,17 +43,17 @@ func TestPython(t *testing.T) {
 			_, lib, _ := strings.Cut(r.Row, ": ")
 			seen[lib]++
 			switch {
-			case lib == "CuPy" && (r.Raw == nil || r.Puregpu == nil || r.Goal == nil):
+			case (lib == "CuPy" || lib == byHand) && (r.Raw == nil || r.Puregpu == nil):
 				t.Errorf("%+v", r)
 			case lib == "cuda.core" && !strings.Contains(r.NotRun, "cuda"):
 				t.Errorf("%+v; want that it is not there", r)
 			}
 		}
 	}
-	if seen["CuPy"] != 6 || seen["cuda.core"] != 6 {
+	if seen["CuPy"] != 6 || seen[byHand] != 6 || seen["cuda.core"] != 6 {
 		t.Errorf("rows: %v", seen)
 	}
-	b := pythonBenches()[0]
+	b := otherBenches()[0]
 	b.open = func(e *env) (sides, error) { return beside(e, "CuPy", "dance") }
 	if r := b.measure(e, 1, &progress{})[0]; !strings.Contains(r.Error, "dance") {
 		t.Errorf("a work that there is not: %+v", r)
