@@ -170,7 +170,7 @@ func TestShutdownAtOnce(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
 		b := allocate(t, dev, 64)
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), []byte{1}))
 		must(t, dev.Queue(1).Fill(order(semaphores(t, 1)[0], 1, s[2], 1), b.All(), []byte{1}))
 		synctest.Wait() // and nobody has asked
 		must(t, dev.Shutdown(ended))
