@@ -19,11 +19,13 @@ func TestRecover(t *testing.T) {
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
 			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, b.Size())))
 			must(t, s[0].Wait(soon(t), 1))
+			d.StallDevice(0) // until all is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
 			must(t, dev.Queue(0).Download(gpu.Order{Wait: pts(s[1], 1), Signal: pts(s[2], 1)}, make([]byte, b.Size()), b.All()))
 			must(t, dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, s[3], 1), b.All(), []byte{1}))
+			d.ResumeDevice(0)
 			for _, s := range s[1:] {
 				if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
 					t.Errorf("%v; want the loss", err)
