@@ -42,7 +42,7 @@ func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 // Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked
 // fails at once; work in flight and host calls are waited for until the context ends. Then the device is given up, what can be is
 // given back, and Shutdown returns within three seconds, or fifteen if communicators of channels have to be aborted, with a [CloseError] that
-// wraps the context's error. If the context has ended already, what is in flight gets half a second.
+// wraps the context's error. What is in flight gets half a second in any case.
 //
 // Close and Shutdown may be called concurrently and again: the first of their contexts to end bounds all of them, and they return the
 // same error. One that cannot wait for a call of the driver to return has an error that is [driver.ErrBusy] instead. Closing goes on when
@@ -120,13 +120,16 @@ func (c *closer) close(ctx context.Context, fn func(context.Context) error, grac
 	}
 }
 
-// lasting returns ctx or, if that has ended, a context that lasts for giveBackTime: work that is done must still be found done, and
+// lasting returns a context that ends with ctx, but not before giveBackTime has passed: work that is done must still be found done, and
 // calls that wait for what has just failed must return.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return ctx, func() {}
+	least := time.Now().Add(giveBackTime)
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(least), cancel) })
+	return within, func() {
+		stop()
+		cancel()
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 }
 
 // A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It is [ErrClosed] and the
