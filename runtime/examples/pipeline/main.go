@@ -1,68 +1,129 @@
-// Pipeline computes y = a*x + y on a GPU. It submits an upload, a kernel and a download at once, ordered by the values of a
-// semaphore alone, and waits for the last of them.
-//
-// It runs on the GPU that there is, and otherwise on the simulated one; with -driver cuda it takes no other.
+// Pipeline sends batches through a GPU in three stages that run at the same time: while it computes with one batch, the next is
+// uploaded and the results of the one before are downloaded. Each stage has a queue of its own. Everything is submitted at once; which
+// operation comes after which is said by semaphores alone, and the host takes no part in it until it waits for the last batch.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"unsafe"
+	"log"
+	"time"
 
-	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/examples/internal/ondriver"
+	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+const (
+	batches = 12
+	size    = 1 << 18 // floats of a batch
+)
 
-// run runs the program with its arguments and returns its exit status.
-func run(args []string, stdout, stderr io.Writer) int {
-	return ondriver.Main("pipeline", args, stdout, stderr, simulation, pipeline)
+//go:embed kernel.ptx
+var code []byte
+
+// scaleArgs are the parameters of the kernel, which computes y = a*x + b, in order.
+type scaleArgs struct {
+	n    uint64
+	a, b float32
+	x, y gpu.Slice[float32]
 }
 
-func pipeline(ctx context.Context, d driver.Driver, w io.Writer) error {
-	dev, err := gpu.Open(d, 0, gpu.Options{})
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	driver, err := drivers.Best(simulated)
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	defer dev.Close() // what was loaded and allocated goes with it
-	code, err := dev.Load(kernels.Saxpy)
+	dev, err := gpu.Open(driver, 0, gpu.Options{Queues: 3})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	saxpy, err1 := code.Kernel("saxpy")
-	mem, err2 := dev.Alloc(gpu.DeviceMem, 32)
-	done, err3 := gpu.NewSemaphore(0)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
+	in := newBatches()
+	out, err := pipeline(ctx, dev, in, 2, 1)
+	if err = errors.Join(err, dev.Close()); err != nil { // what was loaded and allocated goes with the device
+		log.Fatal(err)
 	}
-	in, out := []float32{1, 2, 3, 4, 10, 20, 30, 40}, make([]float32, 4) // x and y; the new y
-	n, a, x, y := uint64(4), float32(2), mem.Ptr(), mem.Ptr()+16
-	q := dev.Queue(0)
-	err = errors.Join( // each returns at once; only the values order them, and the host takes no part in it
-		q.Update(gpu.Order{Signal: at(done, 1)}, mem.All(), raw(in)),
-		q.Dispatch(gpu.Order{Wait: at(done, 1), Signal: at(done, 2)}, gpu.Dispatch{
-			Kernel: saxpy, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1},
-			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&y)}}),
-		q.Download(gpu.Order{Wait: at(done, 2), Signal: at(done, 3)}, raw(out), mem.Range(16, 16)))
-	if err != nil {
-		return err
+	for i := range in {
+		for k, x := range in[i] {
+			if got, want := out[i][k], 2*x+1; got != want {
+				log.Fatalf("batch %d on %s: element %d is %v, want %v", i, dev.Info().Name, k, got, want)
+			}
+		}
 	}
-	if err = done.Wait(ctx, 3); err == nil {
-		fmt.Fprintln(w, "pipeline:", out)
-	}
-	return err
+	fmt.Printf("pipeline: %d batches of %d floats on %s: ok\n", batches, size, dev.Info().Name)
 }
 
-// at is a list of one point.
-func at(s *gpu.Semaphore, value uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: value}} }
+// newBatches makes batches of small whole numbers, with which floats are exact, so that the host comes to the same results.
+func newBatches() [][]float32 {
+	all := make([][]float32, batches)
+	for i := range all {
+		all[i] = make([]float32, size)
+		for k := range all[i] {
+			all[i][k] = float32((k + 31*i) % 4096)
+		}
+	}
+	return all
+}
 
-// raw is the memory of floats.
-func raw(f []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f))
+// pipeline returns a*x + b for all x of all batches, which have the same size.
+func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32) (out [][]float32, err error) {
+	exe, err := dev.Load(code)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := exe.Kernel("scale")
+	if err != nil {
+		return nil, err
+	}
+	scale, err := gpu.Bind[scaleArgs](kernel)
+	if err != nil {
+		return nil, err
+	}
+	n := len(in[0])
+	var xs, ys [2]gpu.Slice[float32] // batches use them by turns
+	for i := range 2 {
+		var err1, err2 error
+		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+		ys[i], err2 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+	}
+
+	// A semaphore for each stage, which is at i+2 when batch i is through: at 1 to begin with, as if two batches had been before.
+	var stages [3]*gpu.Semaphore
+	for i := range stages {
+		if stages[i], err = gpu.NewSemaphore(1); err != nil {
+			return nil, err
+		}
+	}
+	up, comp, down := stages[0], stages[1], stages[2]
+	for i := range in {
+		v := uint64(i)
+		x, y := xs[i%2], ys[i%2]
+		out = append(out, make([]float32, n))
+		// The upload comes after the one before, and after the kernel that read batch i-2 from the same memory.
+		err1 := dev.Queue(0).Upload(gpu.Order{
+			Wait:   []gpu.Point{up.At(v + 1), comp.At(v)},
+			Signal: []gpu.Point{up.At(v + 2)},
+		}, x.Range(), gpu.BytesOf(in[i]))
+		// The kernel comes after the upload, the kernel before, and the download of batch i-2 from the memory that it writes.
+		err2 := scale.Dispatch(dev.Queue(1), gpu.Order{
+			Wait:   []gpu.Point{up.At(v + 2), comp.At(v + 1), down.At(v)},
+			Signal: []gpu.Point{comp.At(v + 2)},
+		}, gpu.GridFor(n, 256), scaleArgs{uint64(n), a, b, x, y})
+		// The download comes after the kernel and the download before.
+		err3 := dev.Queue(2).Download(gpu.Order{
+			Wait:   []gpu.Point{comp.At(v + 2), down.At(v + 1)},
+			Signal: []gpu.Point{down.At(v + 2)},
+		}, gpu.BytesOf(out[i]), y.Range())
+		if err := errors.Join(err1, err2, err3); err != nil {
+			gpu.FailAll(err, up, comp, down) // else what was submitted waits for what was not
+			return nil, err
+		}
+	}
+	return out, down.Wait(ctx, uint64(len(in))+1)
 }

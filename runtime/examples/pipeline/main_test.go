@@ -1,103 +1,102 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/drivers"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-const result = "pipeline: [12 24 36 48]\n"
-
-func TestSim(t *testing.T) {
-	d, err := drivers.Open(drivers.Sim, simulation)
+// run runs the pipeline on a simulated GPU with 6 batches of 1000 floats, and reports results that are wrong and what is not given back.
+func run(t *testing.T, ctx context.Context, c simdriver.Config) error {
+	t.Helper()
+	c.Kernels = kernels
+	d := simdriver.New(c)
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := pipeline(t.Context(), d, &out); err != nil || out.String() != result {
-		t.Errorf("%v, printed %q, want %q", err, &out, result)
-	}
-	if left := d.(*simdriver.Driver).Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
-	}
-}
-
-// TestEnds wants the wait to end with its context, though the work does not.
-func TestEnds(t *testing.T) {
-	d, err := drivers.Open(drivers.Sim, drivers.WithSim(simdriver.Config{
-		Kernels: map[string]simdriver.Kernel{"saxpy": simdriver.MustKernel(saxpy)},
-		Latency: map[simdriver.Op]time.Duration{simdriver.OpLaunch: 100 * time.Millisecond},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var out bytes.Buffer
-	if err := pipeline(ctx, d, &out); !errors.Is(err, context.Canceled) || out.Len() > 0 {
-		t.Errorf("%v, printed %q, want %v", err, &out, context.Canceled)
-	}
-}
-
-// TestRun runs on the best there is, which every machine has.
-func TestRun(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := run(nil, &stdout, &stderr); code != 0 || !strings.HasSuffix(stdout.String(), result) {
-		t.Errorf("exit status %d, printed %q and %q, want %q", code, &stdout, &stderr, result)
-	}
-}
-
-func TestArguments(t *testing.T) {
-	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
-	for _, test := range []struct {
-		arg, stdout, stderr string
-		code                int
-	}{
-		{"-driver=sim", result, "", 0},
-		{"-driver=cuda", "", "pipeline: cuda: ", 1},
-		{"-driver=hip", "", "pipeline: hip: ", 1},
-		{"-nonsense", "", "flag provided but not defined", 2},
-		{"-h", "", "Usage of pipeline", 0},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := run([]string{test.arg}, &stdout, &stderr); code != test.code || stdout.String() != test.stdout || !strings.HasPrefix(stderr.String(), test.stderr) {
-			t.Errorf("%s: exit status %d, printed %q and %q; want %d, %q and %q", test.arg, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
+	in := make([][]float32, 6)
+	for i := range in {
+		in[i] = make([]float32, 1000)
+		for k := range in[i] {
+			in[i][k] = float32(1000*i + k)
 		}
 	}
+	out, failure := pipeline(ctx, dev, in, 3, 5)
+	if err := dev.Close(); err != nil && failure == nil {
+		t.Error(err)
+	}
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("not given back: %v", left)
+	}
+	if failure != nil {
+		return failure
+	}
+	for i := range in {
+		for k, x := range in[i] {
+			if out[i][k] != 3*x+5 {
+				t.Fatalf("batch %d: element %d is %v, want %v", i, k, out[i][k], 3*x+5)
+			}
+		}
+	}
+	return nil
 }
 
-// TestREADME compares the program in README.md with the one that is tested here.
-func TestREADME(t *testing.T) {
-	program := "func pipeline(" + between(t, "main.go", "\nfunc pipeline(", "\n}\n") + "\n}\n"
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(readme), "```go\n"+program+"```\n") {
-		t.Errorf("README.md should show this program and does not:\n%s", program)
+func TestResults(t *testing.T) {
+	hip := simdriver.HIPCaps()
+	for name, c := range map[string]simdriver.Config{"like CUDA": {}, "like HIP": {Caps: &hip}, "strict": {Strict: true}} {
+		t.Run(name, func(t *testing.T) {
+			if err := run(t, t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
-// between returns what stands in a file between the first begin and the next end.
-func between(t *testing.T, file, begin, end string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+// TestOverlap has each operation take a second: 6 batches take 8 where the three stages run at the same time, and 18 where they do not.
+func TestOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := simdriver.Config{Latency: map[simdriver.Op]time.Duration{
+			simdriver.OpUpload: time.Second, simdriver.OpLaunch: time.Second, simdriver.OpDownload: time.Second,
+		}}
+		if err := run(t, t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took < 8*time.Second || took > 9*time.Second {
+			t.Errorf("took %v, want 8 s", took)
+		}
+	})
+}
+
+// TestFaults wants a failure of one stage to end the others, at once.
+func TestFaults(t *testing.T) {
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		config simdriver.Config
+		want   error
+	}{
+		"upload":      {simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpUpload, N: 3, Err: broken}}}, broken},
+		"kernel":      {simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpLaunch, N: 3, Err: broken}}}, broken},
+		"lost device": {simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpLaunch, N: 3, Err: broken, AtExecution: true}}}, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := run(t, t.Context(), test.config); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
 	}
-	_, s, found := strings.Cut(string(text), begin)
-	if found {
-		s, _, found = strings.Cut(s, end)
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(t, ctx, simdriver.Config{Latency: map[simdriver.Op]time.Duration{simdriver.OpLaunch: 10 * time.Millisecond}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	if !found {
-		t.Fatalf("%s has nothing between %q and %q", file, begin, end)
-	}
-	return s
 }
