@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+//go:embed kernel.ptx
+var code []byte
+
+// denseArgs are the parameters of the kernel, in order.
+type denseArgs struct {
+	in, out, batch uint64
+	w, b, x, y     gpu.Slice[float32]
+}
+
+// A model is a network in the memory of a device. It may be used concurrently.
+type model struct {
+	dev    *gpu.Device
+	pool   *gpu.Pool // of what requests hold
+	dense  *gpu.TypedKernel[denseArgs]
+	layers []denseArgs // with weights and biases, and without x and y
+}
+
+// newModel opens the first device of a driver and uploads the network.
+func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []layer) (_ *model, err error) {
+	dev, err := gpu.Open(d, 0, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			dev.Close()
+		}
+	}()
+	exe, err := dev.Load(code)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := exe.Kernel("dense")
+	if err != nil {
+		return nil, err
+	}
+	m := &model{dev: dev}
+	if m.dense, err = gpu.Bind[denseArgs](kernel); err != nil {
+		return nil, err
+	}
+	if m.pool, err = dev.NewPool(gpu.PoolOptions{}); err != nil {
+		return nil, err
+	}
+	s := dev.Queue(0).NewStream()
+	for _, l := range layers {
+		w, err1 := gpu.AllocSlice[float32](dev, gpu.DeviceMem, len(l.w))
+		b, err2 := gpu.AllocSlice[float32](dev, gpu.DeviceMem, len(l.b))
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		w.Upload(s, l.w)
+		b.Upload(s, l.b)
+		m.layers = append(m.layers, denseArgs{in: uint64(l.in), out: uint64(l.out), batch: 1, w: w, b: b})
+	}
+	return m, s.Wait(ctx)
+}
+
+func (m *model) inputs() int { return int(m.layers[0].in) }
+
+// infer runs one input through the network. If the context ends first it returns at once: what the device has not begun it does not
+// begin then, and memory goes back to the pool behind what it has.
+func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
+	q, err := m.dev.Pick(0)
+	if err != nil {
+		return nil, err
+	}
+	s := q.NewStream() // it keeps the first error, which Wait returns
+	x, _ := gpu.AllocaSlice[float32](s, m.pool, len(input))
+	defer x.Close() // deallocates what no Dealloca has, because the stream failed
+	x.Update(s, input)
+	for _, args := range m.layers {
+		y, _ := gpu.AllocaSlice[float32](s, m.pool, int(args.out))
+		defer y.Close()
+		args.x, args.y = x, y
+		m.dense.Launch(s, gpu.GridFor(y.Len(), 64), args)
+		x.Dealloca(s)
+		x = y
+	}
+	output := make([]float32, x.Len()) // the device may write to it later, if the context ends
+	x.Download(s, output)
+	x.Dealloca(s)
+	if err := s.Wait(ctx); err != nil {
+		s.Fail(err)
+		return nil, err
+	}
+	return output, nil
+}
+
+// ready returns why the device takes no work, or nil.
+func (m *model) ready() error { return m.dev.Queue(0).Flush() }
+
+// close closes the device, and what is there with it.
+func (m *model) close(ctx context.Context) error { return m.dev.Shutdown(ctx) }

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// newTestServer makes a server on a simulated GPU.
+func newTestServer(t *testing.T, c simdriver.Config, requests int, timeout time.Duration) (*simdriver.Driver, *server) {
+	t.Helper()
+	c.Kernels = kernels
+	d := simdriver.New(c)
+	o := gpu.Options{Queues: 4, Spin: -1, Poll: -1} // in a bubble of synctest no time passes while a wait spins
+	m, err := newModel(t.Context(), d, o, newNetwork(sizes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, newServer(m, requests, timeout)
+}
+
+// end closes the model, and reports memory that requests have not given back, or that the model has not.
+func end(t *testing.T, d *simdriver.Driver, s *server) {
+	t.Helper()
+	idle(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.model.close(ctx); err != nil {
+		t.Error(err)
+	}
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("not given back: %v", left)
+	}
+}
+
+// idle wants all memory to be back in the pool when the device has done what it was given.
+func idle(t *testing.T, s *server) {
+	t.Helper()
+	var used uint64
+	for range 1000 {
+		for i := range s.model.dev.Queues() {
+			if err := s.model.dev.Queue(i).Flush(); err != nil { // asks what is done
+				t.Fatal(err)
+			}
+		}
+		stats, err := s.model.pool.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used = stats.Used; used == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if used != 0 {
+		t.Errorf("%d bytes of the pool are used", used)
+	}
+	if n := len(s.slots); n != 0 {
+		t.Errorf("%d requests are counted, and none is there", n)
+	}
+}
+
+// post sends a request, without a network.
+func post(ctx context.Context, s *server, input []float32) *httptest.ResponseRecorder {
+	body, err := json.Marshal(question{input})
+	if err != nil {
+		panic(err)
+	}
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/infer", bytes.NewReader(body)))
+	return w
+}
+
+// get asks whether the server is ready, and returns the status.
+func get(s *server) int {
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, httptest.NewRequest("GET", "/ready", nil))
+	return w.Code
+}
+
+// TestConcurrent has 200 requests at the same time, half of which are cancelled at random moments of the time that all take together.
+// The end of the bubble wants all goroutines to have ended.
+func TestConcurrent(t *testing.T) {
+	hip := simdriver.HIPCaps()
+	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, s := newTestServer(t, simdriver.Config{
+					Caps: caps,
+					Latency: map[simdriver.Op]time.Duration{
+						simdriver.OpLaunch: 100 * time.Microsecond, simdriver.OpUpload: 30 * time.Microsecond,
+						simdriver.OpNewEvent: 100 * time.Microsecond, // so that submissions wait for events, and are cancelled before they are issued
+					},
+				}, 200, time.Minute)
+				start := time.Now()
+				var mu sync.Mutex
+				codes := map[int]int{}
+				var wg sync.WaitGroup
+				for i := range 200 {
+					wg.Go(func() {
+						ctx := t.Context()
+						if i%2 == 1 {
+							var cancel context.CancelFunc
+							ctx, cancel = context.WithCancel(ctx)
+							defer time.AfterFunc(rand.N(20*time.Millisecond), cancel).Stop()
+							defer cancel()
+						}
+						input := newInput(i)
+						w := post(ctx, s, input)
+						if w.Code == http.StatusOK {
+							if err := check(input, w.Body.Bytes()); err != nil {
+								t.Errorf("request %d: %v", i, err)
+							}
+						} else if ctx.Err() == nil {
+							t.Errorf("request %d: %d %s", i, w.Code, w.Body)
+						}
+						mu.Lock()
+						codes[w.Code]++
+						mu.Unlock()
+					})
+				}
+				wg.Wait()
+				t.Logf("statuses %v in %v", codes, time.Since(start))
+				if codes[http.StatusOK] < 100 || codes[499] == 0 {
+					t.Errorf("statuses %v, want 200 of those that were not cancelled, and 499 of some that were", codes)
+				}
+				end(t, d, s)
+			})
+		})
+	}
+}
+
+// stalled runs a test with a server of which the device begins nothing until it is resumed, and ends both.
+func stalled(t *testing.T, requests int, timeout time.Duration, test func(t *testing.T, d *simdriver.Driver, s *server)) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newTestServer(t, simdriver.Config{}, requests, timeout)
+		if err := d.StallDevice(0); err != nil {
+			t.Fatal(err)
+		}
+		test(t, d, s)
+		if err := d.ResumeDevice(0); err != nil {
+			t.Fatal(err)
+		}
+		end(t, d, s)
+	})
+}
+
+func TestTooMany(t *testing.T) {
+	stalled(t, 2, time.Minute, func(t *testing.T, d *simdriver.Driver, s *server) {
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if w := post(t.Context(), s, newInput(0)); w.Code != http.StatusOK {
+					t.Errorf("%d %s, want 200", w.Code, w.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		if w := post(t.Context(), s, newInput(0)); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %s, want 503 and when to come again", w.Code, w.Body)
+		}
+		if code := get(s); code != http.StatusOK {
+			t.Errorf("/ready: %d, want 200", code)
+		}
+		if err := d.ResumeDevice(0); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	stalled(t, 2, 3*time.Second, func(t *testing.T, _ *simdriver.Driver, s *server) {
+		start := time.Now()
+		if w := post(t.Context(), s, newInput(0)); w.Code != http.StatusGatewayTimeout {
+			t.Errorf("%d %s, want 504", w.Code, w.Body)
+		}
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("took %v, want 3 s", took)
+		}
+	})
+}
+
+// TestLost loses the device while a request is under way.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newTestServer(t, simdriver.Config{}, 2, time.Minute)
+		if err := d.StallDevice(0); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if w := post(t.Context(), s, newInput(0)); w.Code != http.StatusServiceUnavailable {
+				t.Errorf("the request under way: %d %s, want 503", w.Code, w.Body)
+			}
+		})
+		synctest.Wait()
+		if err := d.LoseDevice(0, errors.New("fell off the bus")); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if w := post(t.Context(), s, newInput(0)); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("a later request: %d %s, want 503", w.Code, w.Body)
+		}
+		if code := get(s); code != http.StatusServiceUnavailable {
+			t.Errorf("/ready: %d, want 503", code)
+		}
+		s.model.close(t.Context()) // its error says that the device was lost
+		if left := d.Leaks(); len(left) > 0 {
+			t.Errorf("not given back: %v", left)
+		}
+	})
+}
+
+func TestBadRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newTestServer(t, simdriver.Config{}, 1, time.Minute)
+		for _, test := range []struct {
+			method, path, body string
+			code               int
+			text               string
+		}{
+			{"POST", "/infer", "{", 400, "unexpected EOF"},
+			{"POST", "/infer", `{"input": [1, 2]}`, 400, "the input has 2 numbers, and the network takes 64"},
+			{"POST", "/infer", strings.Repeat(" ", 1<<20+1), 400, "too large"},
+			{"POST", "/infer", `{"input": [` + strings.Repeat("3e38, ", 63) + `3e38]}`, 422, "unsupported value"},
+			{"GET", "/infer", "", 405, ""},
+			{"GET", "/", "", 404, ""},
+		} {
+			w := httptest.NewRecorder()
+			s.handler().ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+			if w.Code != test.code || !strings.Contains(w.Body.String(), test.text) {
+				t.Errorf("%s %s %.20q: %d %s, want %d %q", test.method, test.path, test.body, w.Code, w.Body, test.code, test.text)
+			}
+		}
+		end(t, d, s)
+	})
+}
+
+// TestServe has requests come over the network.
+func TestServe(t *testing.T) {
+	d, s := newTestServer(t, simdriver.Config{}, 200, time.Minute)
+	if err := selftest(t.Context(), s, listen(t)); err != nil {
+		t.Error(err)
+	}
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("not given back: %v", left)
+	}
+}
+
+// TestShutdown wants the server to end within its time although the device does nothing and a client waits.
+func TestShutdown(t *testing.T) {
+	d, s := newTestServer(t, simdriver.Config{}, 1, time.Minute)
+	if err := d.StallDevice(0); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended, answered := make(chan error, 1), make(chan error, 1)
+	go func() { ended <- s.serve(ctx, l, 50*time.Millisecond) }()
+	client := &http.Client{Transport: &http.Transport{}}
+	go func() { answered <- ask(t.Context(), client, "http://"+l.Addr().String()+"/infer", 0) }()
+	for len(s.slots) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the server ended with %v, want %v", err, context.DeadlineExceeded)
+	}
+	if err := <-answered; err == nil {
+		t.Error("the request was answered")
+	}
+	client.CloseIdleConnections()
+	if err := d.ResumeDevice(0); err != nil {
+		t.Error(err)
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
