@@ -48,9 +48,9 @@ func (p *eventPool) get(onThread bool) (*event, error) {
 	p.mu.Lock()
 	if p.free == nil {
 		p.mu.Unlock()
-		grow := p.grow
+		grow := p.growEmpty
 		if !onThread {
-			grow = func() error { return p.dev.do(p.grow) }
+			grow = func() error { return p.dev.do(p.growEmpty) }
 		}
 		if err := grow(); err != nil {
 			return nil, err
@@ -86,6 +86,14 @@ func (p *eventPool) put(e *event) {
 	e.next, p.free = p.free, e
 	p.stats.Free++
 	p.mu.Unlock()
+}
+
+// growEmpty makes events if there are none: of many submissions that found none, the first to get to the thread makes some for all.
+func (p *eventPool) growEmpty() error {
+	if p.statistics().Free > 0 {
+		return nil
+	}
+	return p.grow()
 }
 
 // grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on the
