@@ -1,40 +1,39 @@
-// Ncclrank has NCCL reduce a million floats on the first CUDA device, by sum and by average, and checks every one. It
-// makes its communicator, of one rank, in each of three ways.
-//
-// Without a GPU or NCCL it says what is missing and ends well; with -require-gpu it fails.
+// Ncclrank has NCCL sum up a million floats on the first CUDA device, as the only rank of a communicator, with the packages cuda and
+// nccl alone, and checks every one. Several ranks differ in that one of them passes the id to the others.
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"os"
+	"log"
 	"runtime"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
-	"github.com/puregpu/puregpu/runtime/examples/internal/example"
 )
 
-func main() { os.Exit(example.Main("ncclrank", os.Args[1:], os.Stdout, os.Stderr, run)) }
+func main() {
+	flag.Parse() // it has none
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
 
-// run makes the first device current and reduces on it.
-func run(stdout io.Writer) (err error) {
+// run opens both libraries, makes the first device current, and reduces on it.
+func run() (err error) {
 	gpu, err := cuda.Open(cuda.Options{})
 	if err != nil {
-		return example.Missing(err)
-	}
-	if err := example.Init(gpu); err != nil {
 		return err
 	}
 	lib, err := nccl.Open(nccl.Options{})
 	if err != nil {
-		return example.Missing(err)
+		return err
 	}
-	version, err := lib.GetVersion()
-	if err != nil {
-		return fmt.Errorf("ask NCCL for its version: %w", err)
+	if err := gpu.Init(0); err != nil {
+		return fmt.Errorf("start CUDA: %w", err)
 	}
 	dev, err := gpu.DeviceGet(0)
 	if err != nil {
@@ -52,98 +51,79 @@ func run(stdout io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("retain the primary context of %s: %w", name, err)
 	}
-	defer example.Release(&err, "release the primary context", gpu.DevicePrimaryCtxRelease, dev)
+	defer func() { err = errors.Join(err, gpu.DevicePrimaryCtxRelease(dev)) }()
 	if err := gpu.CtxSetCurrent(ctx); err != nil {
 		return fmt.Errorf("make the context current: %w", err)
 	}
-	defer example.Release(&err, "leave the context", gpu.CtxSetCurrent, 0)
+	defer func() { err = errors.Join(err, gpu.CtxSetCurrent(0)) }()
 
-	fmt.Fprintf(stdout, "ncclrank: NCCL %s on %s\n", nccl.FormatVersion(dl.Version(version)), name)
-	b, err := newBuffers(gpu, 1<<20)
-	if err != nil {
+	const n = 1 << 20
+	if err := reduce(gpu, lib, n); err != nil {
 		return err
 	}
-	defer example.Release(&err, "free the buffers", (*buffers).free, b)
-	for _, way := range ways {
-		if err := reduce(stdout, lib, b, way); err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
-		}
-	}
+	fmt.Printf("ncclrank: %d elements by NCCL %s on %s: ok\n", n, nccl.FormatVersion(dl.Version(lib.Version())), name)
 	return nil
 }
 
-// A way makes a communicator that has one rank, on device 0.
-type way struct {
-	name string
-	make func(*nccl.Library) (nccl.Comm, error)
-}
-
-var ways = []way{
-	{"ncclCommInitRank", func(lib *nccl.Library) (nccl.Comm, error) {
-		id, err := lib.GetUniqueID()
-		if err != nil {
-			return 0, fmt.Errorf("get a unique id: %w", err)
-		}
-		comm := new(nccl.Comm)
-		err = lib.CommInitRank(comm, 1, id, 0)
-		return *comm, err
-	}},
-	{"ncclCommInitAll", func(lib *nccl.Library) (nccl.Comm, error) {
-		comms := make([]nccl.Comm, 1)
-		err := lib.CommInitAll(comms, []int32{0})
-		return comms[0], err
-	}},
-	{"ncclCommInitRankConfig", func(lib *nccl.Library) (nccl.Comm, error) {
-		id, err := lib.GetUniqueID()
-		if err != nil {
-			return 0, fmt.Errorf("get a unique id: %w", err)
-		}
-		config := lib.NewConfig()
-		config.Blocking = 1
-		comm := new(nccl.Comm)
-		err = lib.CommInitRankConfig(comm, 1, id, 0, &config)
-		return *comm, err
-	}},
-}
-
-// reduce makes a communicator and has it reduce by each operator that this NCCL has.
-func reduce(stdout io.Writer, lib *nccl.Library, b *buffers, way way) (err error) {
-	comm, err := way.make(lib)
-	if errors.Is(err, dl.ErrSymbol) {
-		fmt.Fprintf(stdout, "ncclrank: %s: not run: %v\n", way.name, err)
-		return nil
-	}
+// reduce has n floats of the current device summed up over all ranks of a communicator, and checks what comes out. As there is one rank
+// that is what went in.
+func reduce(gpu *cuda.Library, lib *nccl.Library, n int) (err error) {
+	id, err := lib.GetUniqueID()
 	if err != nil {
-		return explain(lib, 0, "make a communicator", err)
+		return fmt.Errorf("get a unique id: %w", explain(lib, 0, err))
 	}
-	defer example.Release(&err, "destroy the communicator", lib.CommDestroy, comm)
-	for _, op := range []nccl.RedOp{nccl.Sum, nccl.Avg} {
-		if op == nccl.Avg && lib.Version() < avgSince {
-			fmt.Fprintf(stdout, "ncclrank: %s, %v: not run: needs NCCL %s\n", way.name, op, nccl.FormatVersion(avgSince))
-			continue
+	comm := new(nccl.Comm) // on the heap: with non-blocking communicators NCCL writes to it later
+	if err := lib.CommInitRank(comm, 1, id, 0); err != nil {
+		return fmt.Errorf("make a communicator: %w", explain(lib, 0, err))
+	}
+	defer func() { err = errors.Join(err, lib.CommDestroy(*comm)) }()
+	stream, err := gpu.StreamCreate(0)
+	if err != nil {
+		return fmt.Errorf("create a stream: %w", err)
+	}
+	defer func() { err = errors.Join(err, gpu.StreamDestroy(stream)) }()
+	size := 4 * uint64(n)
+	send, err := gpu.MemAlloc(size)
+	if err != nil {
+		return fmt.Errorf("allocate %d bytes: %w", size, err)
+	}
+	defer func() { err = errors.Join(err, gpu.MemFree(send)) }()
+	recv, err := gpu.MemAlloc(size)
+	if err != nil {
+		return fmt.Errorf("allocate %d bytes: %w", size, err)
+	}
+	defer func() { err = errors.Join(err, gpu.MemFree(recv)) }()
+
+	host := make([]float32, n)
+	for i := range host {
+		host[i] = float32(i) // exact up to 1<<24
+	}
+	if err := gpu.MemcpyHtoD(send, unsafe.Pointer(&host[0]), size); err != nil {
+		return fmt.Errorf("copy to the device: %w", err)
+	}
+	err = lib.AllReduce(nccl.DevicePtr(send), nccl.DevicePtr(recv), uint64(n), nccl.Float32, nccl.Sum, *comm, nccl.CudaStream(stream))
+	if err != nil {
+		return fmt.Errorf("reduce: %w", explain(lib, *comm, err))
+	}
+	if err := gpu.StreamSynchronize(stream); err != nil {
+		return fmt.Errorf("wait for the stream: %w", err)
+	}
+	clear(host)
+	if err := gpu.MemcpyDtoH(unsafe.Pointer(&host[0]), recv, size); err != nil {
+		return fmt.Errorf("copy from the device: %w", err)
+	}
+	for i, got := range host {
+		if got != float32(i) {
+			return fmt.Errorf("element %d of %d is %v, want %d", i, n, got, i)
 		}
-		if err := b.clear(); err != nil {
-			return err
-		}
-		err := lib.AllReduce(nccl.DevicePtr(b.send), nccl.DevicePtr(b.recv), uint64(len(b.host)), nccl.Float32, op, comm, nccl.CudaStream(b.stream))
-		if err != nil {
-			return explain(lib, comm, "reduce by "+op.String(), err)
-		}
-		if err := b.check(); err != nil {
-			return fmt.Errorf("reduce by %v: %w", op, err)
-		}
-		fmt.Fprintf(stdout, "ncclrank: %s, %v: %d elements: ok\n", way.name, op, len(b.host))
 	}
 	return nil
 }
-
-// avgSince is the release of NCCL that brought ncclAvg.
-const avgSince = 21003
 
 // explain adds what NCCL itself has to say of its latest failure.
-func explain(lib *nccl.Library, comm nccl.Comm, what string, err error) error {
+func explain(lib *nccl.Library, comm nccl.Comm, err error) error {
 	if text, e := lib.GetLastError(comm); e == nil && text != "" {
-		return fmt.Errorf("%s: %w (%s)", what, err, text)
+		return fmt.Errorf("%w (%s)", err, text)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return err
 }

@@ -1,30 +1,37 @@
-// Saxpy computes y = a*x + y for a million floats on the first CUDA device, and checks every one of them.
-//
-// Without a GPU it says what is missing and ends well; with -require-gpu it fails.
+// Saxpy computes y = a*x + y for a million floats on the first CUDA device with package cuda alone, which is the CUDA driver API, and
+// checks every one of them.
 package main
 
 import (
+	_ "embed"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"os"
+	"log"
 	"runtime"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
-	"github.com/puregpu/puregpu/runtime/examples/internal/example"
-	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-func main() { os.Exit(example.Main("saxpy", os.Args[1:], os.Stdout, os.Stderr, run)) }
+//go:embed kernel.ptx
+var ptx string
+
+func main() {
+	flag.Parse() // it has none
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
 
 // run makes the first device current, has it compute, and checks the result.
-func run(stdout io.Writer) (err error) {
+func run() (err error) {
 	lib, err := cuda.Open(cuda.Options{})
 	if err != nil {
-		return example.Missing(err)
-	}
-	if err := example.Init(lib); err != nil {
 		return err
+	}
+	if err := lib.Init(0); err != nil {
+		return fmt.Errorf("start CUDA: %w", err)
 	}
 	dev, err := lib.DeviceGet(0)
 	if err != nil {
@@ -38,7 +45,7 @@ func run(stdout io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("retain the primary context of %s: %w", name, err)
 	}
-	defer example.Release(&err, "release the primary context", lib.DevicePrimaryCtxRelease, dev)
+	defer func() { err = errors.Join(err, lib.DevicePrimaryCtxRelease(dev)) }()
 
 	// CUDA keeps the current context per thread: stay on this one.
 	runtime.LockOSThread()
@@ -46,7 +53,7 @@ func run(stdout io.Writer) (err error) {
 	if err := lib.CtxSetCurrent(ctx); err != nil {
 		return fmt.Errorf("make the context current: %w", err)
 	}
-	defer example.Release(&err, "leave the context", lib.CtxSetCurrent, 0)
+	defer func() { err = errors.Join(err, lib.CtxSetCurrent(0)) }()
 
 	// Small whole numbers make every step exact, so that the device's result equals the host's to the bit.
 	const a = 3
@@ -62,17 +69,18 @@ func run(stdout io.Writer) (err error) {
 			return fmt.Errorf("element %d of %d is %v on %s, want %v", i, len(y), y[i], name, want)
 		}
 	}
-	fmt.Fprintf(stdout, "saxpy: %d elements on %s: ok\n", len(y), name)
+	fmt.Printf("saxpy: %d elements on %s: ok\n", len(y), name)
 	return nil
 }
 
 // saxpy computes y = a*x + y on the current device. x and y have the same length, which is not 0.
 func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
-	module, err := lib.ModuleLoadData(unsafe.Pointer(&kernels.Saxpy[0]))
+	image := append([]byte(ptx), 0) // the driver reads PTX up to a NUL
+	module, err := lib.ModuleLoadData(unsafe.Pointer(&image[0]))
 	if err != nil {
 		return fmt.Errorf("load the module of the kernel: %w", err)
 	}
-	defer example.Release(&err, "unload the module", lib.ModuleUnload, module)
+	defer func() { err = errors.Join(err, lib.ModuleUnload(module)) }()
 	kernel, err := lib.ModuleGetFunction(module, "saxpy")
 	if err != nil {
 		return fmt.Errorf("find the kernel saxpy in the module: %w", err)
@@ -83,12 +91,12 @@ func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
 	if err != nil {
 		return fmt.Errorf("allocate %d bytes for x: %w", size, err)
 	}
-	defer example.Release(&err, "free x", lib.MemFree, dx)
+	defer func() { err = errors.Join(err, lib.MemFree(dx)) }()
 	dy, err := lib.MemAlloc(size)
 	if err != nil {
 		return fmt.Errorf("allocate %d bytes for y: %w", size, err)
 	}
-	defer example.Release(&err, "free y", lib.MemFree, dy)
+	defer func() { err = errors.Join(err, lib.MemFree(dy)) }()
 	if err := lib.MemcpyHtoD(dx, unsafe.Pointer(&x[0]), size); err != nil {
 		return fmt.Errorf("copy x to the device: %w", err)
 	}

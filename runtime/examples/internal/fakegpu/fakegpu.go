@@ -3,7 +3,6 @@
 package fakegpu
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,16 +18,10 @@ func Driver(t *testing.T, faults ...string) {
 	})
 }
 
-// NCCL does the same for NCCL and nccl.c. It lacks the sets named in without.
-func NCCL(t *testing.T, without []string, faults ...string) {
+// NCCL does the same for NCCL and nccl.c.
+func NCCL(t *testing.T, faults ...string) {
 	t.Helper()
-	lib, err := symbols.Load("nccl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	use(t, "nccl", "PUREGPU_NCCL_LIBRARY", "nccl.c", faults, func(f symbols.Func) bool {
-		return !slices.Contains(without, lib.Sets[f.Set].Name)
-	})
+	use(t, "nccl", "PUREGPU_NCCL_LIBRARY", "nccl.c", faults, func(symbols.Func) bool { return true })
 }
 
 func use(t *testing.T, name, env, source string, faults []string, has func(symbols.Func) bool) {
