@@ -34,7 +34,7 @@ func main() {
 	check(err)
 
 	x, y := []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40}
-	s := dev.Queue(0).NewStream()                    // its operations come one after the other,
+	s := dev.Queue(0).NewStream()                     // its operations come one after the other,
 	xs, _ := gpu.AllocaSlice[float32](s, nil, len(x)) // and an error of one is that of all which follow
 	ys, _ := gpu.AllocaSlice[float32](s, nil, len(y))
 	xs.Upload(s, x)

@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"time"
@@ -31,6 +32,7 @@ type scaleArgs struct {
 }
 
 func main() {
+	flag.Parse() // it has none
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	driver, err := drivers.Best(simulated)
