@@ -1,23 +1,24 @@
-// Mlp runs a network of 12 layers forward on a GPU, for several batches, and compares what comes out with the same on the
-// host. The layers are recorded once, in a command buffer whose input and output are bindings, and executed for each batch
-// with buffers of its own, by one launch of a graph where the device has graphs. All memory is from a pool, and is allocated
-// and deallocated in the order of the work.
-//
-// It runs on the GPU that there is, and otherwise on the simulated one; with -driver cuda it takes no other.
+// Mlp runs a network of 12 layers forward on a GPU, for several batches, and compares what comes out with the same on the host. The
+// layers are recorded once, in a command buffer whose input and output are bindings, and executed for each batch with buffers of its
+// own, by one launch of a graph where the device has graphs. All memory is from a pool, and is allocated and deallocated in the order
+// of the work.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
-	"unsafe"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/examples/internal/ondriver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
-	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
 const (
@@ -26,31 +27,43 @@ const (
 	batch      = 8   // samples that go through the layers at once
 	executions = 8
 
+	activations = batch * width
+	weights     = width * width // of a layer
+	biases      = width
+
 	// tolerance is how far an output may be from the host's, as a share of the host's largest: the two add up in the same
 	// order, but the device rounds once where the host rounds twice.
 	tolerance = 1e-5
 )
 
-// Bytes of floats.
-const (
-	activations = 4 * batch * width
-	weights     = 4 * width * width // of a layer
-	biases      = 4 * width
-)
+//go:embed kernel.ptx
+var code []byte
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// run runs the program with its arguments and returns its exit status.
-func run(args []string, stdout, stderr io.Writer) int {
-	return ondriver.Main("mlp", args, stdout, stderr, simulation, mlp)
+// denseArgs are the parameters of the kernel, in order.
+type denseArgs struct {
+	in, out, batch uint64
+	w, b, x, y     gpu.Slice[float32]
 }
 
-func mlp(ctx context.Context, d driver.Driver, w io.Writer) error {
+func main() {
+	flag.Parse() // it has none
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Kernels: kernels}))
+	if err == nil {
+		err = mlp(ctx, d, os.Stdout)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func mlp(ctx context.Context, d driver.Driver, w io.Writer) (err error) {
 	dev, err := gpu.Open(d, 0, gpu.Options{})
 	if err != nil {
 		return err
 	}
-	defer dev.Close() // what was loaded and allocated goes with it
+	defer func() { err = errors.Join(err, dev.Close()) }() // what was loaded and allocated goes with it
 	n := newNetwork()
 	inputs := newInputs(executions)
 	outputs, err := forward(ctx, dev, n, inputs)
@@ -68,50 +81,57 @@ func mlp(ctx context.Context, d driver.Driver, w io.Writer) error {
 
 // forward has the device run each input through the network. It submits everything at once, and waits for the end alone.
 func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float32) (outputs [][]float32, err error) {
-	s, err := newSteps(dev)
+	pool, err := dev.NewPool(gpu.PoolOptions{})
 	if err != nil {
 		return nil, err
 	}
-	params := s.alloca(layers * (weights + biases))
-	between := [2]*gpu.Buffer{s.alloca(activations), s.alloca(activations)}
-	in, out := make([]*gpu.Buffer, len(inputs)), make([]*gpu.Buffer, len(inputs))
-	for i := range inputs {
-		in[i], out[i] = s.alloca(activations), s.alloca(activations)
+	s := dev.Queue(0).NewStream()
+	alloca := func(n int) gpu.Slice[float32] {
+		x, e := gpu.AllocaSlice[float32](s, pool, n)
+		if e != nil {
+			err = e // which is the same for all that follow
+		}
+		return x
 	}
-	if s.err != nil {
-		return nil, s.err
+	params := alloca(layers * (weights + biases))
+	between := [2]gpu.Slice[float32]{alloca(activations), alloca(activations)}
+	if err != nil {
+		return nil, err
 	}
 	c, err := record(dev, params, between)
 	if err != nil {
 		return nil, err
 	}
-	s.update(params, n.params)
-	for i, x := range inputs {
-		outputs = append(outputs, make([]float32, batch*width))
-		s.update(in[i], x)
-		s.execute(c, in[i], out[i])
-		s.download(outputs[i], out[i])
-		s.dealloca(in[i])
-		s.dealloca(out[i])
+	defer c.Close()
+	params.Update(s, n.params)
+	for _, input := range inputs {
+		x, y := alloca(activations), alloca(activations)
+		output := make([]float32, activations)
+		outputs = append(outputs, output)
+		x.Update(s, input)
+		s.Execute(c, x.Range(), y.Range())
+		y.Download(s, output)
+		x.Dealloca(s)
+		y.Dealloca(s)
 	}
-	for _, b := range []*gpu.Buffer{between[0], between[1], params} {
-		s.dealloca(b)
+	for _, x := range []gpu.Slice[float32]{between[0], between[1], params} {
+		x.Dealloca(s)
 	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	err = s.done.Wait(ctx, s.n)
-	return outputs, errors.Join(err, c.Close())
+	return outputs, s.Wait(ctx)
 }
 
 // record records the layers. The first reads binding 0, the last writes binding 1, and those between hand over in two
 // buffers by turns. A barrier puts each layer behind the one before.
-func record(dev *gpu.Device, params *gpu.Buffer, between [2]*gpu.Buffer) (*gpu.CommandBuffer, error) {
-	code, err := dev.Load(kernels.Dense)
+func record(dev *gpu.Device, params gpu.Slice[float32], between [2]gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
+	exe, err := dev.Load(code)
 	if err != nil {
 		return nil, err
 	}
-	dense, err := code.Kernel("dense")
+	kernel, err := exe.Kernel("dense")
+	if err != nil {
+		return nil, err
+	}
+	dense, err := gpu.Bind[denseArgs](kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -119,37 +139,38 @@ func record(dev *gpu.Device, params *gpu.Buffer, between [2]*gpu.Buffer) (*gpu.C
 	if err != nil {
 		return nil, err
 	}
-	in, err1 := c.Binding()
-	out, err2 := c.Binding()
+	in, err1 := binding(c, activations)
+	out, err2 := binding(c, activations)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	size, samples := uint64(width), uint64(batch)
-	from := in
+	grid := gpu.Grid{Blocks: [3]uint32{(width + 63) / 64, batch, 1}, Threads: [3]uint32{64, 1, 1}}
+	x := in
 	for l := range layers {
-		to := between[l%2]
+		y := between[l%2]
 		if l == layers-1 {
-			to = out
+			y = out
 		}
 		if l > 0 {
 			if _, err := c.Barrier(); err != nil {
 				return nil, err
 			}
 		}
-		at := uint64(l) * (weights + biases)
-		_, err := c.Dispatch(gpu.Dispatch{
-			Kernel: dense, Grid: [3]uint32{(width + 63) / 64, batch, 1}, Block: [3]uint32{64, 1, 1},
-			Args:  []unsafe.Pointer{unsafe.Pointer(&size), unsafe.Pointer(&size), unsafe.Pointer(&samples), nil, nil, nil, nil},
-			Sizes: []int{8, 8, 8, 8, 8, 8, 8},
-			Buffers: []gpu.BufferArg{
-				{Index: 3, Range: params.Range(at, weights)}, {Index: 4, Range: params.Range(at+weights, biases)},
-				{Index: 5, Range: from.Range(0, activations)}, {Index: 6, Range: to.Range(0, activations)},
-			},
-		})
-		if err != nil {
+		at := l * (weights + biases)
+		w, b := params.Slice(at, at+weights), params.Slice(at+weights, at+weights+biases)
+		if _, err := dense.Record(c, grid, denseArgs{width, width, batch, w, b, x, y}); err != nil {
 			return nil, err
 		}
-		from = to
+		x = y
 	}
 	return c, c.End()
+}
+
+// binding adds a binding of n floats.
+func binding(c *gpu.CommandBuffer, n int) (gpu.Slice[float32], error) {
+	b, err := c.Binding()
+	if err != nil {
+		return gpu.Slice[float32]{}, err
+	}
+	return gpu.SliceOf[float32](b.Range(0, 4*uint64(n)))
 }

@@ -32,7 +32,7 @@ func TestSim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var launches, nodes atomic.Int64
-			d := simdriver.New(simdriver.Config{Kernels: kernel, Caps: test.caps, Strict: true, OnExecute: func(x simdriver.Executed) {
+			d := simdriver.New(simdriver.Config{Kernels: kernels, Caps: test.caps, Strict: true, OnExecute: func(x simdriver.Executed) {
 				if x.Op == simdriver.OpLaunch {
 					launches.Add(1)
 					if x.Node != 0 {
@@ -77,9 +77,9 @@ func TestFaults(t *testing.T) {
 	}{
 		"wrong kernel":  {config: simdriver.Config{Kernels: map[string]simdriver.Kernel{"dense": negative}}, want: "on sim (Simulated GPU 0): execution 0: output 0 of sample 0 is "},
 		"no kernel":     {want: "dense"},
-		"little memory": {config: simdriver.Config{Kernels: kernel, Memory: 1 << 19}, want: "memory"},
+		"little memory": {config: simdriver.Config{Kernels: kernels, Memory: 1 << 19}, want: "memory"},
 		"canceled": {
-			config: simdriver.Config{Kernels: kernel, Latency: map[simdriver.Op]time.Duration{simdriver.OpLaunch: 2 * time.Millisecond}},
+			config: simdriver.Config{Kernels: kernels, Latency: map[simdriver.Op]time.Duration{simdriver.OpLaunch: 2 * time.Millisecond}},
 			ctx: func(ctx context.Context) context.Context {
 				ctx, cancel := context.WithCancel(ctx)
 				cancel()
@@ -115,32 +115,5 @@ func TestCompare(t *testing.T) {
 	zero := &network{params: make([]float32, len(n.params))}
 	if _, err := zero.compare(inputs, inputs); err == nil {
 		t.Error("nothing to compare with, and no error")
-	}
-}
-
-// TestRun runs on the best there is, which every machine has.
-func TestRun(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := run(nil, &stdout, &stderr); code != 0 || !strings.HasPrefix(stdout.String(), "mlp: on ") || !strings.HasSuffix(stdout.String(), ": ok\n") {
-		t.Errorf("exit status %d, printed %q and %q", code, &stdout, &stderr)
-	}
-}
-
-func TestArguments(t *testing.T) {
-	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/absent.so")
-	for _, test := range []struct {
-		arg, stdout, stderr string
-		code                int
-	}{
-		{"-driver=sim", "mlp: 12 layers of 128, ", "", 0},
-		{"-driver=cuda", "", "mlp: cuda: ", 1},
-		{"-nonsense", "", "flag provided but not defined", 2},
-		{"more", "", "mlp: takes no arguments", 2},
-		{"-h", "", "Usage of mlp", 0},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := run([]string{test.arg}, &stdout, &stderr); code != test.code || !strings.HasPrefix(stdout.String(), test.stdout) || !strings.HasPrefix(stderr.String(), test.stderr) {
-			t.Errorf("%s: exit status %d, printed %q and %q; want %d, %q and %q", test.arg, code, &stdout, &stderr, test.code, test.stdout, test.stderr)
-		}
 	}
 }

@@ -5,13 +5,10 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// kernel is what the simulated GPU runs where a GPU would run the PTX kernel of the same name.
-var kernel = map[string]simdriver.Kernel{"dense": simdriver.MustKernel(dense)}
-
-var simulation = drivers.WithSim(simdriver.Config{Kernels: kernel})
+// kernels are what the simulated GPU runs where a GPU runs those of the same names.
+var kernels = map[string]simdriver.Kernel{"dense": simdriver.MustKernel(dense)}
 
 func dense(g *simdriver.Grid, in, out, batch uint64, w, b, x, y driver.Ptr) error {
 	ws, err1 := simdriver.View[float32](g, w, int(out*in))
