@@ -1,6 +1,7 @@
-// Allreduce adds up a million numbers of each of several devices, which all have the sums in the end, and compares them with the
-// host's. On each device it submits an upload, the all-reduce on a channel and a download at once, ordered by the values of
-// a semaphore alone.
+// Allreduce trains a linear model on several devices at the same time, data parallel: each has samples of its own and all have the same
+// weights. In each step each device computes a gradient from its samples, an all-reduce on a channel averages the gradients over all
+// devices, and each takes the step with the average. All steps are submitted at once, to a stream a device. In the end each device's
+// weights are compared with the host's.
 //
 // By itself it uses all devices that this process has; the simulated GPU, where there is no other, has 4. Started by torchrun,
 // mpirun, srun or as a Kubernetes job it is one process of several, with a device each:
@@ -12,8 +13,6 @@
 //
 //	allreduce -rank 0 -count 2 -address node1:4000
 //	allreduce -rank 1 -count 2 -address node1:4000
-//
-// Where the library for collective operations is missing it says so and ends well; with -driver cuda it fails.
 package main
 
 import (
@@ -22,56 +21,45 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
+	"time"
 
-	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
-	"github.com/puregpu/puregpu/runtime/examples/internal/ondriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// run runs the program with its arguments and returns its exit status.
-func run(args []string, stdout, stderr io.Writer) int {
-	var s settings
-	return ondriver.Program{
-		Name:    "allreduce",
-		Flags:   s.flags,
-		Sim:     func() drivers.Option { return drivers.WithSim(simdriver.Config{Devices: max(s.devices, simulated)}) },
-		Missing: missing,
-		Run: func(ctx context.Context, d driver.Driver, w io.Writer) error {
-			team, err := s.team(os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			if team != nil && team.place.Count > 1 && d.Name() == drivers.Sim {
-				return fmt.Errorf("the simulated GPUs of %d processes cannot reach each other: run one, with -devices %[1]d", team.place.Count)
-			}
-			return allreduce(ctx, d, s, team, w)
-		},
-	}.Main(args, stdout, stderr)
-}
-
 // simulated is how many devices the simulated GPU has if more are not asked for.
 const simulated = 4
 
-// missing reports whether an error says that the library is not there, or that the driver has none.
-func missing(err error) bool {
-	for _, e := range []error{dl.ErrNotFound, dl.ErrNotLoadable, dl.ErrTooOld, dl.ErrSymbol, driver.ErrUnsupported} {
-		if errors.Is(err, e) {
-			return true
-		}
+func main() {
+	var s settings
+	s.flags(flag.CommandLine)
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	t, err := s.team(os.LookupEnv)
+	if err != nil {
+		log.Fatal(err)
 	}
-	return false
+	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Devices: max(s.devices, simulated), Kernels: kernels}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if t != nil && t.place.Count > 1 && d.Name() == drivers.Sim {
+		log.Fatalf("the simulated GPUs of %d processes cannot reach each other: run one, with -devices %[1]d", t.place.Count)
+	}
+	if err := run(ctx, d, s, t, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // settings are what the flags say.
 type settings struct {
-	elements    int
+	samples     int
 	devices     int
 	rank, count int
 	folder      string
@@ -79,7 +67,7 @@ type settings struct {
 }
 
 func (s *settings) flags(f *flag.FlagSet) {
-	f.IntVar(&s.elements, "elements", 1<<20, "`number` of elements that each device has")
+	f.IntVar(&s.samples, "samples", 4096, "`number` of samples that each device has")
 	f.IntVar(&s.devices, "devices", 0, "`number` of devices of each process (default: all, or one if there are several processes)")
 	f.IntVar(&s.rank, "rank", -1, "which `process` this is, from 0; -1 for what the launcher says")
 	f.IntVar(&s.count, "count", 0, "`number` of processes; 0 for what the launcher says")
@@ -95,8 +83,8 @@ type team struct {
 
 // team finds out which one of several processes this is. If it is alone there is no team.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
-	if s.devices < 0 || s.elements < 1 {
-		return nil, fmt.Errorf("-devices %d -elements %d: nothing to do", s.devices, s.elements)
+	if s.devices < 0 || s.samples < 1 {
+		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
 	}
 	t := &team{place: rendezvous.Place{Rank: s.rank, Count: s.count, LocalRank: -1}}
 	if s.rank >= 0 || s.count != 0 {
@@ -146,8 +134,8 @@ func upTo(first, n int) []int {
 	return all
 }
 
-// allreduce opens devices, makes a channel for each, and reduces.
-func allreduce(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (err error) {
+// run opens devices, makes a channel for each, and trains.
+func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (err error) {
 	infos, err := d.Devices()
 	if err != nil {
 		return err
@@ -168,5 +156,5 @@ func allreduce(ctx context.Context, d driver.Driver, s settings, t *team, w io.W
 	if err != nil {
 		return err
 	}
-	return reduce(ctx, channels, s.elements, w)
+	return train(ctx, channels, s.samples, w)
 }
