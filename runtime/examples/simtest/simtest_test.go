@@ -1,0 +1,129 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// scale is what the simulated GPU runs in place of the kernel of the same name.
+func scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
+	xs, err1 := simdriver.View[float32](g, x, int(n))
+	ys, err2 := simdriver.View[float32](g, y, int(n))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	for i := range min(n, g.Size()) {
+		ys[i] = a*xs[i] + b
+	}
+	return nil
+}
+
+// simulate runs a test on a simulated GPU, in a bubble in which time passes when everybody waits. In the end everything must have been
+// given back, and every goroutine have ended.
+func simulate(t *testing.T, c simdriver.Config, test func(t *testing.T, d *simdriver.Driver, s *Scaler)) {
+	synctest.Test(t, func(t *testing.T) {
+		c.Kernels = map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}
+		d := simdriver.New(c)
+		dev, err := gpu.Open(d, 0, gpu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			dev.Close() // its error tells of a device that was lost
+			if left := d.Leaks(); len(left) > 0 {
+				t.Errorf("not given back: %v", left)
+			}
+		}()
+		s, err := New(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, d, s)
+	})
+}
+
+func TestScale(t *testing.T) {
+	simulate(t, simdriver.Config{}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
+		got, err := s.Scale(t.Context(), 2, 1, []float32{1, 2, 3})
+		if want := []float32{3, 5, 7}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	})
+}
+
+// TestLittleMemory has a device whose memory takes half of the numbers at most.
+func TestLittleMemory(t *testing.T) {
+	simulate(t, simdriver.Config{Memory: 1 << 20}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {
+		xs := make([]float32, 1<<18+1)
+		for i := range xs {
+			xs[i] = float32(i)
+		}
+		got, err := s.Scale(t.Context(), 2, 1, xs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, y := range got {
+			if y != 2*xs[i]+1 {
+				t.Fatalf("element %d is %v, want %v", i, y, 2*xs[i]+1)
+			}
+		}
+		if n := d.Counters().Devices[0].Calls[simdriver.OpLaunch]; n != 2 {
+			t.Errorf("%d launches, want 2", n)
+		}
+	})
+}
+
+// TestFault has the second launch fail: that call does, and the ones before and after it do not.
+func TestFault(t *testing.T) {
+	broken := errors.New("broken")
+	simulate(t, simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpLaunch, N: 2, Err: broken}}}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
+		for i, want := range []error{nil, broken, nil} {
+			if _, err := s.Scale(t.Context(), 2, 1, []float32{1}); !errors.Is(err, want) {
+				t.Errorf("call %d: %v, want %v", i, err, want)
+			}
+		}
+	})
+}
+
+// TestLost loses the device in the middle of the work.
+func TestLost(t *testing.T) {
+	fault := simdriver.Fault{Op: simdriver.OpLaunch, N: 1, AtExecution: true}
+	simulate(t, simdriver.Config{Faults: []simdriver.Fault{fault}}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
+		for range 2 {
+			if _, err := s.Scale(t.Context(), 2, 1, []float32{1}); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("got %v, want %v", err, driver.ErrLost)
+			}
+		}
+	})
+}
+
+// TestDeadline has the kernel take an hour. The call ends with its context, and the memory comes back when the kernel has ended.
+func TestDeadline(t *testing.T) {
+	slow := map[simdriver.Op]time.Duration{simdriver.OpLaunch: time.Hour}
+	simulate(t, simdriver.Config{Latency: slow}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		if _, err := s.Scale(ctx, 2, 1, []float32{1}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+		if took := time.Since(start); took != time.Minute {
+			t.Errorf("took %v, want a minute", took)
+		}
+		d.SetLatency(simdriver.OpLaunch, 0)
+		if _, err := s.Scale(t.Context(), 2, 1, []float32{1}); err != nil { // behind the one that was given up
+			t.Error(err)
+		}
+		if took := time.Since(start); took < time.Hour {
+			t.Errorf("took %v, want an hour", took)
+		}
+	})
+}
