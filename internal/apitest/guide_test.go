@@ -25,7 +25,7 @@ import (
 )
 
 // readmeBuilds says whether README.md is among the pages whose Go blocks are built.
-const readmeBuilds = false
+const readmeBuilds = true
 
 // TestGuide builds every Go block of the pages for users, each as a program or package of its own, in a module that has nothing else.
 // It runs the programs and tests, without a GPU, and compares what a program prints with the comment "// Output:" at its end.
