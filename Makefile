@@ -25,11 +25,12 @@ help: ## list the targets
 
 .PHONY: demo
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
-	@$(GO) run ./runtime/examples/saxpy
-	@$(GO) run ./runtime/examples/ncclrank
+	@$(GO) run ./runtime/examples/first
 	@$(GO) run ./runtime/examples/pipeline
 	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./runtime/examples/allreduce
+	@$(GO) run ./runtime/examples/serve -selftest
+	@for p in saxpy ncclrank; do $(GO) run ./runtime/examples/$$p 2>/dev/null || echo "$$p: not run: it needs a GPU of NVIDIA's"; done
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test

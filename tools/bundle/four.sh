@@ -9,6 +9,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export PUREGPU_TEST_REQUIRE_GPU=1
 export NCCL_NVLS_ENABLE=0 # NVLink's multicast is not to be used on every machine
+export PUREGPU_DRIVER=cuda
 . "$here/items.sh"
 
 count=$("$here/bin/gpuinfo" | grep -c '^CUDA device ')
@@ -42,7 +43,7 @@ hip_suites
 item allreduce "$here" sh -c '
 	count=$1 program=$2 folder=$3 rank=0 pids= status=0
 	while [ $rank -lt $count ]; do
-		"$program" -driver cuda -rank $rank -count $count -id-folder "$folder" &
+		"$program" -rank $rank -count $count -id-folder "$folder" &
 		pids="$pids $!" rank=$((rank + 1))
 	done
 	for pid in $pids; do wait $pid || status=1; done
@@ -54,7 +55,7 @@ item variables "$here" sh -c '
 	export WORLD_SIZE=$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29600
 	program=$2 rank=0 pids= status=0
 	while [ $rank -lt $WORLD_SIZE ]; do
-		RANK=$rank LOCAL_RANK=$rank "$program" -driver cuda &
+		RANK=$rank LOCAL_RANK=$rank "$program" &
 		pids="$pids $!" rank=$((rank + 1))
 	done
 	for pid in $pids; do wait $pid || status=1; done
@@ -62,7 +63,7 @@ item variables "$here" sh -c '
 ' sh "$count" "$here/bin/allreduce"
 if python3 -c 'import torch.distributed.run' 2>/dev/null; then
 	item torchrun "$here" python3 -m torch.distributed.run --nproc-per-node "$count" --master-addr 127.0.0.1 --master-port 29700 \
-		--no-python "$here/bin/allreduce" -driver cuda
+		--no-python "$here/bin/allreduce"
 else
 	item torchrun "$here" echo "four.sh: not run: there is no torchrun"
 fi

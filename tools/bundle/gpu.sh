@@ -15,7 +15,7 @@ mkdir -p "$dir/bin" "$dir/fixtures" "$dir/src"
 out=$(cd "$dir" && pwd)
 
 export CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$($go env GOARCH)}"
-for p in ./tools/gpuinfo ./tools/ctxprobe ./runtime/examples/saxpy ./runtime/examples/ncclrank ./runtime/examples/pipeline ./runtime/examples/mlp ./runtime/examples/allreduce; do
+for p in ./tools/gpuinfo ./tools/ctxprobe $($go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./runtime/examples/...); do
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 

@@ -63,6 +63,16 @@ hip_suites() {
 	done
 }
 
+# examples are the example programs, in the order in which they are shown. They take the driver that PUREGPU_DRIVER names.
+examples="saxpy ncclrank first pipeline mlp allreduce serve"
+
+# arguments prints what an example is started with.
+arguments() {
+	case $1 in
+	serve) echo -selftest ;;
+	esac
+}
+
 # sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
 # call of CUDA that fails. COMPUTE_SANITIZER names the tool if it is not where it is usually.
 sanitize() {
@@ -79,10 +89,9 @@ sanitize() {
 		item memcheck "$here" echo "memcheck: not run: $tool does not work here: $(grep '^=' "$tmp/memcheck" | tail -n 1)"
 		return
 	fi
-	set -- gpuinfo "saxpy -require-gpu" "ncclrank -require-gpu" "pipeline -driver cuda" "mlp -driver cuda" "allreduce -driver cuda"
-	for p in "$@"; do
-		# shellcheck disable=SC2086 # a word each
-		item "memcheck ${p%% *}" "$here" "$here/bin/memcheck.sh" "$tool" "$here"/bin/$p
+	for p in gpuinfo $examples; do
+		# shellcheck disable=SC2046 # a word each
+		item "memcheck $p" "$here" "$here/bin/memcheck.sh" "$tool" "$here/bin/$p" $(arguments $p)
 	done
 }
 

@@ -8,10 +8,10 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 require=-require-gpu
-export PUREGPU_TEST_REQUIRE_GPU=1
+export PUREGPU_TEST_REQUIRE_GPU=1 PUREGPU_DRIVER=cuda
 if [ "${1:-}" = -optional ]; then
 	require=
-	unset PUREGPU_TEST_REQUIRE_GPU
+	unset PUREGPU_TEST_REQUIRE_GPU PUREGPU_DRIVER
 fi
 . "$here/items.sh"
 [ -z "${SOAK:-}" ] || limit=1200 # how long memory is allocated and deallocated at random: "10m"
@@ -19,14 +19,17 @@ fi
 hip_libraries
 
 item gpuinfo "$here" "$here/bin/gpuinfo"
-item saxpy "$here" "$here/bin/saxpy" $require
-item ncclrank "$here" "$here/bin/ncclrank" $require
-for p in pipeline mlp allreduce; do
-	if [ -n "$require" ]; then
-		item $p "$here" "$here/bin/$p" -driver cuda
-	else
-		item $p "$here" "$here/bin/$p"
-	fi
+for p in $examples; do
+	case $p in
+	saxpy | ncclrank) # know no other driver
+		if [ -z "$require" ] && ! "$here/bin/gpuinfo" | grep -q '^CUDA device '; then
+			item $p "$here" echo "$p: not run: there is no GPU"
+			continue
+		fi
+		;;
+	esac
+	# shellcheck disable=SC2046 # a word each
+	item $p "$here" "$here/bin/$p" $(arguments $p)
 done
 if [ -n "$require" ]; then
 	item ctxprobe "$here" "$here/bin/ctxprobe" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}

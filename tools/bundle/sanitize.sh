@@ -6,6 +6,7 @@
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+export PUREGPU_DRIVER=cuda
 . "$here/items.sh"
 sanitize
 finish
