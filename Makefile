@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag.
-UNTAGGED  := runtime/(gpu|gpu/internal/blockpool|rendezvous|driver/simdriver)$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/blockpool|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs)|tools/(extract|symbols))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(gen|symbols|internal/(apitest|programs)|tools/(extract|gen|symbols|ctxprobe))$$
+SERIAL    := puregpu/(symbols|internal/(apitest|programs)|tools/(extract|gen|symbols|ctxprobe))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -41,16 +41,15 @@ test: ## vet and test everything: without cgo, with the race detector (needs gcc
 	@$(MAKE) -j2 test-plain test-race
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
-		CGO_ENABLED=0 $(GO) vet -tags $$tag ./...; \
 		CGO_ENABLED=0 $(GO) test -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
 		{ set +x; } 2>/dev/null; \
 	done
 
 # The longest tests keep one core busy for half of the time: side by side the two use both. The sweep over all faults, which is the
-# longest and the same without the race detector, is left to that.
+# longest and the same without the race detector, is left to that; and building the examples for other systems to build-matrix.
 .PHONY: test-plain test-race
 test-plain:
-	CGO_ENABLED=0 $(GO) test $$($(GO) list ./... | grep -v 'runtime/gpu$$')
+	CGO_ENABLED=0 $(GO) test -skip '^TestCopyOut$$/^other_systems$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$')
 	CGO_ENABLED=0 $(GO) test -skip '^TestFaults$$' ./runtime/gpu
 test-race:
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '$(SERIAL)')
@@ -99,6 +98,7 @@ build-matrix: ## build and vet for every platform and tag; check that nogpu make
 		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu nothing may be linked in that loads libraries" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
+	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
 
 .PHONY: real-hip
 real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD GPU to be opened
