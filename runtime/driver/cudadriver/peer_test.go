@@ -186,3 +186,55 @@ func TestCopyPeer(t *testing.T) {
 	f.want("")
 	ok(t, devs[0].Close())
 }
+
+// TestOtherCurrent copies to and from a pool's memory on a thread on which another device is current, which has no access to the pool and
+// stays current.
+func TestOtherCurrent(t *testing.T) {
+	for _, hostPools := range []bool{false, true} {
+		runtime.LockOSThread() // which has the context
+		f := newFake(t, 13000)
+		drv := f.driver()
+		one, err := drv.Open(0)
+		ok(t, err)
+		ok(t, one.Bind())
+		d := one.(*device)
+		if hostPools { // then other functions copy to and from the host
+			_, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})
+			ok(t, err)
+		}
+		s, err := d.NewStream()
+		ok(t, err)
+		pool, err := d.DefaultPool()
+		ok(t, err)
+		mem, err := d.AllocAsync(s, pool, 128)
+		ok(t, err)
+		host, err := d.Alloc(driver.HostMem, 64)
+		ok(t, err)
+		two, err := drv.Open(1)
+		ok(t, err)
+		ok(t, two.Bind()) // on this thread, too
+		before := f.stack()
+		for i := range words(host) {
+			words(host)[i] = 0x01020304
+		}
+		f.calls()
+		ok(t, d.Upload(s, mem.Ptr, host.Host, 64))
+		ok(t, d.Copy(s, mem.Ptr+64, mem.Ptr, 64))
+		clear(words(host))
+		ok(t, d.Download(s, host.Host, mem.Ptr+64, 64))
+		if w := words(host); w[0] != 0x01020304 || w[15] != 0x01020304 {
+			t.Errorf("%x", w)
+		}
+		if n := len(slices.DeleteFunc(f.calls(), func(call string) bool { return !strings.HasPrefix(call, "cuMemcpy") })); n != 6 {
+			t.Errorf("%d copies, want three that are refused and three that are not", n)
+		}
+		if f.stack() != before {
+			t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
+		}
+		ok(t, two.Bind())
+		ok(t, two.Close())
+		ok(t, one.Bind())
+		ok(t, one.Close())
+		runtime.UnlockOSThread()
+	}
+}

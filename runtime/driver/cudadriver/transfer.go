@@ -2,6 +2,7 @@ package cudadriver
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -54,7 +55,11 @@ func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	if err := d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s)); err != nil {
+	err := d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s))
+	if err == cuda.ErrorInvalidValue {
+		err = d.again(func() error { return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s)) })
+	}
+	if err != nil {
 		return d.fail("copy", err, "%d bytes from %#x to %#x in stream %#x", n, uint64(src), uint64(dst), uintptr(s))
 	}
 	return nil
@@ -67,16 +72,21 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 	if n == 0 {
 		return nil
 	}
-	var err error
-	if d.hostPools.ever() { // then dst may be the host's, which the other call refuses
-		err = d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
-	} else {
-		err = d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
+	err := d.upload(s, dst, src, n)
+	if err == cuda.ErrorInvalidValue {
+		err = d.again(func() error { return d.upload(s, dst, src, n) })
 	}
 	if err != nil {
 		return d.fail("upload", err, "%d bytes from %p to %#x in stream %#x", n, src, uint64(dst), uintptr(s))
 	}
 	return nil
+}
+
+func (d *device) upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
+	if d.hostPools.ever() { // then dst may be the host's, which the other call refuses
+		return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
+	}
+	return d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
 }
 
 func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
@@ -86,14 +96,36 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	if n == 0 {
 		return nil
 	}
-	var err error
-	if d.hostPools.ever() { // then src may be the host's, which the other call refuses
-		err = d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
-	} else {
-		err = d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
+	err := d.download(s, dst, src, n)
+	if err == cuda.ErrorInvalidValue {
+		err = d.again(func() error { return d.download(s, dst, src, n) })
 	}
 	if err != nil {
 		return d.fail("download", err, "%d bytes from %#x to %p in stream %#x", n, uint64(src), dst, uintptr(s))
 	}
 	return nil
+}
+
+func (d *device) download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
+	if d.hostPools.ever() { // then src may be the host's, which the other call refuses
+		return d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
+	}
+	return d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
+}
+
+// again repeats a copy that the driver has refused as cuda.ErrorInvalidValue, with the device's context current: where the calling thread
+// has another device's, the driver refuses memory of pools that the other device has no access to, though the stream's device has. (Seen
+// on two H200s, driver 580.)
+func (d *device) again(call func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if _, pop := d.lib.CtxPopCurrent(); pop != nil && err == nil {
+			err = pop
+		}
+	}()
+	return call()
 }

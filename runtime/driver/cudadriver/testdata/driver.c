@@ -274,7 +274,9 @@ static int reaches(uint64_t p, int device)
 #endif
 	return 0;
 }
+// Where a context is current, its device must have access too, whatever device the stream is of: so it is with the driver's copies.
 #define REACH(p) do { if (!reaches((p), s - STREAM)) return INVALID_VALUE; } while (0)
+#define REACH_TOO(p) do { REACH(p); if (depth && !reaches((p), stack[depth - 1] - CONTEXT)) return INVALID_VALUE; } while (0)
 
 int cuMemAlloc_v2(uint64_t *p, size_t n) { CREATE("%zu", n); if (!n) return INVALID_VALUE; LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int cuMemFree_v2(uint64_t p) { CREATE(""); LIVE(-1); free(mem(p)); return OK; }
@@ -314,13 +316,13 @@ int cuMemsetD2D32Async(uint64_t p, size_t pitch, unsigned v, size_t width, size_
 	return OK;
 }
 
-int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); REACH(d); REACH(p); memcpy(mem(d), mem(p), n); return OK; }
+int cuMemcpyAsync(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); REACH_TOO(d); REACH_TOO(p); memcpy(mem(d), mem(p), n); return OK; }
 int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); REACH(d); REACH(p); memcpy(mem(d), mem(p), n); return OK; }
 
 // With the setting "device memory only" these refuse memory that a pool has of the host's, as the driver does.
 #define DEVICE_ONLY if (get("device memory only")) return INVALID_VALUE
-int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH(d); memcpy(mem(d), p, n); return OK; }
-int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH(p); memcpy(d, mem(p), n); return OK; }
+int cuMemcpyHtoDAsync_v2(uint64_t d, void *p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH_TOO(d); memcpy(mem(d), p, n); return OK; }
+int cuMemcpyDtoHAsync_v2(void *d, uint64_t p, size_t n, uintptr_t s) { SUBMIT("%zu, %#lx", n, (long)s); DEVICE_ONLY; REACH_TOO(p); memcpy(d, mem(p), n); return OK; }
 
 // A copy between devices needs no access, but the contexts of those whose memory it is.
 int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size_t n, uintptr_t s)
