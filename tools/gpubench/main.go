@@ -171,7 +171,7 @@ func benches(e *env) []bench {
 	all = append(all, graphBenches()...)
 	all = append(all, parkedBench())
 	all = append(all, futureBench(e), unrelatedBench(e))
-	all = append(all, semaphoreBench(), wakeBench(), idleBench())
+	all = append(all, semaphoreBench(), wakeBench(), lockedBench(), idleBench())
 	// Behind all others, which should not notice that the devices know each other and that one more library is there.
 	all = append(all, deviceBenches(e)...)
 	all = append(all, hipBenches()...)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -13,18 +14,20 @@ import (
 // wakeBench times how long a parked waiter takes to wake. For the first row the goroutine that signals then waits itself,
 // for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
 // after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
-// releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone.
+// releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone. The seventh is the
+// call of Signal in the second.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
 	return bench{
 		rows: []row{
 			{name: "wake/host signals and waits, p50", unit: ns},
-			{name: "wake/host signals and computes, p50", unit: ns},
+			{name: "wake/host signals and computes, p50", unit: ns, goal: goal{max: 15_000, device: true}},
 			{name: "wake/device is done, p50", unit: ns, goal: goal{max: 15_000, device: true}},
 			{name: "wake/device is done after long, p50", unit: ns},
 			{name: "wake/host releases a fill, p50", unit: ns},
 			{name: "wake/device is done, one waiter, p50", unit: ns},
+			{name: "wake/the host's signal to a parked waiter, p50", unit: ns, goal: goal{max: 1000, device: true}},
 		},
 		rounds: 7,
 		open: func(e *env) (sides, error) {
@@ -43,14 +46,16 @@ func wakeBench() bench {
 			if err := errors.Join(err1, err2, err3); err != nil {
 				return sides{}, errors.Join(err, closeBoth())
 			}
+			times, calls := make([]time.Duration, n), make([]time.Duration, 0, n)
 			host := func(then func()) func() error {
 				return func() error {
+					start := time.Now()
 					err := r.sem.Signal(r.v)
+					calls = append(calls, time.Since(start))
 					then()
 					return err
 				}
 			}
-			times := make([]time.Duration, n)
 			measure := func(prepare, signal func() error) (float64, error) {
 				for i := range times {
 					r.v++
@@ -70,9 +75,12 @@ func wakeBench() bench {
 					if f[0], err = measure(nothing, host(func() {})); err != nil {
 						return err
 					}
+					calls = calls[:0]
 					if f[1], err = measure(nothing, host(func() { compute(200 * time.Microsecond) })); err != nil {
 						return err
 					}
+					f[6] = p50(calls)
+					calls = calls[:0]
 					for i := range times {
 						if times[i], err = d.wakeUp(fills); err != nil {
 							return err
@@ -97,6 +105,60 @@ func wakeBench() bench {
 					return err
 				},
 				close: closeBoth,
+			}, nil
+		},
+	}
+}
+
+// lockedBench times the round trip of a fill on a goroutine that is locked to its thread, beside one that is not. The second pair
+// is of fills that take some tens of microseconds.
+func lockedBench() bench {
+	const n = 300
+	asFree := goal{max: 1.1, of: ofBase, device: true}
+	return bench{
+		rows: []row{
+			{name: "wake/fill, free goroutine, p50", unit: ns},
+			{name: "wake/fill, locked goroutine, p50", unit: ns, goal: asFree, base: 0},
+			{name: "wake/longer fill, free goroutine, p50", unit: ns},
+			{name: "wake/longer fill, locked goroutine, p50", unit: ns, goal: asFree, base: 2},
+		},
+		rounds: 15,
+		open: func(e *env) (sides, error) {
+			r, err := newRig(e, 1)
+			if err != nil {
+				return sides{}, err
+			}
+			d, err := newDone(e, r)
+			if err != nil {
+				return sides{}, errors.Join(err, r.close())
+			}
+			times := make([]time.Duration, n)
+			trips := []func() error{
+				func() error { return r.roundTrip(e) },
+				func() error {
+					r.v++
+					if err := r.q.Fill(r.order(nil, 0, r.sem, r.v), d.long, pattern); err != nil {
+						return err
+					}
+					return r.sem.Wait(e.ctx, r.v)
+				},
+			}
+			return sides{
+				pure: func(f []float64) (err error) {
+					for i, trip := range trips {
+						if f[2*i], err = typical(times, trip); err != nil {
+							return err
+						}
+						runtime.LockOSThread()
+						f[2*i+1], err = typical(times, trip)
+						runtime.UnlockOSThread()
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				},
+				close: r.close,
 			}, nil
 		},
 	}
