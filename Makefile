@@ -34,11 +34,14 @@ demo: generate ## generate the bindings, then run the examples on the GPU there 
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test
-test: ## vet and test everything: without cgo, with the race detector (needs gcc), and under each build tag
-	@echo "on two cores that have nothing else to do this takes about five minutes, and half as long again the first time"
+test: ## vet and test everything: without cgo, and with the race detector (needs gcc)
+	@echo "on two cores that have nothing else to do this takes about six minutes, and longer the first time"
 	$(GO) vet ./...
 	cd testdata/callbench && $(GO) vet ./...
 	@$(MAKE) -j2 test-plain test-race
+
+.PHONY: test-tags
+test-tags: ## test under each build tag what is another under it
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
 		CGO_ENABLED=0 $(GO) test -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
