@@ -48,13 +48,12 @@ test-tags: ## test under each build tag what is another under it
 		{ set +x; } 2>/dev/null; \
 	done
 
-# The longest tests keep one core busy for half of the time: side by side the two use both, and the longest of all goes first. The
-# sweep over all faults, which is the same without the race detector, is left to that; building the examples for other systems to
-# build-matrix.
+# The longest tests keep one core busy for half of the time: side by side the two use both, and the longest of all goes first.
+# Building the examples for other systems is left to build-matrix.
 .PHONY: test-plain test-race
 test-plain:
 	CGO_ENABLED=0 $(GO) test -skip '^TestCopyOut$$/^other_systems$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$')
-	CGO_ENABLED=0 $(GO) test -skip '^TestFaults$$' ./runtime/gpu
+	CGO_ENABLED=0 $(GO) test ./runtime/gpu
 test-race:
 	CGO_ENABLED=1 $(GO) test -race ./runtime/gpu
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)')

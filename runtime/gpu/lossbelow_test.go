@@ -78,7 +78,7 @@ func TestLossBelow(t *testing.T) {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
-					dev, other, s := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1}), semaphores(t, 1)[0]
+					dev, other, s := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1, Poll: -1}), semaphores(t, 1)[0]
 					b := allocate(t, dev, 64)
 					d.StallDevice(0)
 					var ended <-chan error

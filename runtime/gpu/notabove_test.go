@@ -39,7 +39,7 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 func TestNotAbove(t *testing.T) {
 	for mistake, submit := range mistakes {
 		run := func(t *testing.T, d *simdriver.Driver, waits func(t *testing.T, other *gpu.Device, s *gpu.Semaphore) <-chan error) {
-			dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1})
+			dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1, Poll: -1})
 			s := semaphores(t, 2)
 			d.StallDevice(0)
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})

@@ -125,7 +125,7 @@ func TestShutdownInTime(t *testing.T) {
 		for bound, limit := range map[string]time.Duration{"": time.Second, ", by Close": 10 * time.Second, ", at once": 0} {
 			t.Run(name+bound, func(t *testing.T) {
 				onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
-					dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+					dev, s := openDevice(t, d, 0, gpu.Options{Poll: -1}), semaphores(t, 1)
 					hold := make(chan struct{})
 					defer close(hold)
 					d.StallDevice(0)
