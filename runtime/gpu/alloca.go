@@ -11,12 +11,12 @@ import (
 
 // How memory stands. What is not from a pool is always live, and a binding always pending.
 const (
-	isLive    int32 = iota
-	isPending       // its allocation has not been issued
-	isGone          // its deallocation has been issued
-	isKept          // likewise, but work that was given up may use it
-	isClosed        // it went back to the pool because the buffer was closed
-	isFailed        // it was never allocated
+	isLive     int32 = iota
+	isPending        // its allocation has not been issued
+	isGone           // its deallocation has been issued
+	isDeferred       // likewise, but the memory goes back to the pool when nothing uses the buffer any more
+	isClosed         // it went back to the pool because the buffer was closed
+	isFailed         // it was never allocated
 )
 
 // Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
@@ -83,24 +83,23 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 
 // newBuffer makes a buffer for memory of a pool.
 func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
-	born := mishaps.Load()
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
 	stats.mu.Unlock()
-	b.become(q, p, size, born)
+	b.become(q, p, size)
 	return b
 }
 
 // become says whose memory a buffer is about to be.
-func (b *Buffer) become(q *Queue, p *Pool, size uint64, born int64) {
-	b.dev, b.from, b.pool, b.home, b.born = q.dev, pooled, p, q, uint32(born)
+func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
+	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
 	b.mem.Kind, b.mem.Size = p.opt.Kind, size
 }
 
 // allocaNow has a native pool allocate without an event.
 func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
-	tl, born := q.tl, mishaps.Load()
+	tl := q.tl
 	tl.mu.Lock()
 	if err := q.dev.failed(); err != nil {
 		tl.mu.Unlock()
@@ -122,8 +121,8 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
-	b.become(q, p, size, born)
-	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.place()
+	b.become(q, p, size)
+	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.issued.Load()
 	stats.link(b)
 	stats.mu.Unlock()
 	tl.mu.Unlock()
@@ -131,24 +130,23 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 }
 
 // hit takes memory of a portable pool that the queue may use at once, or returns nil if there is none. It does not wait for who is
-// issuing something else. If the queue's stream is being given up meanwhile, the memory is as good as taken before that.
+// issuing something else.
 func (q *Queue) hit(p *Pool, size uint64) *Buffer {
-	tl, born := q.tl, mishaps.Load()
+	tl := q.tl
 	stats := &q.dev.buffers
 	stats.mu.Lock()
-	if tl.replacing.Load() || q.dev.failed() != nil {
+	if q.dev.failed() != nil {
 		stats.mu.Unlock()
 		return nil
 	}
-	line := p.number(tl) // after that: this is the stream that it has, or has had since
-	addr, seq, ok := p.blocks.HitLocked(size, line)
+	addr, seq, ok := p.blocks.HitLocked(size, p.number(tl))
 	if !ok {
 		stats.mu.Unlock()
 		return nil
 	}
 	b := stats.fresh()
-	b.become(q, p, size, born)
-	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), seq
+	b.become(q, p, size)
+	b.mem.Ptr, b.made = driver.Ptr(addr), seq
 	stats.link(b)
 	stats.mu.Unlock()
 	if p.opt.Kind != DeviceMem {
@@ -158,14 +156,6 @@ func (q *Queue) hit(p *Pool, size uint64) *Buffer {
 		tl.letThrough()
 	}
 	return b
-}
-
-// place returns the number of what the stream has been given last, or 0 if that is nothing. The caller holds mu.
-func (tl *timeline) place() uint64 {
-	if n := tl.issued.Load(); n > tl.base {
-		return n
-	}
-	return 0
 }
 
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
@@ -221,8 +211,7 @@ func (s *submission) prepare() error {
 		return err
 	}
 	for {
-		b.line = int32(p.number(s.q.tl))
-		block, err := p.blocks.Alloc(b.mem.Size, int(b.line), p.order())
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
 			b.state.Store(isFailed)
 			if errors.Is(err, blockpool.ErrClosed) {
@@ -232,10 +221,11 @@ func (s *submission) prepare() error {
 		}
 		if block.Wait.Seq > 0 {
 			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
+			if last.lost() != nil {
+				continue // nobody will know what that device does with the block: it stays taken
+			}
 			if last.underWay() {
 				s.addDep(last)
-			} else if last.gone() != nil {
-				continue // nobody knows what the device does with that block: it stays taken
 			}
 		}
 		b.mem.Ptr = driver.Ptr(block.Addr)
@@ -243,17 +233,11 @@ func (s *submission) prepare() error {
 	}
 }
 
-// outlived reports whether the stream that prepare took memory for has been given up since. The caller holds the timeline's mu.
-func (s *submission) outlived() bool {
-	b := s.keep[0]
-	return b.pool.blocks != nil && int(b.line) != b.pool.number(s.q.tl)
-}
-
 // comeAfterAlloca has a dealloca come after the alloca, which may be another queue's, and so after whoever had the memory before:
 // it may be that nothing else does which the dealloca comes after.
 func (s *submission) comeAfterAlloca() {
 	b := s.keep[0]
-	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl && b.behind().gone() == nil {
+	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
 		s.addDep(b.behind())
 	}
 }
@@ -395,7 +379,7 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		q.tl.mu.Unlock()
 		return err
 	}
-	err := b.deallocate(q.tl, q.tl.place(), 0)
+	err := b.deallocate(q.tl, q.tl.issued.Load(), 0)
 	q.tl.mu.Unlock()
 	if err != nil {
 		return q.refused(opDealloca, err)
@@ -416,7 +400,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
+	if b.mustDefer(tl, own) && b.state.CompareAndSwap(isLive, isDeferred) {
 		for _, q := range b.dev.all() { // somebody has to find out when that is
 			q.tl.want(q.tl.issued.Load())
 		}
@@ -444,17 +428,18 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	return b.freeAsync(tl)
 }
 
-// beset reports whether work that was given up, or refused in part, may use the memory, or may have had it before, for all that is
-// known: then the pool gets it back only when nothing holds the buffer any more.
-func (b *Buffer) beset(own int32) bool {
-	if b.born == uint32(mishaps.Load()) || b.state.Load() != isLive {
-		return false
+// mustDefer reports whether a dealloca must wait until nothing holds the buffer any more. Work whose signals have failed while a stream
+// had it may still use the memory, and nobody could order the dealloca after it. And a driver's pool frees memory in streams of its
+// own device only: another device's may never come to it.
+func (b *Buffer) mustDefer(tl *timeline, own int32) bool {
+	if b.pool.native != 0 && tl.dev != b.dev {
+		return true
 	}
 	refs := b.refs.Load()
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own || b.behind().gone() != nil
+	return refs > own && b.dev.inDoubt()
 }
 
 // behind returns behind which work the memory is there.
@@ -463,7 +448,7 @@ func (b *Buffer) behind() mark { return mark{b.home.tl, b.made} }
 // hasGone reports whether a dealloca of the memory has been issued.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
-	return state == isGone || state == isKept
+	return state == isGone || state == isDeferred
 }
 
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
@@ -485,27 +470,22 @@ func (p *Pool) giveBack(b *Buffer) error {
 		return nil
 	}
 	was, is := isLive, isClosed
-	for !b.state.CompareAndSwap(was, is) { // a dealloca may keep it meanwhile
-		if was = b.state.Load(); was != isLive && was != isKept {
+	for !b.state.CompareAndSwap(was, is) { // a dealloca may be deferred meanwhile
+		if was = b.state.Load(); was != isLive && was != isDeferred {
 			return nil
 		}
-		if was == isKept {
+		if was == isDeferred {
 			is = isGone
 		}
 	}
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.
-		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: int(b.line), Seq: b.made})
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(b.home.tl), Seq: b.made})
 		return errors.Join(err, p.tidySoon())
 	}
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
-	if b.behind().gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
-		b.state.Store(was)
-		p.dev.buffers.add(b)
-		return nil
-	}
 	tl.loose = true
 	return b.freeAsync(tl)
 }

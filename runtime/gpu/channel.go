@@ -78,7 +78,6 @@ type Channel struct {
 	q       *Queue
 	failure atomic.Pointer[failure]
 	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
-	drained chan struct{}   // closed when what had been issued when the channel was given up is in limbo
 	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
 	aborted chan struct{}   // closed when that is over, with
 	unended error           // why it did not work
@@ -110,7 +109,6 @@ type Channel struct {
 	timer   *time.Timer
 	ticking bool
 	made    bool // comm may be asked for errors
-	limbo   []*submission
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	closer   closer
@@ -245,7 +243,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return nil, err
 	}
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, wake: make(chan struct{}, 1), gone: make(chan struct{}),
-		drained: make(chan struct{}), aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
+		aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)

@@ -323,7 +323,6 @@ func (c *Channel) giveUp(abort bool) {
 	err := c.Err()
 	if first {
 		c.drain(err) // before what is aborted looks as if it was done
-		close(c.drained)
 	}
 	if abort && c.ending.CompareAndSwap(false, true) {
 		go func() {
@@ -352,17 +351,14 @@ func (c *Channel) abortComm() error {
 }
 
 // drain fails what has been issued. What that holds stays until the stream has passed it.
-func (c *Channel) drain(err error) {
-	s, released := c.q.tl.drain(err)
-	c.mu.Lock()
-	for s != nil {
-		next := s.next
-		s.next = nil
-		c.limbo = append(c.limbo, s)
-		s = next
-	}
-	c.mu.Unlock()
-	release(released)
+func (c *Channel) drain(err error) { release(c.q.tl.failInFlight(err)) }
+
+// stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
+// error.
+func (c *Channel) stuck(err error) error {
+	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
+	c.dev.lose(err)
+	return err
 }
 
 // cancel makes ready, as failed, what has been submitted and still waits.

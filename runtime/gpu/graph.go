@@ -15,8 +15,8 @@ type graphOf struct {
 	ops      []driver.NodeOp // what each of them does, as it was last set
 	places   []place         // in which addresses of references are there, by node
 	unknown  bool            // nobody knows what its nodes do
-	launched []mark          // the last time on each timeline
-	old      []graphOf       // that were given up, and may still run
+	launched frontier
+	old      []graphOf // that it has replaced, and may still run
 }
 
 // A place is where a node has the address of a reference, or an address behind it.
@@ -25,37 +25,6 @@ type place struct {
 	behind driver.Ptr
 	ref    int32
 	node   int32 // in nodes
-}
-
-// noteLaunch notes that a graph has been launched.
-func (x *graphOf) noteLaunch(m mark) {
-	for i := range x.launched {
-		if x.launched[i].tl == m.tl {
-			x.launched[i] = m
-			return
-		}
-	}
-	x.launched = append(x.launched, m)
-}
-
-// stuck reports whether a launch was given up, and may be under way for ever.
-func (x *graphOf) stuck() bool {
-	for _, m := range x.launched {
-		if m.gone() != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// idle reports whether no launch is under way, as far as is known. What was given up may be for ever.
-func (x *graphOf) idle() bool {
-	for _, m := range x.launched {
-		if m.tl.done.Load() < m.seq || m.gone() != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // scratchSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
@@ -212,7 +181,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 		old = append(old, p.graphOf)
 	}
 	for i := range old {
-		if old[i].idle() {
+		if old[i].launched.passed() {
 			old[i].destroy(g) // an error is no reason not to go on
 		} else {
 			made.old = append(made.old, old[i])
@@ -287,11 +256,11 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 	}
 }
 
-// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph, and so
-// does a launch that was given up: launches of one graph come one after the other.
+// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
+// graph. Launches of one graph come one after the other.
 func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
-	anew := p.exec == 0 || p.unknown || p.stuck()
+	anew := p.exec == 0 || p.unknown
 	if !anew && p.epoch != c.epoch {
 		if anew, err = c.set(p); err != nil {
 			return false, err
@@ -308,10 +277,10 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 	}
 	for _, m := range p.launched {
 		if m.tl != tl && m.tl.done.Load() < m.seq {
-			s.follows = append(s.follows, m)
+			s.follows.add(m)
 		}
 	}
-	p.noteLaunch(mark{tl, tl.issued.Load() + 1})
+	p.launched.add(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 

@@ -367,8 +367,10 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	l := s.list
-	if l != nil && len(l.points) > 0 && err != errSemaphoreClosed { // what would have signalled it is in a stream still
-		mishaps.Add(1)
+	if l != nil && err != errSemaphoreClosed { // what would have signalled it is in a stream still
+		for i := range l.points {
+			l.points[i].tl.doubt(l.points[i].seq)
+		}
 	}
 	for {
 		s.final = s.value.Load()

@@ -69,13 +69,12 @@ type submission struct {
 	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
 	op     opcode
 	hostly bool // waits must be reached, not only issued: for host calls, and where two drivers meet
-	// gathered says that deps have been found, near that what the stream orders anyway was left out of them; passing that the
-	// submission has no work, and is done when its only dep is.
-	gathered, near, passing bool
-	late                    bool   // some of the deps are of barriers, which are done after the work that they are behind
-	recorded                bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	cold                    bool   // what comes last in the record may be in use
-	seq                     uint64 // once issued
+	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
+	gathered, passing bool
+	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
+	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
+	cold              bool   // what comes last in the record may be in use
+	seq               uint64 // once issued
 
 	waits   []Point
 	signals []Point
@@ -96,7 +95,7 @@ type submission struct {
 
 	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
 	deps    []dep        // what the work must come after; those without a timeline need nothing
-	follows []mark       // what the work comes after on other timelines
+	follows frontier     // what the work comes after on other timelines
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
 	// What fills, copies, barriers and memory from pools do not use.
@@ -136,9 +135,9 @@ type dep struct {
 
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
 // to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
-// barrier, which may have no work: whoever issues it looks that nothing was given up since.
+// barrier, which may have no work.
 func (s *submission) gather() (resolution, error) {
-	s.late, s.near = false, false
+	s.late = false
 	for i := range s.waits {
 		w := &s.waits[i]
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
@@ -154,9 +153,7 @@ func (s *submission) gather() (resolution, error) {
 			return unknown, nil
 		case ordered:
 			s.late = s.late || p.late
-			if p.tl == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
-				s.near = true
-			} else {
+			if p.tl != s.q.tl || s.op == opBarrier {
 				s.addDep(mark{p.tl, p.seq})
 			}
 		}
