@@ -152,9 +152,6 @@ func (q *Queue) hit(p *Pool, size uint64) *Buffer {
 	if p.opt.Kind != DeviceMem {
 		b.mem.Host = p.hostOf(b.mem.Ptr)
 	}
-	if seq > tl.issued.Load() { // the dealloca is being issued
-		tl.letThrough()
-	}
 	return b
 }
 
@@ -192,11 +189,8 @@ func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error)
 // crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
 func (p *Pool) crosses(tl *timeline) bool {
 	freed := p.freed.Load()
-	return freed != nil && freed != tl
+	return freed != nil && (freed != tl || p.shared.Load())
 }
-
-// several stands for more timelines than one.
-var several timeline
 
 // prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
@@ -224,7 +218,7 @@ func (s *submission) prepare() error {
 			if last.lost() != nil {
 				continue // nobody will know what that device does with the block: it stays taken
 			}
-			if last.underWay() {
+			if last.tl.done.Load() < last.seq {
 				s.addDep(last)
 			}
 		}
@@ -265,15 +259,6 @@ func (s *submission) spoil(tl *timeline) {
 	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
 	b.pool.tidyIfClosed()
 	b.state.Store(isFailed)
-}
-
-// underWay reports whether the work at a mark, if there is any, is not known to be done. The caller holds no timeline's mu.
-func (m mark) underWay() bool {
-	if m.seq > m.tl.issued.Load() { // it is being issued
-		m.tl.mu.Lock()
-		m.tl.mu.Unlock()
-	}
-	return m.tl.done.Load() < m.seq && m.seq <= m.tl.issued.Load()
 }
 
 // alloca makes the native calls of an allocation.
@@ -333,9 +318,10 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is over, or
-// the device is closed; and what was allocated before any work was given up, on whatever device, comes back only when nothing in
-// flight holds it, nor a recording that is still open, so that a pool with a limit may be short of it for a moment. It does not block.
+// cannot be used any more either. As long as work that has failed, or whose
+// semaphore was failed, may still be in a stream of the device, and always where the queue is of another device than a driver's pool, memory
+// that is deallocated goes back to the pool only when nothing in flight uses it, nor a recording that is still open: a pool with a limit
+// may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():
@@ -454,8 +440,8 @@ func (b *Buffer) hasGone() bool {
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *timeline) error {
 	p := b.pool
-	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) {
-		p.freed.Store(&several)
+	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
+		p.shared.Store(true)
 	}
 	err := tl.dev.pooling.FreeAsync(tl.h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {

@@ -88,27 +88,28 @@ type Channel struct {
 	ops     []driver.CommOp // the thread's, as is:
 	stays   bool            // it keeps the device, since the library has returned after all
 
-	wake    chan struct{}
-	gone    chan struct{} // the thread has ended
-	mu      sync.Mutex    // a leaf, but for the driver's CommError
-	todo    []func()
-	first   *submission // not issued, in order
-	last    *submission
-	waiting int           // how many there are of them with a context
-	out     bool          // one has been given back, because it waits for another driver's device, and
-	back    *submission   // has come again
-	resting atomic.Bool   // the thread has been given away
-	sleeper sleeper       // the thread, if it sleeps
-	attends atomic.Bool   // the thread lingers
-	sought  atomic.Uint64 // until this is done it asks the device then
-	issuing bool
-	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
-	nowAt   time.Time
-	owed    []*Semaphore // what it signals, while it is being issued
-	ended   bool         // takes nothing from the device any more
-	timer   *time.Timer
-	ticking bool
-	made    bool // comm may be asked for errors
+	wake      chan struct{}
+	gone      chan struct{} // the thread has ended
+	mu        sync.Mutex    // a leaf, but for the driver's CommError
+	todo      []func()
+	first     *submission // not issued, in order
+	last      *submission
+	waiting   int           // how many there are of them with a context
+	out       bool          // one has been given back, because it waits for another driver's device, and
+	back      *submission   // has come again
+	resting   atomic.Bool   // the thread has been given away
+	sleeper   sleeper       // the thread, if it sleeps
+	attends   atomic.Bool   // the thread lingers
+	sought    atomic.Uint64 // until this is done it asks the device then
+	issuing   bool
+	now       context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
+	nowAt     time.Time
+	owed      []*Semaphore // what it signals, while it is being issued
+	abortedAt time.Time    // when the communicator began to be aborted
+	ended     bool         // takes nothing from the device any more
+	timer     *time.Timer
+	ticking   bool
+	made      bool // comm may be asked for errors
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	closer   closer

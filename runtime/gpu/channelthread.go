@@ -325,6 +325,10 @@ func (c *Channel) giveUp(abort bool) {
 		c.drain(err) // before what is aborted looks as if it was done
 	}
 	if abort && c.ending.CompareAndSwap(false, true) {
+		c.mu.Lock()
+		c.abortedAt = time.Now()
+		c.tick()
+		c.mu.Unlock()
 		go func() {
 			defer close(c.aborted)
 			if c.dev.stay() == nil { // else the device has given up on the channel
@@ -387,7 +391,7 @@ func (c *Channel) look() {
 	c.q.tl.urge(c.q.tl.issued.Load())
 	c.mu.Lock()
 	c.ticking = false
-	var err error
+	var err, stuck error
 	more := c.issuing
 	switch {
 	case c.Err() == nil:
@@ -402,15 +406,20 @@ func (c *Channel) look() {
 		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
 	case !c.ending.Load(): // it is to be shrunk, for which its thread must come back
 		err = c.late(c.now, c.nowAt)
-	default:
-		more = false
+	default: // what has been issued comes to an end, now that it is aborted
+		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
+			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
+		}
 	}
-	if err == nil && more {
+	if err == nil && stuck == nil && more {
 		c.tick()
 	}
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		c.fail(err)
+	case stuck != nil:
+		c.stuck(stuck)
 	}
 }
 

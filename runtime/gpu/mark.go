@@ -14,7 +14,7 @@ import "runtime"
 // is to wait a little too long, and for nothing that the submission does not wait for itself. No circle can come of it either,
 // for a stream waits only for what was issued before.
 //
-// What is published, waited for, retired or given up are numbers, never events; those who need an event look for it by number.
+// What is published, waited for or retired are numbers, never events; those who need an event look for it by number.
 // One that is not recorded yet would count as complete, so it is found only once it is. A submission has its event from the
 // beginning: who comes to record it need not have one made, under a lock or without end.
 
@@ -72,13 +72,13 @@ func (tl *timeline) mark() error {
 		return nil
 	}
 	tl.ring.mu.Lock()
-	if last < tl.ring.head { // it was given up: nothing else is retired without an event
+	if last < tl.ring.head { // its device is lost, and closed: nothing else is retired without an event
 		tl.ring.mu.Unlock()
 		return nil
 	}
 	s := tl.ring.at(last)
 	e := s.event
-	e.hold() // whoever gives the submission up lets go of it
+	e.hold()
 	tl.ring.mu.Unlock()
 	defer e.drop()
 	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {

@@ -32,7 +32,8 @@ type Pool struct {
 	closed atomic.Bool
 	life   sync.RWMutex             // held while a native pool allocates, and is closed
 	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
-	freed  atomic.Pointer[timeline] // the one in which a native pool's memory was freed, or several
+	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
+	shared atomic.Bool              // it was freed in another one as well
 
 	threshold atomic.Uint64
 
