@@ -318,10 +318,9 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. As long as work that has failed, or whose
-// semaphore was failed, may still be in a stream of the device, and always where the queue is of another device than a driver's pool, memory
-// that is deallocated goes back to the pool only when nothing in flight uses it, nor a recording that is still open: a pool with a limit
-// may be short of it for a moment. It does not block.
+// cannot be used any more either. Memory that work
+// uses whose semaphore has failed, and which may still be in a stream, goes back to the pool only when nothing in flight uses it, nor a
+// recording that is still open: a pool with a limit may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():
@@ -345,8 +344,33 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
+	if b.pool.native != 0 && b.dev != q.dev {
+		return q.deallocaElsewhere(o, b)
+	}
 	s := q.get(opDealloca)
 	return q.submitWith(s, o, b, nil)
+}
+
+// deallocaElsewhere deallocates a native pool's memory of another device. Streams of that device alone free it, for the driver may make any of
+// them wait for such a free, and one of this device may never come to it. The host gives it to one of them when this queue has come so far.
+func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
+	if err := o.checkAll(); err != nil {
+		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
+	}
+	turn, err := NewSemaphore(0)
+	if err != nil {
+		return err
+	}
+	s := b.home.get(opDealloca)
+	s.hostly = true
+	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
+		return err
+	}
+	err = q.submit(q.get(opNothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}})
+	if err != nil {
+		turn.Fail(err)
+	}
+	return err
 }
 
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
@@ -386,7 +410,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.mustDefer(tl, own) && b.state.CompareAndSwap(isLive, isDeferred) {
+	if b.mustDefer(own) && b.state.CompareAndSwap(isLive, isDeferred) {
 		for _, q := range b.dev.all() { // somebody has to find out when that is
 			q.tl.want(q.tl.issued.Load())
 		}
@@ -415,17 +439,13 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 }
 
 // mustDefer reports whether a dealloca must wait until nothing holds the buffer any more. Work whose signals have failed while a stream
-// had it may still use the memory, and nobody could order the dealloca after it. And a driver's pool frees memory in streams of its
-// own device only: another device's may never come to it.
-func (b *Buffer) mustDefer(tl *timeline, own int32) bool {
-	if b.pool.native != 0 && tl.dev != b.dev {
-		return true
-	}
+// had it may still use the memory, and nobody could order the dealloca after it.
+func (b *Buffer) mustDefer(own int32) bool {
 	refs := b.refs.Load()
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own && b.dev.inDoubt()
+	return refs > own && b.inDoubt()
 }
 
 // behind returns behind which work the memory is there.

@@ -86,19 +86,48 @@ func (tl *timeline) doubt(seq uint64) {
 	tl.dev.doubts.Store(true)
 }
 
-// inDoubt reports whether the stream has not passed all work up to seq of which some has failed.
-func (tl *timeline) inDoubt(seq uint64) bool { return tl.done.Load() < min(tl.doubted.Load(), seq) }
-
-// inDoubt reports whether work that has failed may still use memory of the device.
-func (d *Device) inDoubt() bool {
-	if d.doubts.Load() {
-		for _, q := range d.all() {
-			if q.tl.inDoubt(q.tl.doubted.Load()) {
+// inDoubt reports whether work that has failed may still use a buffer: work of its own device, or of another one.
+func (b *Buffer) inDoubt() bool {
+	if b.dev.doubts.Load() {
+		for _, q := range b.dev.all() {
+			if q.tl.doubts(b) {
 				return true
 			}
 		}
 	}
-	return d.lent.any(func(m mark) bool { return m.tl.dev.doubts.Load() && m.tl.inDoubt(m.seq) })
+	return b.dev.lent.any(func(m mark) bool { return m.tl.dev.doubts.Load() && m.tl.doubts(b) })
+}
+
+// doubts reports whether work that the stream has not passed, and some of which has failed, uses a buffer.
+func (tl *timeline) doubts(b *Buffer) bool {
+	end := tl.doubted.Load()
+	if tl.done.Load() >= end {
+		return false
+	}
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	last := tl.issued.Load()
+	for seq := tl.ring.head; seq <= min(end, last); seq++ {
+		if tl.ring.at(seq).uses(b) {
+			return true
+		}
+	}
+	return end > last // it is being issued
+}
+
+// uses reports whether a submission may use a buffer. It does not look what recordings and groups use.
+func (s *submission) uses(b *Buffer) bool {
+	if s.keep[0] == b || s.keep[1] == b || s.recording != nil || s.op == opCollect {
+		return true
+	}
+	if s.cold {
+		for i := range s.bound {
+			if s.bound[i].held == b {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it came after.

@@ -249,3 +249,59 @@ func TestPoolMeanwhile(t *testing.T) {
 		must(t, c.Dealloca(gpu.Order{}))
 	})
 }
+
+// TestPoolElsewhere deallocates memory of a driver's pool on a queue of another device.
+func TestPoolElsewhere(t *testing.T) {
+	setup := func(t *testing.T) (d *simdriver.Driver, q, other *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
+		d = newSim(t, simdriver.Config{Devices: 2})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		q, other = dev.Queue(0), openDevice(t, d, 1, gpu.Options{}).Queue(0)
+		p = newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16})
+		must(t, p.Access(other.Device(), true))
+		s := semaphores(t, 1)[0]
+		b = alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
+		must(t, s.Wait(minute(t), 1))
+		return d, q, other, p, b
+	}
+	t.Run("B90 it comes after what that queue was given before, and what comes after it has the memory", func(t *testing.T) {
+		d, q, other, p, b := setup(t)
+		s := semaphores(t, 2)
+		must(t, d.StallDevice(1))
+		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		full(t, q, p)
+		must(t, d.ResumeDevice(1))
+		b = alloca(t, q, order(s[0], 1, s[1], 1), p, 1<<16)
+		must(t, s[1].Wait(minute(t), 1))
+		must(t, q.Dealloca(gpu.Order{}, b))
+		if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
+			t.Errorf("%d frees in the other device's streams", n)
+		}
+	})
+	t.Run("B81 that device is lost before", func(t *testing.T) {
+		d, q, other, p, b := setup(t)
+		s := semaphores(t, 2)
+		must(t, d.StallDevice(1))
+		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		d.LoseDevice(1, nil)
+		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the dealloca: %v", err)
+		}
+		must(t, q.Dealloca(gpu.Order{}, b)) // which is deferred: the lost device may still write
+		full(t, q, p)
+		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		must(t, s[1].Wait(minute(t), 1))
+		other.Device().Close()
+		unused(t, p)
+	})
+	t.Run("B82 a point that cannot be changes nothing", func(t *testing.T) {
+		_, q, other, _, b := setup(t)
+		s := semaphores(t, 1)[0]
+		if err := other.Dealloca(gpu.Order{Wait: []gpu.Point{{}}, Signal: pts(s, 1)}, b); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+		must(t, q.Dealloca(gpu.Order{Signal: pts(s, 1)}, b))
+		must(t, s.Wait(minute(t), 1))
+	})
+}

@@ -104,7 +104,9 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		tl.doubt(s.seq)
+		if s.op != opAlloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
+			tl.doubt(s.seq)
+		}
 		released = tl.dev.failSignals(s, err)
 		if s.op == opAlloca {
 			s.spoil(tl)
