@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Mode is a way to run a command buffer.
@@ -110,13 +111,13 @@ type command struct {
 	width    uint8
 	depends  bool  // its dst or src is only known when it is executed
 	moves    bool  // something that it uses may be somewhere else each time
-	arg      int32 // where its arguments begin in args, a word or more each
+	arg      int32 // where its arguments begin in args
 	dst, src int32 // in refers, or -1
 	n        uint64
 	pattern  uint32
 	pattern2 uint32
 	launch   driver.Launch // without Args
-	sizes    []int         // of the arguments; the kernel's own
+	layout   work.Layout   // of the arguments; the kernel's own
 	bound    []argRef
 	after    []Command
 	rare     *rareCommand
@@ -140,8 +141,8 @@ type rareCommand struct {
 
 // An argRef is an argument that is an address.
 type argRef struct {
-	word int32 // in args
-	ref  int32 // in refers
+	index int32 // of the argument
+	ref   int32 // in refers
 }
 
 // A reference is a range that commands use.
@@ -451,7 +452,7 @@ func (c *CommandBuffer) prepare() error {
 func (c *CommandBuffer) layOut() {
 	n := 0
 	for i := range c.cmds.n {
-		n += len(c.cmds.at(i).sizes)
+		n += len(c.cmds.at(i).layout)
 	}
 	c.ptrs = make([]unsafe.Pointer, 0, n)
 	for i := range c.cmds.n {
@@ -459,11 +460,8 @@ func (c *CommandBuffer) layOut() {
 		c.timed = c.timed || cmd.op == opTime
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
-		from, word := len(c.ptrs), int(cmd.arg)
-		for _, size := range cmd.sizes {
-			c.ptrs = append(c.ptrs, unsafe.Pointer(&c.args[word]))
-			word += (size + 7) / 8
-		}
+		from := len(c.ptrs)
+		c.ptrs = cmd.layout.Point(c.ptrs, c.args[cmd.arg:])
 		cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
@@ -245,7 +246,7 @@ func (c *CommandBuffer) findLive() error {
 // setArgs puts the addresses into a kernel's arguments.
 func (c *CommandBuffer) setArgs(cmd *command) {
 	for _, b := range cmd.bound {
-		c.args[b.word] = uint64(c.present[b.ref])
+		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
 	}
 }
 

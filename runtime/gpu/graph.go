@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A graphOf is the graph of a part of a command buffer.
@@ -283,7 +284,7 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 		put(&op.Src, cmd.src)
 	}
 	for _, b := range cmd.bound {
-		put((*driver.Ptr)(&c.args[b.word]), b.ref)
+		put(work.Address(cmd.launch.Args[b.index]), b.ref)
 	}
 }
 

@@ -112,26 +112,25 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 		return -1, err
 	}
 	defer c.leave()
-	g, sizes, err := d.check(c.dev)
+	g, layout, err := d.check(c.dev)
 	if err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
 	if d.Kernel.info.Params == nil { // then they are the caller's
-		sizes = append([]int(nil), sizes...)
+		layout = slices.Clone(layout)
 	}
-	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, sizes: sizes}, d.Args, d.Buffers, after)
+	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, layout: layout}, d.Args, d.Buffers, after)
 }
 
 // recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
 func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
-	words := wordOf(k.sizes, len(k.sizes))
-	if err := c.roomFor(words, len(buffers)); err != nil {
+	if err := c.roomFor(k.layout.Words(), len(buffers)); err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
 	if err := c.holdCode(k.kernel.exe); err != nil {
 		return -1, c.fail(opDispatch, err)
 	}
-	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), sizes: k.sizes, launch: g.launch(k.kernel)}
+	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), layout: k.layout, launch: g.launch(k.kernel)}
 	if len(buffers) > 0 {
 		cmd.bound = carve(&c.bounds, len(buffers))
 	}
@@ -140,7 +139,7 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 		if err != nil {
 			return -1, k.refused(b.Index, err)
 		}
-		cmd.bound[i] = argRef{cmd.arg + int32(wordOf(k.sizes, b.Index)), ref}
+		cmd.bound[i] = argRef{int32(b.Index), ref}
 	}
 	if g.nothing() {
 		cmd.op = opNothing
@@ -149,16 +148,7 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 	if err != nil {
 		return -1, err
 	}
-	for range words {
-		c.args = append(c.args, 0)
-	}
-	word := int(cmd.arg)
-	for i, n := range k.sizes {
-		if args[i] != nil {
-			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(args[i]), n))
-		}
-		word += (n + 7) / 8
-	}
+	c.args = k.layout.Append(c.args, args)
 	return at, nil
 }
 
@@ -376,7 +366,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		cmd.arg += baseArg
 		bound := carve(&c.bounds, len(cmd.bound))
 		for i, b := range cmd.bound {
-			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
+			bound[i] = argRef{b.index, b.ref + baseRef}
 		}
 		cmd.bound = bound
 		after := carve(&c.afters, max(len(cmd.after), 1))[:len(cmd.after)]

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Point is a value of a semaphore.
@@ -102,7 +103,7 @@ type submission struct {
 	// What fills, copies, barriers and memory from pools do not use.
 	host   []byte        // to be filled by a download
 	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
-	launch driver.Launch // Args point into args
+	launch driver.Launch // Args point into args, by their layout
 	args   []uint64
 	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
@@ -342,33 +343,26 @@ func (s *submission) putTimepoint(t *timepoint) {
 
 // A boundArg is an argument of a kernel that is the address of a buffer's range.
 type boundArg struct {
-	word int // in args
-	at   address
-	held *Buffer
+	index int // of the argument
+	at    address
+	held  *Buffer
 }
 
-// setArgs copies kernel arguments: each is laid on a word of its own and pointed to. Those that are nil are left for later.
-func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
-	s.makeArgs(wordOf(sizes, len(sizes)), len(sizes))
-	at := 0
-	for i, n := range sizes {
-		p := unsafe.Pointer(&s.args[at])
-		if data[i] != nil {
-			copy(unsafe.Slice((*byte)(p), n), unsafe.Slice((*byte)(data[i]), n))
+// setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
+func (s *submission) setArgs(l work.Layout, data []unsafe.Pointer) {
+	s.args = l.Append(s.args[:0], data)
+	s.launch.Args = l.Point(s.launch.Args[:0], s.args)
+}
+
+// resolveArgs puts the addresses of buffers into the arguments.
+func (s *submission) resolveArgs() error {
+	for i := range s.bound {
+		b := &s.bound[i]
+		ptr, err := b.at.resolve()
+		if err != nil {
+			return err
 		}
-		s.launch.Args[i] = p
-		at += (n + 7) / 8
+		*work.Address(s.launch.Args[b.index]) = ptr
 	}
-}
-
-// makeArgs makes room for so many words of arguments, and so many pointers to them.
-func (s *submission) makeArgs(words, n int) {
-	if cap(s.args) < words {
-		s.args = make([]uint64, words)
-	}
-	s.args = s.args[:words]
-	if cap(s.launch.Args) < n {
-		s.launch.Args = make([]unsafe.Pointer, n)
-	}
-	s.launch.Args = s.launch.Args[:n]
+	return nil
 }

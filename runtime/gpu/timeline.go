@@ -488,14 +488,9 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case opPrefetch:
 		err = d.(driver.Prefetcher).Prefetch(tl.h, dst, s.n, MemKind(s.width))
 	case opDispatch:
-		for i := range s.bound {
-			ptr, err := s.bound[i].at.resolve()
-			if err != nil {
-				return false, err
-			}
-			s.args[s.bound[i].word] = uint64(ptr)
+		if err = s.resolveArgs(); err == nil {
+			err = d.Launch(tl.h, &s.launch)
 		}
-		err = d.Launch(tl.h, &s.launch)
 	case opAlloca:
 		return s.alloca(tl)
 	case opDealloca:
