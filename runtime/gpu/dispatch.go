@@ -46,7 +46,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	if err != nil {
 		return err
 	}
-	s := q.get(opDispatch)
+	s := q.get(work.Dispatch)
 	s.setArgs(layout, d.Args)
 	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
@@ -92,7 +92,7 @@ func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) e
 	s.launch = g.launch(k)
 	s.launch.Args = args
 	if g.nothing() {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submit(s, o)
 }

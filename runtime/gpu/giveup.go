@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // gone says that the work from one number up to another was given up, and why.
@@ -82,7 +83,7 @@ func (tl *timeline) stuck() (err error) {
 				late = append(late, m)
 			}
 		}
-		if err == nil && len(late) == 0 && s.op == opAlloca {
+		if err == nil && len(late) == 0 && s.op.Kind == work.Alloca {
 			err = tl.stuckInPool(s)
 		}
 	}

@@ -69,7 +69,7 @@ const scratchSize = 128 << 10
 func (c *CommandBuffer) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if cmd.depends && cmd.extent() > scratchSize/2 && (cmd.op == opFill8 || !c.dev.caps.ResizeNodes) {
+		if cmd.depends && cmd.op.Bytes() > scratchSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
@@ -89,17 +89,6 @@ func (c *CommandBuffer) standIn(p *part) bool {
 	return true
 }
 
-// extent is how many bytes a fill or a copy moves.
-func (cmd *command) extent() uint64 {
-	switch cmd.op {
-	case opFill:
-		return cmd.n * uint64(cmd.width)
-	case opFill8:
-		return cmd.n * 8
-	}
-	return cmd.n
-}
-
 // scratch returns memory of scratchSize, which stays until the device is closed. It runs on a bound thread.
 func (d *Device) scratch() (driver.Ptr, error) {
 	d.scratchMu.Lock()
@@ -115,16 +104,6 @@ func (d *Device) scratch() (driver.Ptr, error) {
 	return d.scratched.Ptr, nil
 }
 
-// cut takes off an op what does not fit into the memory that stands for something.
-func cut(op *driver.NodeOp) {
-	switch {
-	case op.Kind == driver.FillNode && op.Stride == 0:
-		op.Count = min(op.Count, scratchSize/2/uint64(op.Width))
-	case op.Kind == driver.CopyNode:
-		op.Count = min(op.Count, scratchSize/2)
-	}
-}
-
 // build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
 // bound thread.
 func (c *CommandBuffer) build(p *part, stands bool) (err error) {
@@ -132,7 +111,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
 		if cmd := c.cmds.at(i); cmd.moves {
-			dynamic += cmd.halves()
+			dynamic += cmd.op.Nodes()
 		}
 	}
 	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // which places point into
@@ -159,7 +138,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	}
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if cmd.op == opBarrier {
+		if cmd.op.Kind == work.Barrier {
 			switch len(open) {
 			case 0:
 			case 1:
@@ -183,23 +162,22 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 				}
 			}
 		}
-		if cmd.op == opNothing {
+		if cmd.op.Kind == work.Nothing {
 			ends[i-p.from] = deps
 			continue
 		}
-		for half := range cmd.halves() {
-			op := c.nodeOp(cmd, half == 1)
-			first := op
-			if stands && cmd.depends {
-				cut(&first)
-			}
-			n, err := g.AddNode(made.recorded, deps, &first)
+		x, first := c.operands(cmd), cmd.op
+		if stands && cmd.depends {
+			first.Cut(scratchSize / 2) // to what fits into the memory that stands for something
+		}
+		for k := range cmd.op.Nodes() {
+			n, err := addNode(g, made.recorded, deps, &first, k, &x)
 			if err != nil {
-				return fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
+				return fmt.Errorf("command %d, %s: %w", i, cmd.op.Kind, err)
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
-				made.noteNode(c, cmd, n, &op)
+				made.noteNode(c, cmd, n, k, &x)
 			}
 		}
 		use(deps)
@@ -223,6 +201,15 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	return nil
 }
 
+// addNode adds a node of an operation to a graph.
+func addNode(g driver.Graphs, to driver.Graph, deps []driver.Node, op *work.Op, k int, x *work.Operands) (driver.Node, error) {
+	does, err := op.Node(k, x)
+	if err != nil {
+		return 0, err
+	}
+	return g.AddNode(to, deps, &does)
+}
+
 // addNodes adds those that are not there.
 func addNodes(to, nodes []driver.Node) []driver.Node {
 next:
@@ -237,40 +224,10 @@ next:
 	return to
 }
 
-// nodeOp says what a command does, with the addresses in present.
-func (c *CommandBuffer) nodeOp(cmd *command, high bool) (op driver.NodeOp) {
-	switch cmd.op {
-	case opFill:
-		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: int(cmd.width), Count: cmd.n}
-	case opFill8:
-		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: 4, Count: cmd.n, Stride: 8}
-		if high {
-			op.Dst, op.Pattern = op.Dst+4, cmd.pattern2
-		}
-	case opCopy:
-		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: c.present[cmd.src], Count: cmd.n}
-	case opUpload:
-		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: cmd.rare.stage.ptr, Count: cmd.n}
-	case opDispatch:
-		c.setArgs(cmd)
-		op = driver.NodeOp{Kind: driver.KernelNode, Launch: cmd.launch}
-	case opTime:
-		op = driver.NodeOp{Kind: driver.RecordNode, Event: cmd.rare.timer}
-	}
-	return op
-}
-
-// halves is how many nodes a command has.
-func (cmd *command) halves() int {
-	if cmd.op == opFill8 {
-		return 2
-	}
-	return 1
-}
-
-// noteNode notes a node that depends on references.
-func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
-	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
+// noteNode notes a node of a command that depends on references.
+func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, k int, with *work.Operands) {
+	does, _ := cmd.op.Node(k, with) // which addNode has found
+	x.nodes, x.ops = append(x.nodes, n), append(x.ops, does)
 	node := len(x.nodes) - 1
 	put := func(at *driver.Ptr, ref int32) {
 		if c.refers[ref].buffer.late() {

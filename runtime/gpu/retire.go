@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
@@ -113,7 +114,7 @@ func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {
 		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
-			s.op == opDownload || s.gone() != nil {
+			s.op.Kind == work.Download || s.gone() != nil {
 			return i
 		}
 		value = s.signals[0].Value

@@ -168,7 +168,7 @@ func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) e
 	if err := b.check(q.dev, &g); err != nil {
 		return err
 	}
-	s := q.get(opDispatch)
+	s := q.get(work.Dispatch)
 	s.setArgs(b.layout, nil)
 	ended := q.dev.failed() != nil
 	for i := range b.params {
@@ -206,12 +206,12 @@ func (b *boundKernel) record(c *CommandBuffer, g Grid, args unsafe.Pointer, afte
 			buffers = append(buffers, BufferArg{i, p.memory(args)})
 		}
 	}
-	if err := c.begin(opDispatch); err != nil {
+	if err := c.begin(work.Dispatch); err != nil {
 		return -1, err
 	}
 	defer c.leave()
 	if err := b.check(c.dev, &g); err != nil {
-		return -1, c.fail(opDispatch, err)
+		return -1, c.fail(work.Dispatch, err)
 	}
 	return c.recordLaunch(&g, b, values, buffers, after)
 }
