@@ -245,41 +245,44 @@ func (c *CommandBuffer) findLive() error {
 	return nil
 }
 
-// operands returns what a command is done with in the execution that is being issued, and puts addresses into a kernel's arguments.
-func (c *CommandBuffer) operands(cmd *command) (x work.Operands) {
-	if cmd.dst >= 0 {
-		x.Dst = c.present[cmd.dst]
+// address returns where a reference is in the execution that is being issued, or nothing if it is none.
+func (c *CommandBuffer) address(ref int32) driver.Ptr {
+	if ref < 0 {
+		return 0
 	}
-	if cmd.src >= 0 {
-		x.Src = c.present[cmd.src]
-	}
+	return c.present[ref]
+}
+
+// extra finds what else a command is done with, and puts addresses into a kernel's arguments.
+func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
 		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
 	}
-	x.Launch = &cmd.launch
+	*x = work.Extra{Launch: &cmd.launch}
 	if r := cmd.rare; r != nil {
 		if x.Timer = r.timer; r.stage != nil {
-			x.Src, x.Host = r.stage.ptr, r.stage.host
+			x.Host, x.Pinned = r.stage.host, r.stage.ptr
 		}
 	}
-	return x
 }
 
 // replay makes the calls of a part one after the other.
 func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bool, err error) {
-	foreign := len(c.foreign) > 0 || c.bindsForeign(binds)
+	d, h, foreign := tl.dev.drv, tl.h, len(c.foreign) > 0 || c.bindsForeign(binds)
+	var x work.Extra
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		x := c.operands(cmd)
+		if !cmd.op.Kind.Plain() {
+			c.extra(&x, cmd)
+		}
 		if foreign {
 			x.DstOf, x.SrcOf, err = c.dev.owners(c.target(cmd.dst, binds), c.target(cmd.src, binds))
 		}
+		some := false
 		if err == nil {
-			var some bool
-			some, err = cmd.op.Run(tl.dev.drv, tl.h, &x)
-			started = started || some
+			some, err = cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
 		}
-		if err != nil {
+		if started = started || some; err != nil {
 			return started, fmt.Errorf("command %d, %s: %w", i, cmd.op.Kind, err)
 		}
 	}

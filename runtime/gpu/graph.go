@@ -136,6 +136,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			}
 		}
 	}
+	var x work.Extra
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
 		if cmd.op.Kind == work.Barrier {
@@ -166,18 +167,24 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			ends[i-p.from] = deps
 			continue
 		}
-		x, first := c.operands(cmd), cmd.op
+		c.extra(&x, cmd)
+		first := cmd.op
 		if stands && cmd.depends {
 			first.Cut(scratchSize / 2) // to what fits into the memory that stands for something
 		}
 		for k := range cmd.op.Nodes() {
-			n, err := addNode(g, made.recorded, deps, &first, k, &x)
+			does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
+			var n driver.Node
+			if err == nil {
+				n, err = g.AddNode(made.recorded, deps, &does)
+			}
 			if err != nil {
 				return fmt.Errorf("command %d, %s: %w", i, cmd.op.Kind, err)
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
-				made.noteNode(c, cmd, n, k, &x)
+				does.Count = cmd.op.Count // which it is set to before it is launched
+				made.noteNode(c, cmd, n, &does)
 			}
 		}
 		use(deps)
@@ -201,15 +208,6 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	return nil
 }
 
-// addNode adds a node of an operation to a graph.
-func addNode(g driver.Graphs, to driver.Graph, deps []driver.Node, op *work.Op, k int, x *work.Operands) (driver.Node, error) {
-	does, err := op.Node(k, x)
-	if err != nil {
-		return 0, err
-	}
-	return g.AddNode(to, deps, &does)
-}
-
 // addNodes adds those that are not there.
 func addNodes(to, nodes []driver.Node) []driver.Node {
 next:
@@ -225,9 +223,8 @@ next:
 }
 
 // noteNode notes a node of a command that depends on references.
-func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, k int, with *work.Operands) {
-	does, _ := cmd.op.Node(k, with) // which addNode has found
-	x.nodes, x.ops = append(x.nodes, n), append(x.ops, does)
+func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
+	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
 	put := func(at *driver.Ptr, ref int32) {
 		if c.refers[ref].buffer.late() {

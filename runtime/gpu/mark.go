@@ -45,10 +45,7 @@ func (tl *timeline) noteMark(seq uint64) {
 // brief reports whether an operation by itself takes the device no longer than it takes to issue a few, and does not make the
 // stream wait for others. What other devices have a part in may, and an alloca for which the pool has it wait for another stream.
 func (s *submission) brief(tl *timeline) bool {
-	if a, b := s.keep[0], s.keep[1]; a != nil && a.dev != tl.dev || b != nil && b.dev != tl.dev {
-		return false
-	}
-	return s.op.Brief() && (s.op.Kind != work.Alloca || !s.keep[0].pool.crosses(tl))
+	return !s.across(tl.dev) && s.op.Brief() && (s.op.Kind != work.Alloca || !s.keep[0].pool.crosses(tl))
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.

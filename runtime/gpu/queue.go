@@ -302,9 +302,8 @@ func (q *Queue) Flush() error {
 // Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
 // can fill only where the driver gives this one access to it, as to devices of a [Group]; a pool's, where [Pool.Access] has.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
-	op, err := newFill(pattern, dst.Size)
-	if err != nil {
-		return err
+	if !work.IsPattern(pattern) {
+		return badPattern(pattern)
 	}
 	ptr, err := dst.checkTo("fill", q)
 	if err == nil {
@@ -316,21 +315,18 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if (dst.Size|uint64(ptr.ptr))&uint64(len(pattern)-1) != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
-	s := q.get(op.Kind)
-	s.op, s.dst = op, ptr
+	s := q.get(work.Fill)
+	s.op.SetFill(pattern, dst.Size)
+	s.dst = ptr
 	if dst.Size == 0 {
 		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// newFill returns an operation that fills so many bytes.
-func newFill(pattern []byte, bytes uint64) (work.Op, error) {
-	op, ok := work.NewFill(pattern, bytes)
-	if !ok {
-		return op, argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
-	}
-	return op, nil
+// badPattern is the error of a pattern that memory cannot be filled with.
+func badPattern(pattern []byte) error {
+	return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }
 
 // Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
@@ -375,7 +371,7 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.info.Name, driver.ErrUnsupported)
 	}
 	s := q.get(work.Prefetch)
-	s.dst, s.op.Count, s.op.Width = at, r.Size, uint8(to)
+	s.dst, s.op.Count, s.op.To = at, r.Size, uint8(to)
 	if r.Size == 0 {
 		s.op.Kind = work.Barrier
 	}
@@ -401,7 +397,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	defer q.dev.leave()
 	copy(b.bytes(), data)
 	s := q.get(work.Upload)
-	s.dst, s.src, s.op.Count, s.stage = d, address{ptr: b.ptr}, dst.Size, b
+	s.dst, s.op.Count, s.stage = d, dst.Size, b
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
@@ -430,7 +426,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	}
 	defer q.dev.leave()
 	s := q.get(work.Download)
-	s.dst, s.src, s.op.Count, s.host, s.stage = address{ptr: b.ptr}, f, src.Size, dst, b
+	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
 	return q.submitWith(s, o, nil, src.Buffer)
 }
 

@@ -26,9 +26,8 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 		return -1, err
 	}
 	defer c.leave()
-	op, err := newFill(pattern, dst.Size)
-	if err != nil {
-		return -1, c.fail(work.Fill, err)
+	if !work.IsPattern(pattern) {
+		return -1, c.fail(work.Fill, badPattern(pattern))
 	}
 	size := uint64(len(pattern))
 	if dst.Size%size != 0 {
@@ -38,7 +37,8 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 	if err != nil {
 		return -1, err
 	}
-	cmd := command{op: op, dst: ref, src: -1}
+	cmd := command{dst: ref, src: -1}
+	cmd.op.SetFill(pattern, dst.Size)
 	if dst.Size == 0 {
 		cmd.op.Kind = work.Nothing
 	}

@@ -331,21 +331,33 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case work.Collect:
 		return s.collect(tl)
 	}
-	x := work.Operands{Dst: dst, Src: src}
-	if a, b := s.keep[0], s.keep[1]; a != nil && a.dev != tl.dev || b != nil && b.dev != tl.dev {
-		if x.DstOf, x.SrcOf, err = tl.dev.owners(a, b); err != nil {
+	if s.cold || s.across(tl.dev) {
+		return s.startWith(tl, dst, src)
+	}
+	return s.op.Run(tl.dev.drv, tl.h, dst, src, nil)
+}
+
+// startWith is start for what needs more than addresses.
+func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
+	x := work.Extra{Launch: &s.launch}
+	if s.across(tl.dev) {
+		if x.DstOf, x.SrcOf, err = tl.dev.owners(s.keep[0], s.keep[1]); err != nil {
 			return false, err
 		}
 	}
-	if s.cold {
-		if err := s.resolveArgs(); err != nil {
-			return false, err
-		}
-		if x.Launch = &s.launch; s.stage != nil {
-			x.Host = s.stage.host
-		}
+	if err := s.resolveArgs(); err != nil {
+		return false, err
 	}
-	return s.op.Run(tl.dev.drv, tl.h, &x)
+	if s.stage != nil {
+		x.Host, x.Pinned = s.stage.host, s.stage.ptr
+	}
+	return s.op.Run(tl.dev.drv, tl.h, dst, src, &x)
+}
+
+// across reports whether one of the submission's buffers is another device's.
+func (s *submission) across(d *Device) bool {
+	a, b := s.keep[0], s.keep[1]
+	return a != nil && a.dev != d || b != nil && b.dev != d
 }
 
 // resolveArgs puts the addresses of buffers into the arguments.

@@ -145,9 +145,8 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 		if up {
 			op = work.Upload
 		}
-		block := blocks[i%len(blocks)].hold()
 		s := q.get(op)
-		s.op.Count, s.stage, s.dst, s.src = part.Size, block, address{ptr: block.ptr}, address{ptr: block.ptr}
+		s.op.Count, s.stage = part.Size, blocks[i%len(blocks)].hold()
 		ours, keep := &s.src, 1
 		if up {
 			ours, keep = &s.dst, 0

@@ -7,11 +7,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Operands are what an operation is done with. Which fields count depends on its kind.
-type Operands struct {
-	Dst, Src     driver.Ptr     // of an upload and a download one is that of pinned memory
-	DstOf, SrcOf driver.Device  // whose memory it is where a copy has to name that, else both nil
-	Host         unsafe.Pointer // the host's address of the pinned memory
+// An Extra is what an operation is done with besides addresses. Which fields count depends on its kind; a plain one that names no
+// devices needs none, and may be given nil.
+type Extra struct {
+	DstOf, SrcOf driver.Device  // whose memory a copy is between, where it has to name that, else both nil
+	Pinned       driver.Ptr     // memory of the host from which an upload is, or to which a download, with
+	Host         unsafe.Pointer // the host's address
 	Launch       *driver.Launch
 	Timer        driver.Event
 }
@@ -20,30 +21,37 @@ type Operands struct {
 var errKind = errors.New("no operation that the driver knows")
 
 // Run makes the native calls of the operation on a stream. It reports whether the stream has got any of them. A barrier has none.
-func (o *Op) Run(d driver.Device, h driver.Stream, x *Operands) (started bool, err error) {
+func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra) (started bool, err error) {
 	switch o.Kind {
 	case Barrier, Nothing:
 		return false, nil
 	case Fill:
-		err = d.Fill(h, x.Dst, o.Pattern, int(o.Width), o.Count)
+		err = d.Fill(h, dst, o.Pattern, 1<<o.Unit, o.Count)
 	case Fill8:
-		if err = d.FillStrided(h, x.Dst, o.Pattern, 8, o.Count); err == nil {
+		if err = d.FillStrided(h, dst, o.Pattern, 8, o.Count); err == nil {
 			started = true
-			err = d.FillStrided(h, x.Dst+4, o.High, 8, o.Count)
+			err = d.FillStrided(h, dst+4, o.High, 8, o.Count)
 		}
-	case Copy, Upload, Download:
-		switch {
-		case x.DstOf != nil:
-			err = d.(driver.Peers).CopyPeer(h, x.Dst, x.DstOf, x.Src, x.SrcOf, o.Count)
-		case o.Kind == Upload:
-			err = d.Upload(h, x.Dst, x.Host, o.Count)
-		case o.Kind == Download:
-			err = d.Download(h, x.Host, x.Src, o.Count)
-		default:
-			err = d.Copy(h, x.Dst, x.Src, o.Count)
+	case Copy:
+		if x == nil || x.DstOf == nil {
+			err = d.Copy(h, dst, src, o.Count)
+		} else {
+			err = x.copyPeer(d, h, dst, src, o.Count)
+		}
+	case Upload:
+		if x.DstOf == nil {
+			err = d.Upload(h, dst, x.Host, o.Count)
+		} else {
+			err = x.copyPeer(d, h, dst, x.Pinned, o.Count)
+		}
+	case Download:
+		if x.SrcOf == nil {
+			err = d.Download(h, x.Host, src, o.Count)
+		} else {
+			err = x.copyPeer(d, h, x.Pinned, src, o.Count)
 		}
 	case Prefetch:
-		err = d.(driver.Prefetcher).Prefetch(h, x.Dst, o.Count, o.MemKind())
+		err = d.(driver.Prefetcher).Prefetch(h, dst, o.Count, driver.MemKind(o.To))
 	case Dispatch:
 		err = d.Launch(h, x.Launch)
 	case Timestamp:
@@ -52,6 +60,11 @@ func (o *Op) Run(d driver.Device, h driver.Stream, x *Operands) (started bool, e
 		err = errKind
 	}
 	return started || err == nil, err
+}
+
+// copyPeer copies between memory of devices that have to be named.
+func (x *Extra) copyPeer(d driver.Device, h driver.Stream, dst, src driver.Ptr, n uint64) error {
+	return d.(driver.Peers).CopyPeer(h, dst, x.DstOf, src, x.SrcOf, n)
 }
 
 // Nodes returns how many nodes of a graph the operation is. A barrier is none: it is edges.
@@ -65,19 +78,23 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns what one of the operation's nodes does. A node can name no other devices. If an operand moves, so does the address
+// Node returns what one of the operation's nodes does. A node can name no other devices. If dst or src moves, so does the address
 // in the node, by as much, and nothing else changes; arguments of a kernel are read where the launch points to them.
-func (o *Op) Node(i int, x *Operands) (n driver.NodeOp, err error) {
+func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:
-		n = driver.NodeOp{Kind: driver.FillNode, Dst: x.Dst, Pattern: o.Pattern, Width: int(o.Width), Count: o.Count}
+		n = driver.NodeOp{Kind: driver.FillNode, Dst: dst, Pattern: o.Pattern, Width: 1 << o.Unit, Count: o.Count}
 	case Fill8:
-		n = driver.NodeOp{Kind: driver.FillNode, Dst: x.Dst, Pattern: o.Pattern, Width: 4, Count: o.Count, Stride: 8}
+		n = driver.NodeOp{Kind: driver.FillNode, Dst: dst, Pattern: o.Pattern, Width: 4, Count: o.Count, Stride: 8}
 		if i == 1 {
-			n.Dst, n.Pattern = x.Dst+4, o.High
+			n.Dst, n.Pattern = dst+4, o.High
 		}
-	case Copy, Upload, Download:
-		n = driver.NodeOp{Kind: driver.CopyNode, Dst: x.Dst, Src: x.Src, Count: o.Count}
+	case Copy:
+		n = driver.NodeOp{Kind: driver.CopyNode, Dst: dst, Src: src, Count: o.Count}
+	case Upload:
+		n = driver.NodeOp{Kind: driver.CopyNode, Dst: dst, Src: x.Pinned, Count: o.Count}
+	case Download:
+		n = driver.NodeOp{Kind: driver.CopyNode, Dst: x.Pinned, Src: src, Count: o.Count}
 	case Dispatch:
 		n = driver.NodeOp{Kind: driver.KernelNode, Launch: *x.Launch}
 	case Timestamp:

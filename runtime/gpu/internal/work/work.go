@@ -5,7 +5,7 @@
 // package's test, which tries every kind.
 package work
 
-import "github.com/puregpu/puregpu/runtime/driver"
+import "math/bits"
 
 // A Kind is a kind of operation.
 type Kind uint8
@@ -56,53 +56,42 @@ func (k Kind) OnHost() bool { return k >= HostCall }
 // An Op is what is done, whatever it is done with. It keeps nothing alive.
 type Op struct {
 	Kind    Kind
-	Width   uint8  // of an element of a fill, bytes; of a prefetch, the [driver.MemKind]
+	Unit    uint8  // log2 of the bytes that one of Count is; of all but fills it is 0
+	To      uint8  // of a prefetch, the [driver.MemKind]
 	Pattern uint32 // of a fill
 	High    uint32 // the other half of a pattern of 8 bytes
-	Count   uint64 // elements of a fill, or pairs of them; bytes of copies and prefetches; bytes that an alloca has to zero
+	Count   uint64 // what a fill, a copy or a prefetch writes, or an alloca zeroes
 }
 
-// NewFill returns an operation that fills so many bytes, a multiple of the pattern's, which are 1, 2, 4 or 8; else it reports false.
-func NewFill(pattern []byte, bytes uint64) (op Op, ok bool) {
-	switch len(pattern) {
-	case 1, 2, 4, 8:
-	default:
-		return op, false
-	}
+// IsPattern reports whether memory can be filled with a pattern.
+func IsPattern(pattern []byte) bool {
+	n := len(pattern)
+	return n == 1 || n == 2 || n == 4 || n == 8
+}
+
+// SetFill makes the operation one that fills memory with a pattern, and so many bytes, which are a multiple of the pattern's.
+func (o *Op) SetFill(pattern []byte, bytes uint64) {
 	v := uint64(0)
 	for i, b := range pattern {
 		v |= uint64(b) << (8 * i)
 	}
-	op = Op{Kind: Fill, Width: uint8(len(pattern)), Pattern: uint32(v), High: uint32(v >> 32)}
+	o.Kind, o.Pattern, o.High, o.Unit = Fill, uint32(v), uint32(v>>32), uint8(bits.TrailingZeros8(uint8(len(pattern))))
 	if len(pattern) == 8 {
-		op.Width = 4
-		if op.Pattern != op.High {
-			op.Kind = Fill8
+		if o.Unit = 2; o.Pattern != o.High {
+			o.Kind, o.Unit = Fill8, 3
 		}
 	}
-	op.Count = bytes >> op.shift()
-	return op, true
-}
-
-// shift returns what of Count is a byte, or a power of two of them: its logarithm.
-func (o *Op) shift() uint8 {
-	switch o.Kind {
-	case Fill:
-		return o.Width >> 1 // of 1, 2 or 4
-	case Fill8:
-		return 3
-	}
-	return 0
+	o.Count = bytes >> o.Unit
 }
 
 // Copies reports whether the operation is a copy, which may be of another device's memory.
 func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind == Download }
 
-// Bytes returns how many bytes a fill, a copy, a prefetch or an alloca writes.
-func (o *Op) Bytes() uint64 { return o.Count << o.shift() }
+// Bytes returns how many bytes a fill, a copy or a prefetch writes, or an alloca zeroes.
+func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
 // Cut leaves of a fill or a copy no more than so many bytes.
-func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.shift()) }
+func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.Unit) }
 
 // BriefBytes is how many bytes an operation may write and still be brief. Memory takes less time for that than the host to issue
 // anything, and so does the way to pinned memory.
@@ -113,6 +102,3 @@ func (o *Op) Brief() bool { return brief>>o.Kind&1 != 0 && o.Bytes() <= BriefByt
 
 // Light reports whether the operation by itself takes the device no time.
 func (o *Op) Light() bool { return light>>o.Kind&1 != 0 && o.Count == 0 }
-
-// MemKind returns where a prefetch moves memory.
-func (o *Op) MemKind() driver.MemKind { return driver.MemKind(o.Width) }

@@ -39,7 +39,7 @@ var (
 	launch      = driver.Launch{Function: 5, Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, SharedMem: 7}
 )
 
-func copyNode(n uint64) []driver.NodeOp {
+func copyNode(dst, src driver.Ptr, n uint64) []driver.NodeOp {
 	return []driver.NodeOp{{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}}
 }
 
@@ -47,17 +47,17 @@ func copyNode(n uint64) []driver.NodeOp {
 var rows = [][]row{
 	Barrier: {{name: "barrier", calls: []string{}, plain: true, brief: true, light: true}},
 	Fill: {
-		{name: "fill", op: Op{Width: 1, Pattern: 0xab, Count: small}, bytes: small, plain: true, brief: true,
+		{name: "fill", op: Op{Pattern: 0xab, Count: small}, bytes: small, plain: true, brief: true,
 			calls: []string{"fill 65536 of 0xab, width 1, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xab, Width: 1, Count: small}}},
-		{name: "fill", op: Op{Width: 2, Pattern: 0xabcd, Count: 3}, bytes: 6, plain: true, brief: true,
+		{name: "fill", op: Op{Unit: 1, Pattern: 0xabcd, Count: 3}, bytes: 6, plain: true, brief: true,
 			calls: []string{"fill 3 of 0xabcd, width 2, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xabcd, Width: 2, Count: 3}}},
-		{name: "fill", op: Op{Width: 4, Pattern: 0xabcdef01, Count: small/4 + 1}, bytes: small + 4, plain: true,
+		{name: "fill", op: Op{Unit: 2, Pattern: 0xabcdef01, Count: small/4 + 1}, bytes: small + 4, plain: true,
 			calls: []string{"fill 16385 of 0xabcdef01, width 4, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xabcdef01, Width: 4, Count: small/4 + 1}}},
 	},
-	Fill8: {{name: "fill", op: Op{Width: 4, Pattern: 1, High: 2, Count: small / 8}, bytes: small, plain: true, brief: true,
+	Fill8: {{name: "fill", op: Op{Unit: 3, Pattern: 1, High: 2, Count: small / 8}, bytes: small, plain: true, brief: true,
 		calls: []string{"fill 8192 of 0x1, 8 apart, at 0x1000 on 9", "fill 8192 of 0x2, 8 apart, at 0x1004 on 9"},
 		nodes: []driver.NodeOp{
 			{Kind: driver.FillNode, Dst: dst, Pattern: 1, Width: 4, Count: small / 8, Stride: 8},
@@ -67,21 +67,21 @@ var rows = [][]row{
 		{name: "copy", op: Op{Count: small}, bytes: small, plain: true, brief: true,
 			calls: []string{"copy 65536 from 0x2000 to 0x1000 on 9"},
 			peer:  []string{"copy 65536 from 0x2000 of the other to 0x1000 of itself on 9"},
-			nodes: copyNode(small)},
+			nodes: copyNode(dst, src, small)},
 		{name: "copy", op: Op{Count: small + 1}, bytes: small + 1, plain: true,
 			calls: []string{"copy 65537 from 0x2000 to 0x1000 on 9"},
 			peer:  []string{"copy 65537 from 0x2000 of the other to 0x1000 of itself on 9"},
-			nodes: copyNode(small + 1)},
+			nodes: copyNode(dst, src, small+1)},
 	},
 	Upload: {{name: "update", op: Op{Count: 5}, bytes: 5, brief: true,
 		calls: []string{"upload 5 from 'p' to 0x1000 on 9"},
-		peer:  []string{"copy 5 from 0x2000 of the other to 0x1000 of itself on 9"},
-		nodes: copyNode(5)}},
+		peer:  []string{"copy 5 from 0x3000 of the other to 0x1000 of itself on 9"},
+		nodes: copyNode(dst, 0x3000, 5)}},
 	Download: {{name: "download", op: Op{Count: 5}, bytes: 5, never: true,
 		calls: []string{"download 5 from 0x2000 to 'p' on 9"},
-		peer:  []string{"copy 5 from 0x2000 of the other to 0x1000 of itself on 9"},
-		nodes: copyNode(5)}},
-	Prefetch: {{name: "prefetch", op: Op{Width: uint8(driver.HostMem), Count: 5}, bytes: 5, never: true, noNode: true,
+		peer:  []string{"copy 5 from 0x2000 of the other to 0x3000 of itself on 9"},
+		nodes: copyNode(0x3000, src, 5)}},
+	Prefetch: {{name: "prefetch", op: Op{To: uint8(driver.HostMem), Count: 5}, bytes: 5, never: true, noNode: true,
 		calls: []string{"prefetch 5 at 0x1000 to 1 on 9"}}},
 	Dispatch: {{name: "dispatch", never: true,
 		calls: []string{"launch {5 [1 2 3] [4 5 6] 7 []} on 9"},
@@ -120,8 +120,8 @@ func each(t *testing.T, do func(t *testing.T, r *row)) {
 	}
 }
 
-func operands() Operands {
-	return Operands{Dst: dst, Src: src, Host: unsafe.Pointer(&pinned), Launch: &launch, Timer: timer}
+func extra() Extra {
+	return Extra{Pinned: 0x3000, Host: unsafe.Pointer(&pinned), Launch: &launch, Timer: timer}
 }
 
 // TestKinds has each kind's name and what is asked of it without a device.
@@ -151,11 +151,11 @@ func TestKinds(t *testing.T) {
 func TestRun(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		run := func(fail int, peer bool, want []string) {
-			d, x := &fakeDevice{fail: fail}, operands()
+			d, x := &fakeDevice{fail: fail}, extra()
 			if peer {
 				x.DstOf, x.SrcOf = d, other
 			}
-			started, err := r.op.Run(d, 9, &x)
+			started, err := r.op.Run(d, 9, dst, src, &x)
 			if !slices.Equal(d.calls, want) {
 				t.Errorf("calls %q, want %q", d.calls, want)
 			}
@@ -167,8 +167,8 @@ func TestRun(t *testing.T) {
 			}
 		}
 		if r.calls == nil {
-			x := operands()
-			if started, err := r.op.Run(&fakeDevice{}, 9, &x); started || err != errKind {
+			x := extra()
+			if started, err := r.op.Run(&fakeDevice{}, 9, dst, src, &x); started || err != errKind {
 				t.Errorf("%v, started %v", err, started)
 			}
 			return
@@ -176,6 +176,11 @@ func TestRun(t *testing.T) {
 		run(0, false, r.calls)
 		for i := range r.calls {
 			run(i+1, false, r.calls[:i+1])
+		}
+		if d := new(fakeDevice); r.plain {
+			if _, err := r.op.Run(d, 9, dst, src, nil); err != nil || !slices.Equal(d.calls, r.calls) {
+				t.Errorf("with addresses alone: calls %q, %v", d.calls, err)
+			}
 		}
 		if r.peer != nil {
 			run(0, true, r.peer)
@@ -189,9 +194,9 @@ func TestRun(t *testing.T) {
 // TestNode has each operation's nodes, and sets them by moving the addresses in them as the operands move.
 func TestNode(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
-		x := operands()
+		x := extra()
 		if r.noNode {
-			if _, err := r.op.Node(0, &x); err != errKind {
+			if _, err := r.op.Node(0, dst, src, &x); err != errKind {
 				t.Errorf("a node: %v", err)
 			}
 			return
@@ -199,21 +204,20 @@ func TestNode(t *testing.T) {
 		if r.op.Nodes() != len(r.nodes) {
 			t.Fatalf("%d nodes, want %d", r.op.Nodes(), len(r.nodes))
 		}
-		moved := x
-		moved.Dst, moved.Src = x.Dst+0x100, x.Src+0x30
+		const newDst, newSrc = dst + 0x100, src + 0x30
 		for i, want := range r.nodes {
-			n, err := r.op.Node(i, &x)
+			n, err := r.op.Node(i, dst, src, &x)
 			if err != nil || !reflect.DeepEqual(n, want) {
 				t.Fatalf("node %d: %+v, %v; want %+v", i, n, err, want)
 			}
-			n.Dst, n.Src = moveTo(n.Dst, x.Dst, moved.Dst), moveTo(n.Src, x.Src, moved.Src)
-			if again, err := r.op.Node(i, &moved); err != nil || !reflect.DeepEqual(n, again) {
+			n.Dst, n.Src = moveTo(n.Dst, dst, newDst), moveTo(n.Src, src, newSrc)
+			if again, err := r.op.Node(i, newDst, newSrc, &x); err != nil || !reflect.DeepEqual(n, again) {
 				t.Errorf("node %d, moved: %+v, want %+v, %v", i, n, again, err)
 			}
 			if r.op.Resizable() {
 				cut := r.op
 				cut.Cut(4)
-				less, err := cut.Node(i, &moved)
+				less, err := cut.Node(i, newDst, newSrc, &x)
 				if less.Count = n.Count; err != nil || !reflect.DeepEqual(less, n) {
 					t.Errorf("node %d differs by more than its size from one of less: %+v, %+v, %v", i, less, n, err)
 				}
@@ -225,35 +229,35 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// moveTo returns where what was at or behind an operand is when that has moved; a node that has no such address stays as it is.
+// moveTo returns where what was at an operand, or right behind it, is when that has moved. Other addresses stay as they are.
 func moveTo(at, from, to driver.Ptr) driver.Ptr {
-	if at == 0 {
-		return 0
+	if at < from || at > from+8 {
+		return at
 	}
 	return at - from + to
 }
 
-func TestNewFill(t *testing.T) {
+func TestSetFill(t *testing.T) {
 	for _, c := range []struct {
 		pattern []byte
 		bytes   uint64
 		want    Op
 	}{
-		{[]byte{0x12}, 5, Op{Fill, 1, 0x12, 0, 5}},
-		{[]byte{0x12, 0x34}, 6, Op{Fill, 2, 0x3412, 0, 3}},
-		{[]byte{1, 2, 3, 4}, 8, Op{Fill, 4, 0x04030201, 0, 2}},
-		{[]byte{1, 2, 3, 4, 1, 2, 3, 4}, 16, Op{Fill, 4, 0x04030201, 0x04030201, 4}},
-		{[]byte{1, 2, 3, 4, 5, 6, 7, 8}, 16, Op{Fill8, 4, 0x04030201, 0x08070605, 2}},
-		{[]byte{0, 0, 0, 0, 0, 0, 0, 1}, 0, Op{Fill8, 4, 0, 0x01000000, 0}},
+		{[]byte{0x12}, 5, Op{Kind: Fill, Unit: 0, Pattern: 0x12, Count: 5}},
+		{[]byte{0x12, 0x34}, 6, Op{Kind: Fill, Unit: 1, Pattern: 0x3412, Count: 3}},
+		{[]byte{1, 2, 3, 4}, 8, Op{Kind: Fill, Unit: 2, Pattern: 0x04030201, Count: 2}},
+		{[]byte{1, 2, 3, 4, 1, 2, 3, 4}, 16, Op{Kind: Fill, Unit: 2, Pattern: 0x04030201, High: 0x04030201, Count: 4}},
+		{[]byte{1, 2, 3, 4, 5, 6, 7, 8}, 16, Op{Kind: Fill8, Unit: 3, Pattern: 0x04030201, High: 0x08070605, Count: 2}},
+		{[]byte{0, 0, 0, 0, 0, 0, 0, 1}, 0, Op{Kind: Fill8, Unit: 3, High: 0x01000000}},
 	} {
-		op, ok := NewFill(c.pattern, c.bytes)
-		if !ok || op != c.want || op.Bytes() != c.bytes {
-			t.Errorf("%v: %+v, %d bytes, %v; want %+v", c.pattern, op, op.Bytes(), ok, c.want)
+		var op Op
+		if op.SetFill(c.pattern, c.bytes); op != c.want || op.Bytes() != c.bytes {
+			t.Errorf("%v: %+v, %d bytes; want %+v", c.pattern, op, op.Bytes(), c.want)
 		}
 	}
-	for _, n := range []int{0, 3, 5, 6, 7, 9, 16} {
-		if op, ok := NewFill(make([]byte, n), 0); ok {
-			t.Errorf("a pattern of %d bytes: %+v", n, op)
+	for n := range 20 {
+		if IsPattern(make([]byte, n)) != (n == 1 || n == 2 || n == 4 || n == 8) {
+			t.Errorf("a pattern of %d bytes: %v", n, n != 1 && n != 2 && n != 4 && n != 8)
 		}
 	}
 }
@@ -262,13 +266,13 @@ func TestNewFill(t *testing.T) {
 func TestRunAllocates(t *testing.T) {
 	d := quiet{}
 	var at driver.Device = d
-	op, x := Op{Kind: Fill, Width: 1, Count: 4}, operands()
+	op := Op{Kind: Fill, Count: 4}
 	n := testing.AllocsPerRun(100, func() {
-		x := x
-		if started, err := op.Run(at, 9, &x); !started || err != nil {
+		x := extra()
+		if started, err := op.Run(at, 9, dst, src, &x); !started || err != nil {
 			t.Fatal(started, err)
 		}
-		if _, err := op.Node(0, &x); err != nil {
+		if _, err := op.Node(0, dst, src, &x); err != nil {
 			t.Fatal(err)
 		}
 	})
