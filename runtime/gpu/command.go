@@ -523,7 +523,7 @@ func (c *CommandBuffer) split() {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
-		case work.Copy, work.Upload:
+		default:
 			if !graphs || !c.across(cmd, nil) {
 				i++
 				continue
@@ -533,9 +533,6 @@ func (c *CommandBuffer) split() {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next})
-		default:
-			i++
-			continue
 		}
 		p = part{from: next}
 		i = next
