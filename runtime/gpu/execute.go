@@ -258,7 +258,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
 		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
 	}
-	*x = work.Extra{Launch: &cmd.launch}
+	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
 		if x.Timer = r.timer; r.stage != nil {
 			x.Host, x.Pinned = r.stage.host, r.stage.ptr
@@ -272,19 +272,24 @@ func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bo
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if !cmd.op.Kind.Plain() {
+		if foreign || !cmd.op.Kind.Plain() {
 			c.extra(&x, cmd)
+			if foreign {
+				if x.DstOf, x.SrcOf, err = c.dev.owners(c.target(cmd.dst, binds), c.target(cmd.src, binds)); err != nil {
+					return started, c.failed(i, err)
+				}
+			}
 		}
-		if foreign {
-			x.DstOf, x.SrcOf, err = c.dev.owners(c.target(cmd.dst, binds), c.target(cmd.src, binds))
+		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
+		if err != nil {
+			return started || some, c.failed(i, err)
 		}
-		some := false
-		if err == nil {
-			some, err = cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
-		}
-		if started = started || some; err != nil {
-			return started, fmt.Errorf("command %d, %s: %w", i, cmd.op.Kind, err)
-		}
+		started = started || some
 	}
 	return true, nil
+}
+
+// failed says which command of a recording went wrong.
+func (c *CommandBuffer) failed(i int, err error) error {
+	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
 }
