@@ -147,7 +147,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			default:
 				n, err := g.AddNode(made.recorded, open, &driver.NodeOp{Kind: driver.EmptyNode})
 				if err != nil {
-					return fmt.Errorf("command %d, barrier: %w", i, err)
+					return c.failed(i, err)
 				}
 				barrier, open = []driver.Node{n}, nil
 			}
@@ -179,7 +179,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 				n, err = g.AddNode(made.recorded, deps, &does)
 			}
 			if err != nil {
-				return fmt.Errorf("command %d, %s: %w", i, cmd.op.Kind, err)
+				return c.failed(i, err)
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
