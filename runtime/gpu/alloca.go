@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // How memory stands. What is not from a pool is always live, and a binding always pending.
@@ -43,7 +44,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 			var err error
 			if p, err = d.CurrentPool(); err != nil {
 				if d.failed() != nil {
-					return nil, q.submit(q.get(opBarrier), o)
+					return nil, q.submit(q.get(work.Barrier), o)
 				}
 				return nil, err
 			}
@@ -65,14 +66,17 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	b := q.newBuffer(p, size)
 	if size == 0 {
-		if err := q.submit(q.get(opBarrier), o); err != nil {
+		if err := q.submit(q.get(work.Barrier), o); err != nil {
 			return nil, err
 		}
 		d.buffers.add(b)
 		return b, nil
 	}
 	b.state.Store(isPending)
-	s := q.get(opAlloca)
+	s := q.get(work.Alloca)
+	if p.opt.Zero {
+		s.op.Count = size
+	}
 	b.refs.Add(1)
 	s.keep[0] = b
 	if err := q.submit(s, o); err != nil {
@@ -116,7 +120,7 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 	}
 	if err != nil {
 		tl.mu.Unlock()
-		return nil, q.refused(opAlloca, err)
+		return nil, q.refused(work.Alloca, err)
 	}
 	stats := &q.dev.buffers
 	stats.mu.Lock()
@@ -156,7 +160,7 @@ func (q *Queue) hit(p *Pool, size uint64) *Buffer {
 }
 
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
-func (q *Queue) refused(op opcode, err error) error {
+func (q *Queue) refused(op work.Kind, err error) error {
 	q.dev.check(err)
 	return q.submitError(op, err)
 }
@@ -330,7 +334,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
-		err := q.submit(q.get(opBarrier), o)
+		err := q.submit(q.get(work.Barrier), o)
 		if err == nil && b.from == pooled {
 			b.dev.buffers.remove(b)
 		}
@@ -347,7 +351,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.pool.native != 0 && b.dev != q.dev {
 		return q.deallocaElsewhere(o, b)
 	}
-	s := q.get(opDealloca)
+	s := q.get(work.Dealloca)
 	return q.submitWith(s, o, b, nil)
 }
 
@@ -361,12 +365,12 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err != nil {
 		return err
 	}
-	s := b.home.get(opDealloca)
+	s := b.home.get(work.Dealloca)
 	s.hostly = true
 	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(opNothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}})
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}})
 	if err != nil {
 		turn.Fail(err)
 	}
@@ -392,7 +396,7 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 	err := b.deallocate(q.tl, q.tl.issued.Load(), 0)
 	q.tl.mu.Unlock()
 	if err != nil {
-		return q.refused(opDealloca, err)
+		return q.refused(work.Dealloca, err)
 	}
 	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
 		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })

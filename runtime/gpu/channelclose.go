@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
@@ -131,7 +132,7 @@ func (c *Channel) abandon() {
 	c.mu.Unlock()
 	close(c.left)
 	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
-	FailAll(&SubmitError{opNames[opCollect], c.q.mention(), c.dev.info.Name, err}, owed...)
+	FailAll(&SubmitError{work.Collect.String(), c.q.mention(), c.dev.info.Name, err}, owed...)
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}

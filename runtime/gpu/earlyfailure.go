@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+
 // Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
 // have failed, or have been reached, says nothing about the stream: what the work holds (buffers, executables, recordings, staging memory,
@@ -117,7 +119,7 @@ func (tl *timeline) doubts(b *Buffer) bool {
 
 // uses reports whether a submission may use a buffer. It does not look what recordings and groups use.
 func (s *submission) uses(b *Buffer) bool {
-	if s.keep[0] == b || s.keep[1] == b || s.recording != nil || s.op == opCollect {
+	if s.keep[0] == b || s.keep[1] == b || s.recording != nil || s.op.Kind == work.Collect {
 		return true
 	}
 	if s.cold {

@@ -1,6 +1,10 @@
 package gpu
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
 // submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
@@ -110,7 +114,7 @@ func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {
 		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
-			s.op == opDownload || s.cause() != nil {
+			s.op.Kind == work.Download || s.cause() != nil {
 			return i
 		}
 		value = s.signals[0].Value

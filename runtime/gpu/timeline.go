@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
@@ -88,7 +89,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.event == nil || s.op == opAlloca && s.keep[0].pool.blocks != nil || s.op == opDealloca && s.keep[0].home.tl != tl {
+	if s.event == nil || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -104,11 +105,11 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		if s.op != opAlloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
+		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			tl.doubt(s.seq)
 		}
 		released = tl.dev.failSignals(s, err)
-		if s.op == opAlloca {
+		if s.op.Kind == work.Alloca {
 			s.spoil(tl)
 		}
 	default:
@@ -155,11 +156,11 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 		how = refused
 		s.event, err = tl.dev.events.get(onThread) // which may have to happen on the device's thread
 	}
-	if err == nil && s.op == opAlloca {
+	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
 		err = s.prepare()
 	}
-	if err == nil && s.op == opDealloca {
+	if err == nil && s.op.Kind == work.Dealloca {
 		s.comeAfterAlloca()
 	}
 	if err != nil {
@@ -185,7 +186,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	if how == early || how == foreign {
 		state = isPending
 	}
-	if s.op == opAlloca {
+	if s.op.Kind == work.Alloca {
 		s.unprepare(state)
 	}
 	switch how {
@@ -350,7 +351,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	}
 	if !brief { // else it has nothing to do with other streams and devices
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.op == opAlloca {
+			if s.op.Kind == work.Alloca {
 				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
 			}
 			return started, err
@@ -432,46 +433,6 @@ func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 		wanted = wanted || want
 	}
 	return released.first, wanted
-}
-
-// start makes the native calls of the operation itself. It reports whether the stream has got any of them.
-func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
-	d := tl.dev.drv
-	switch s.op {
-	case opFill:
-		err = d.Fill(tl.h, dst, s.pattern, s.width, s.n)
-	case opFill8:
-		if err = d.FillStrided(tl.h, dst, s.pattern, 8, s.n); err == nil {
-			started = true
-			err = d.FillStrided(tl.h, dst+4, s.pattern2, 8, s.n)
-		}
-	case opCopy:
-		err = tl.dev.copy(tl.h, dst, s.keep[0], src, s.keep[1], s.n)
-	case opUpload:
-		err = tl.dev.upload(tl.h, dst, s.keep[0], s.stage, s.n)
-	case opDownload:
-		err = tl.dev.download(tl.h, s.stage, src, s.keep[0], s.n)
-	case opPrefetch:
-		err = d.(driver.Prefetcher).Prefetch(tl.h, dst, s.n, MemKind(s.width))
-	case opDispatch:
-		for i := range s.bound {
-			ptr, err := s.bound[i].at.resolve()
-			if err != nil {
-				return false, err
-			}
-			s.args[s.bound[i].word] = uint64(ptr)
-		}
-		err = d.Launch(tl.h, &s.launch)
-	case opAlloca:
-		return s.alloca(tl)
-	case opDealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
-	case opExecute:
-		return s.execute(tl)
-	case opCollect:
-		return s.collect(tl)
-	}
-	return started || err == nil, err
 }
 
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work
