@@ -153,11 +153,11 @@ func (s *submission) gather() (resolution, error) {
 			s.letGoAll()
 			return unknown, nil
 		case ordered:
-			s.late = s.late || p.late
-			if p.tl == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
+			s.late = s.late || p.Late
+			if p.Line == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
 				s.near = true
 			} else {
-				s.addDep(mark{p.tl, p.seq})
+				s.addDep(mark{p.Line, p.Seq})
 			}
 		}
 	}
