@@ -12,9 +12,9 @@ func (d *Device) signal(s *submission) *timepoint {
 	if s.op == opDownload && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
-	at := point{Line: s.q.tl, Seq: s.seq}
+	at := point{Timeline: s.q.tl, Seq: s.seq}
 	if s.passing {
-		at = point{Line: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
+		at = point{Timeline: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
 	var released timepointList
 	var wrong error

@@ -177,7 +177,7 @@ type producer struct {
 
 // producerOf returns what is behind a point.
 func producerOf(p point) producer {
-	tl := p.Line
+	tl := p.Timeline
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	by := producer{tl: tl, late: p.Late}

@@ -478,10 +478,10 @@ func (s *Semaphore) pollAll() {
 	}
 	s.mu.Unlock()
 	for _, a := range asks[:n] {
-		if a.Line.dev.caps.SubmitAnywhere {
-			a.Line.poll(a.Seq, 1)
+		if a.Timeline.dev.caps.SubmitAnywhere {
+			a.Timeline.poll(a.Seq, 1)
 		} else {
-			a.Line.want(a.Seq)
+			a.Timeline.want(a.Seq)
 		}
 	}
 }

@@ -154,10 +154,10 @@ func (s *submission) gather() (resolution, error) {
 			return unknown, nil
 		case ordered:
 			s.late = s.late || p.Late
-			if p.Line == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
+			if p.Timeline == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
 				s.near = true
 			} else {
-				s.addDep(mark{p.Line, p.Seq})
+				s.addDep(mark{p.Timeline, p.Seq})
 			}
 		}
 	}

@@ -2,15 +2,15 @@ package points
 
 import "slices"
 
-// A list holds points by value, those of the same value in the order in which they came. It is a row of chunks, found through a
-// directory. To add a point moves points of one chunk at the most, and to add a chunk moves entries of the directory, once in many points:
-// at either end neither moves anything, for both have room at their ends.
+// A list holds points by value, and those of one value in the order in which they were added. It is a row of chunks, each with up to full
+// points, that a directory lists. To add a point moves points of one chunk, and once in a chunk's length entries of the directory; at
+// either end it moves nothing, for chunks and directory have room on both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
-	spare  []*row[Point[T]] // empty ones, of full size
-	peak   int              // chunks in use at a time, since the list was empty
-	moved  int              // points and entries, ever; for tests
-	first  row[Point[T]]    // the first one, which few points fit into
+	spare  []*row[Point[T]] // empty chunks of full size
+	peak   int              // how many chunks there have been at a time, since the list was empty
+	moved  int              // how many points and entries were moved, ever; for tests
+	first  row[Point[T]]    // the first chunk, which begins small
 	points [2]Point[T]      // what first has at first
 	entry  [1]entry[T]      // what dir has at first
 }
@@ -18,7 +18,7 @@ type list[T comparable] struct {
 // full is how many points a chunk takes.
 const full = 256
 
-// An entry of the directory. No point of the chunk is below low, and none of the chunks before it is above.
+// An entry of the directory. No point of its chunk is below low, and no point of a chunk before it is above low.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]
@@ -48,7 +48,8 @@ func (l *list[T]) add(p Point[T]) {
 	l.moved += c.insert(at, p)
 }
 
-// fits reports whether the row has room for another element at i, so that it need not be moved all along.
+// fits reports whether there is room for an element at i. At the ends of a row that is more than half full it must be on that side, or
+// each element added there would move all others.
 func (r *row[E]) fits(i int) bool {
 	switch n := r.len(); {
 	case n == len(r.buf):
@@ -78,7 +79,7 @@ func (l *list[T]) begin() {
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
-	if len(c.buf) < full { // there is no other
+	if len(c.buf) < full { // it is the only chunk
 		l.moved += c.resize(min(4*len(c.buf), full), at < n/2)
 		return c, at
 	}
@@ -148,7 +149,7 @@ func (l *list[T]) back() *Point[T] {
 	return &c.buf[c.high-1]
 }
 
-// pop takes the lowest point away. Of a list that gets empty as many chunks are kept as it needed since it was empty before.
+// pop takes the lowest point away. When the list gets empty it keeps as many chunks as it has needed since it was empty before.
 func (l *list[T]) pop() {
 	c := l.dir.buf[l.dir.low].chunk
 	c.buf[c.low] = Point[T]{}

@@ -2,6 +2,7 @@ package points
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -63,20 +64,20 @@ type tape interface {
 	IntN(n int) int
 }
 
-// A work is in flight on a line.
+// A work is in flight on a timeline.
 type work struct {
 	seq     uint64
 	signals []uint64
 }
 
-// play has lines signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
+// play has timelines signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
 func play(r tape, steps int) error {
 	var s Set[int]
 	var m naive
 	now := uint64(0)
-	lines := make([][]work, 1+r.IntN(5))
+	timelines := make([][]work, 1+r.IntN(5))
 	late := []Point[int](nil) // of barriers, which may come at any time after their work
-	issued := make([]uint64, len(lines))
+	issued := make([]uint64, len(timelines))
 	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
 	value := func() uint64 {
 		switch kind {
@@ -113,30 +114,30 @@ func play(r tape, steps int) error {
 			return false, nil
 		}
 		mistake, err := false, error(nil)
-		line := r.IntN(len(lines))
-		at := Point[int]{Line: line}
+		timeline := r.IntN(len(timelines))
+		at := Point[int]{Timeline: timeline}
 		switch k := r.IntN(20); {
 		case k < 10:
 			for range 1 + r.IntN(6) {
-				issued[line]++
-				w := work{seq: issued[line]}
+				issued[timeline]++
+				w := work{seq: issued[timeline]}
 				for range 1 + r.IntN(5)/4 {
 					at.Seq, at.Value = w.seq, value()
 					w.signals = append(w.signals, at.Value)
 					s.Add(at)
 					m.add(at)
 				}
-				lines[line] = append(lines[line], w)
+				timelines[timeline] = append(timelines[timeline], w)
 			}
-		case k == 10 && len(lines[line]) > 0:
-			w := lines[line][r.IntN(len(lines[line]))]
+		case k == 10 && len(timelines[timeline]) > 0:
+			w := timelines[timeline][r.IntN(len(timelines[timeline]))]
 			at.Seq, at.Late, at.Value = w.seq, true, value()
 			s.Add(at)
 			m.add(at)
 			late = append(late, at)
 		case k == 11 && len(late) > 0:
 			i := r.IntN(len(late))
-			if p := late[i]; len(lines[p.Line]) == 0 || lines[p.Line][0].seq > p.Seq {
+			if p := late[i]; len(timelines[p.Timeline]) == 0 || timelines[p.Timeline][0].seq > p.Seq {
 				late = slices.Delete(late, i, i+1)
 				mistake, err = arrive(p, p)
 			}
@@ -145,22 +146,22 @@ func play(r tape, steps int) error {
 		case k == 13: // something that was not added
 			at.Value = now + uint64(r.IntN(3))
 			mistake, err = arrive(at, at)
-		case k < 17 && len(lines[line]) > 0: // several works at once
+		case k < 17 && len(timelines[timeline]) > 0: // several works at once
 			n := 0
-			for n < len(lines[line]) && len(lines[line][n].signals) == 1 && (n == 0 || lines[line][n].signals[0] > at.Value) {
-				at.Value = lines[line][n].signals[0]
+			for n < len(timelines[timeline]) && len(timelines[timeline][n].signals) == 1 && (n == 0 || timelines[timeline][n].signals[0] > at.Value) {
+				at.Value = timelines[timeline][n].signals[0]
 				n++
 			}
-			if n > 0 && lines[line][0].signals[0] > now {
+			if n > 0 && timelines[timeline][0].signals[0] > now {
 				first, last := at, at
-				first.Seq, first.Value = lines[line][0].seq, lines[line][0].signals[0]
-				last.Seq = lines[line][n-1].seq
-				lines[line] = lines[line][n:]
+				first.Seq, first.Value = timelines[timeline][0].seq, timelines[timeline][0].signals[0]
+				last.Seq = timelines[timeline][n-1].seq
+				timelines[timeline] = timelines[timeline][n:]
 				mistake, err = arrive(first, last)
 			}
-		case len(lines[line]) > 0:
-			w := lines[line][0]
-			lines[line] = lines[line][1:]
+		case len(timelines[timeline]) > 0:
+			w := timelines[timeline][0]
+			timelines[timeline] = timelines[timeline][1:]
 			for _, v := range w.signals {
 				if at.Seq, at.Value = w.seq, v; err == nil && !mistake {
 					mistake, err = arrive(at, at)
@@ -173,7 +174,7 @@ func play(r tape, steps int) error {
 		if mistake { // the semaphore fails
 			s.Clear()
 			m.points, late = nil, nil
-			clear(lines)
+			clear(timelines)
 		}
 		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {
 			return fail("%v", err)
@@ -196,14 +197,14 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	if s.Reaches(value) != ok {
 		return fmt.Errorf("at %d, a point reaches %d: %t", now, value, !ok)
 	}
-	line, seq := s.Next(value)
+	timeline, seq := s.Next(value)
 	switch q := len(m.points) - 1; {
-	case ok && (line != p.Line || seq != p.Seq):
-		return fmt.Errorf("line %d at %d is next for %d, want %+v", line, seq, value, p)
-	case !ok && q >= 0 && m.points[q].Value > now && (line != m.points[q].Line || seq != m.points[q].Seq):
-		return fmt.Errorf("line %d at %d is next for %d, want %+v", line, seq, value, m.points[q])
+	case ok && (timeline != p.Timeline || seq != p.Seq):
+		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, p)
+	case !ok && q >= 0 && m.points[q].Value > now && (timeline != m.points[q].Timeline || seq != m.points[q].Seq):
+		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, m.points[q])
 	case q >= 0 && seq == 0, q < 0 && seq != 0:
-		return fmt.Errorf("line %d at %d is next, and %d points are in flight", line, seq, q+1)
+		return fmt.Errorf("timeline %d at %d is next, and %d points are in flight", timeline, seq, q+1)
 	}
 	type need struct {
 		least, last uint64
@@ -211,10 +212,10 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	needs := map[int]*need{}
 	for _, p := range m.points {
-		n := needs[p.Line]
+		n := needs[p.Timeline]
 		if n == nil {
 			n = new(need)
-			needs[p.Line] = n
+			needs[p.Timeline] = n
 		}
 		switch {
 		case p.Value < value:
@@ -225,24 +226,24 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		n.last = max(n.last, p.Seq)
 	}
 	asked := map[int]uint64{}
-	s.Ask(value, func(line int, seq uint64) { asked[line] = seq })
+	s.Ask(value, func(timeline int, seq uint64) { asked[timeline] = seq })
 	if len(asked) != len(needs) || len(s.Fronts()) != len(needs) {
-		return fmt.Errorf("asked %v for %d, and points are on %d lines", asked, value, len(needs))
+		return fmt.Errorf("asked %v for %d, and points are on %d timelines", asked, value, len(needs))
 	}
-	for line, n := range needs {
-		if asked[line] < n.least {
-			return fmt.Errorf("asked line %d about %d for %d; want %d or more", line, asked[line], value, n.least)
+	for timeline, n := range needs {
+		if asked[timeline] < n.least {
+			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
 		}
 	}
 	for _, f := range s.Fronts() {
 		n := 0
 		for _, p := range m.points {
-			if p.Line == f.Line {
+			if p.Timeline == f.Timeline {
 				n++
 			}
 		}
-		if f.n != n || f.Seq < needs[f.Line].last {
-			return fmt.Errorf("the front of line %d is at %d with %d points; want %d and %d", f.Line, f.Seq, f.n, needs[f.Line].last, n)
+		if f.n != n || f.Seq < needs[f.Timeline].last {
+			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
 		}
 	}
 	turn := map[int]bool{}
@@ -250,14 +251,14 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		var asks [2]Front[int]
 		n := s.Turn(asks[:])
 		if n != min(len(asks), len(needs)) {
-			return fmt.Errorf("%d lines are asked at a time, of %d", n, len(needs))
+			return fmt.Errorf("%d timelines are asked at a time, of %d", n, len(needs))
 		}
 		for _, f := range asks[:n] {
-			turn[f.Line] = true
+			turn[f.Timeline] = true
 		}
 	}
 	if len(turn) != len(needs) {
-		return fmt.Errorf("%d lines are asked, of %d", len(turn), len(needs))
+		return fmt.Errorf("%d timelines are asked, of %d", len(turn), len(needs))
 	}
 	return check(&s.list)
 }
@@ -284,6 +285,36 @@ func check[T comparable](l *list[T]) error {
 		}
 	}
 	return nil
+}
+
+// TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
+func TestAsk(t *testing.T) {
+	at := func(timeline int, seq, value uint64) Point[int] { return Point[int]{Value: value, Timeline: timeline, Seq: seq} }
+	for name, c := range map[string]struct {
+		points []Point[int]
+		value  uint64
+		want   map[int]uint64
+	}{
+		"nothing in flight":             {nil, 5, map[int]uint64{}},
+		"the only one, above":           {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
+		"the only one, below":           {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
+		"one timeline":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
+		"two timelines":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
+		"one timeline is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
+		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
+		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
+		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Timeline: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+	} {
+		var s Set[int]
+		for _, p := range c.points {
+			s.Add(p)
+		}
+		got := map[int]uint64{}
+		s.Ask(c.value, func(timeline int, seq uint64) { got[timeline] = seq })
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: asked about %v, want %v", name, got, c.want)
+		}
+	}
 }
 
 func TestModel(t *testing.T) {
