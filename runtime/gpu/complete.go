@@ -14,9 +14,9 @@ func (d *Device) signal(s *submission) *timepoint {
 	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
-	at := point{tl: s.q.tl, seq: s.seq}
+	at := point{Timeline: s.q.tl, Seq: s.seq}
 	if s.passing {
-		at = point{tl: s.deps[0].tl, seq: s.deps[0].seq, late: true}
+		at = point{Timeline: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
 	var released timepointList
 	var wrong error
@@ -24,7 +24,7 @@ func (d *Device) signal(s *submission) *timepoint {
 		var list *timepoint
 		if wrong == nil {
 			var err error
-			at.value = p.Value
+			at.Value = p.Value
 			list, err = p.Semaphore.arrive(at, at)
 			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
 				wrong = s.q.submitError(s.op.Kind, err)

@@ -100,7 +100,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			}
 			wait := ParkedWait{Semaphore: w.Semaphore, Value: w.Value, Current: value}
 			if issued {
-				wait.Producer = at.producer().String()
+				wait.Producer = producerOf(at).String()
 			}
 			for _, by := range producers[w.Semaphore] {
 				if wait.Producer == "" && by != o && by.reaches(w) {
@@ -164,9 +164,7 @@ func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.list; l != nil {
-		if i := l.find(value); i < len(l.points) {
-			at, issued = l.points[i], true
-		}
+		at, issued = l.points.Lowest(value)
 	}
 	return s.value.Load(), at, issued
 }
@@ -179,14 +177,14 @@ type producer struct {
 	late  bool // a barrier behind it does
 }
 
-// producer returns what is behind a point.
-func (p point) producer() producer {
-	tl := p.tl
+// producerOf returns what is behind a point.
+func producerOf(p point) producer {
+	tl := p.Timeline
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
-	by := producer{tl: tl, late: p.late}
-	if p.seq >= tl.ring.head && p.seq <= tl.issued.Load() {
-		by.op, by.known = tl.ring.at(p.seq).op.Kind, true
+	by := producer{tl: tl, late: p.Late}
+	if p.Seq >= tl.ring.head && p.Seq <= tl.issued.Load() {
+		by.op, by.known = tl.ring.at(p.Seq).op.Kind, true
 	}
 	return by
 }
@@ -229,7 +227,7 @@ func waitEnded(ctx context.Context, points []Point) error {
 		}
 		now, at, issued := p.Semaphore.outlook(p.Value)
 		if e.point, e.now = p, now; issued {
-			e.by = at.producer()
+			e.by = producerOf(at)
 		}
 	}
 	return e

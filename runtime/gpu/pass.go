@@ -39,7 +39,7 @@ func (s *submission) handOn() *timepoint {
 	p := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publish(point{value: signal.Value, tl: p.tl, seq: p.seq, late: true})
+		list, wanted := signal.Semaphore.publish(point{Value: signal.Value, Timeline: p.tl, Seq: p.seq, Late: true})
 		released.join(list)
 		if wanted {
 			p.tl.want(p.seq)

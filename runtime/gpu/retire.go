@@ -125,8 +125,8 @@ func sameSignal(batch []*submission) int {
 // arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
 func (tl *timeline) arriveTogether(run []*submission, released *timepointList) bool {
 	first, end := run[0], run[len(run)-1]
-	list, err := first.signals[0].Semaphore.arrive(point{value: first.signals[0].Value, tl: tl, seq: first.seq},
-		point{value: end.signals[0].Value, tl: tl, seq: end.seq})
+	list, err := first.signals[0].Semaphore.arrive(point{Value: first.signals[0].Value, Timeline: tl, Seq: first.seq},
+		point{Value: end.signals[0].Value, Timeline: tl, Seq: end.seq})
 	if err != nil {
 		return false
 	}

@@ -114,9 +114,9 @@ func (s *submission) gather() (resolution, error) {
 			s.letGoAll()
 			return unknown, nil
 		case ordered:
-			s.late = s.late || p.late
-			if p.tl != s.q.tl || s.op.Kind == work.Barrier {
-				s.addDep(mark{p.tl, p.seq})
+			s.late = s.late || p.Late
+			if p.Timeline != s.q.tl || s.op.Kind == work.Barrier {
+				s.addDep(mark{p.Timeline, p.Seq})
 			}
 		}
 	}

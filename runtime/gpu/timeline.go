@@ -422,13 +422,13 @@ func (s *submission) borrow(to mark) (err error) {
 func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 	if len(s.signals) == 1 {
 		tl.last = s.signals[0]
-		return tl.last.Semaphore.publish(point{value: tl.last.Value, tl: tl, seq: s.seq})
+		return tl.last.Semaphore.publish(point{Value: tl.last.Value, Timeline: tl, Seq: s.seq})
 	}
 	tl.last = Point{}
 	var released timepointList
 	wanted := false
 	for _, p := range s.signals {
-		list, want := p.Semaphore.publish(point{value: p.Value, tl: tl, seq: s.seq})
+		list, want := p.Semaphore.publish(point{Value: p.Value, Timeline: tl, Seq: s.seq})
 		released.join(list)
 		wanted = wanted || want
 	}
