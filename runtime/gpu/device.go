@@ -49,6 +49,7 @@ type Device struct {
 	left       []error       // of what the thread could not give back
 	giveBackBy time.Time     // until when it tries, the thread's
 
+	slots chan struct{} // of calls that make something, see callsAtOnce
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself
 
@@ -67,6 +68,7 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
+	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
 	code     map[*Executable]struct{} // loaded
 
 	graphs     driver.Graphs               // nil if the driver has none, as is:
@@ -98,7 +100,7 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{},
+		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
 		recordings: map[*CommandBuffer]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.called.before, dev.called.after = &dev.called, &dev.called
