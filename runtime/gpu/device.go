@@ -68,6 +68,7 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
+	starved  atomic.Int32             // submissions in the backlogs of timelines
 	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
 	code     map[*Executable]struct{} // loaded
 
@@ -177,7 +178,7 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int    // submissions that wait for something nobody has issued
+	Parked     int    // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
 	InFlight   int    // submissions issued and not known to be done
 	Buffers    int    // live
 	Bytes      uint64 // Live of the two that follow
@@ -208,7 +209,7 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked, d.npassing
+	s.Parked, s.InFlight = d.nparked+int(d.starved.Load()), d.npassing
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()

@@ -30,8 +30,7 @@ func (e *event) drop() {
 	}
 }
 
-// An eventPool holds a device's events. It grows on the device's thread, where making an event is legal, before it runs
-// dry: a submission that still finds it empty waits for that.
+// An eventPool holds a device's events. The refiller makes more when few are left.
 type eventPool struct {
 	dev   *Device
 	batch int
@@ -41,44 +40,64 @@ type eventPool struct {
 	all     []driver.Event
 	stats   PoolStats
 	growing bool
+	short   error // why the refiller could make none
 }
 
-// get takes an event, with one reference.
-func (p *eventPool) get(onThread bool) (*event, error) {
+// mostLeft is how many events a pool that runs low has at the most. Fewer are left in a small one, of which half are in use.
+const mostLeft = 512
+
+// take takes an event, with one reference, or returns nil if there is none. If few are left, and unless refill is false, more are
+// being made from then on.
+func (p *eventPool) take(refill bool) *event {
 	p.mu.Lock()
-	if p.free == nil {
-		p.mu.Unlock()
-		grow := p.growEmpty
-		if !onThread {
-			grow = func() error { return p.dev.do(p.growEmpty) }
-		}
-		if err := grow(); err != nil {
-			return nil, err
-		}
-		p.mu.Lock()
-	}
 	e := p.free
-	if e == nil { // others were faster
-		p.mu.Unlock()
-		return p.get(onThread)
+	if e != nil {
+		p.free = e.next
+		p.stats.Free--
 	}
-	p.free = e.next
-	p.stats.Free--
-	low := p.stats.Free < p.stats.Made/8 && !p.growing
+	low := refill && !p.growing && p.stats.Free <= min(p.stats.Made/2, mostLeft)
 	if low {
 		p.growing = true
 	}
 	p.mu.Unlock()
 	if low {
-		p.dev.post(func() {
-			p.grow() // a failure shows when the pool is empty
-			p.mu.Lock()
-			p.growing = false
-			p.mu.Unlock()
-		})
+		p.dev.refill(p.grow, p.grown)
 	}
-	e.next = nil
-	return e, nil
+	if e != nil {
+		e.next = nil
+	}
+	return e
+}
+
+// grown notes that the refiller is done. A failure counts when the pool is empty and somebody is starved.
+func (p *eventPool) grown(err error) {
+	p.mu.Lock()
+	p.growing = false
+	if p.short = nil; p.free == nil && p.dev.starved.Load() > 0 {
+		p.short = err
+	}
+	p.mu.Unlock()
+}
+
+// shortage returns why the refiller could make no events, once.
+func (p *eventPool) shortage() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.short
+	p.short = nil
+	return err
+}
+
+// get takes an event, and makes some if there are none. It runs on a thread to which the device is bound.
+func (p *eventPool) get() (*event, error) {
+	for {
+		if e := p.take(true); e != nil {
+			return e, nil
+		}
+		if err := p.grow(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func (p *eventPool) put(e *event) {
@@ -88,16 +107,7 @@ func (p *eventPool) put(e *event) {
 	p.mu.Unlock()
 }
 
-// growEmpty makes events if there are none: of many submissions that found none, the first to get to the thread makes some for all.
-func (p *eventPool) growEmpty() error {
-	if p.statistics().Free > 0 {
-		return nil
-	}
-	return p.grow()
-}
-
-// grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on the
-// device's thread.
+// grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on a bound thread.
 func (p *eventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Made), 1024) {
 		h, err := p.dev.drv.NewEvent()

@@ -84,6 +84,10 @@ func (d *Device) work() (worked, ended bool) {
 		d.issuing.Store(false)
 	}
 	worked = len(todo) > 0 || list != nil
+	if n := d.starved.Load(); n > 0 {
+		d.feedAll()
+		worked = worked || d.starved.Load() < n
+	}
 	clear(todo)
 	d.mu.Lock()
 	d.spare = todo[:0]

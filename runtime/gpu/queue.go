@@ -409,7 +409,8 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// Update writes host data to a range. The data is copied by the call.
+// Update writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
+// none left.
 func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	d, err := dst.checkTo("update", q)
 	if err != nil {
@@ -421,11 +422,17 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(opBarrier), o)
 	}
-	b, err := q.stage(len(data), "update", o)
-	if b == nil {
-		return err
+	if q.dev.stay() != nil { // a submission's failure
+		return q.submit(q.get(opBarrier), o)
 	}
-	defer q.dev.leave()
+	defer q.dev.leave() // it does not give the memory back before that
+	b, err := q.dev.stage.get(len(data))
+	if err != nil {
+		if q.dev.failed() != nil {
+			return q.submit(q.get(opBarrier), o)
+		}
+		return fmt.Errorf("gpu: update: %w", err)
+	}
 	copy(b.bytes(), data)
 	s := q.get(opUpload)
 	s.dst, s.n, s.stage = d, dst.Size, b
@@ -451,31 +458,10 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 			return nil
 		})
 	}
-	b, err := q.stage(len(dst), "download", o)
-	if b == nil {
-		return err
-	}
-	defer q.dev.leave()
 	s := q.get(opDownload)
-	s.src, s.n, s.host, s.stage = f, src.Size, dst, b
+	s.src, s.n, s.host = f, src.Size, dst
+	s.stage = q.dev.stage.take(len(dst), true) // nil if there is none: the submission lacks it then
 	return q.submitWith(s, o, src.Buffer, nil)
-}
-
-// stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
-// work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
-func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
-	if q.dev.stay() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
-	}
-	b, err := q.dev.stage.get(n)
-	if err == nil {
-		return b, nil
-	}
-	q.dev.leave()
-	if q.dev.failed() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
-	}
-	return nil, fmt.Errorf("gpu: %s: %w", op, err)
 }
 
 // submitWith is submit for what uses one buffer, or two.

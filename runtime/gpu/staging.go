@@ -13,23 +13,26 @@ import (
 
 // A stage is a device's pinned host memory for data on its way: blocks in sizes of powers of two, recycled.
 type stage struct {
-	dev  *Device
-	mu   sync.Mutex
-	free [40]*stageBlock // by size class
-	mem  []driver.Mem
-	stat StagingStats
+	dev   *Device
+	mu    sync.Mutex
+	sizes [40]stageClass // log2 of the bytes
+	mem   []driver.Mem
+	stat  StagingStats
+	short error // why the refiller could make none
+}
+
+// A stageClass is the blocks of a size.
+type stageClass struct {
+	free    *stageBlock
+	nfree   int
+	made    int
+	growing bool
 }
 
 func (s *stage) statistics() StagingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stat
-}
-
-// lend counts a block. The caller holds mu.
-func (s *stage) lend(class int) {
-	s.stat.Used += 1 << class
-	s.stat.Peak = max(s.stat.Peak, s.stat.Used)
 }
 
 // A stageBlock is a piece of pinned memory on loan.
@@ -59,34 +62,92 @@ func (b *stageBlock) free() {
 		return
 	}
 	b.of.mu.Lock()
-	b.next, b.of.free[b.class] = b.of.free[b.class], b
+	b.of.sizes[b.class].put(b)
 	b.of.stat.Used -= 1 << b.class
 	b.of.mu.Unlock()
 }
 
+func (c *stageClass) put(b *stageBlock) {
+	b.next, c.free = c.free, b
+	c.nfree++
+}
+
 const smallestStage = 8 // log2 of the bytes
+
+// class returns the class of blocks of n bytes or more.
+func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
+
+// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left, and unless refill
+// is false, more are being made from then on.
+func (s *stage) take(n int, refill bool) *stageBlock {
+	class := s.class(n)
+	s.mu.Lock()
+	c := &s.sizes[class]
+	b := c.free
+	if b != nil {
+		c.free = b.next
+		c.nfree--
+		s.stat.Used += 1 << class
+		s.stat.Peak = max(s.stat.Peak, s.stat.Used)
+	}
+	low := refill && !c.growing && (b == nil || c.made >= stageAhead && c.nfree <= c.made/stageAhead)
+	if low {
+		c.growing = true
+	}
+	s.mu.Unlock()
+	if low {
+		s.dev.refill(func() error { return s.grow(class) }, func(err error) { s.grown(class, err) })
+	}
+	if b != nil {
+		b.n, b.next = n, nil
+		b.refs.Store(1)
+	}
+	return b
+}
+
+// stageAhead is from how many blocks of a class on more are made before the last one is taken: when one of so many is free.
+const stageAhead = 4
+
+// grown notes that the refiller is done, as that of the events does.
+func (s *stage) grown(class int, err error) {
+	s.mu.Lock()
+	s.sizes[class].growing = false
+	if s.short = nil; s.sizes[class].free == nil && s.dev.starved.Load() > 0 {
+		s.short = err
+	}
+	s.mu.Unlock()
+}
+
+// shortage returns why the refiller could pin no memory, once.
+func (s *stage) shortage() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.short
+	s.short = nil
+	return err
+}
+
+// fits returns an error if there are no blocks of n bytes.
+func (s *stage) fits(n int) error {
+	if s.class(n) >= len(s.sizes) {
+		return argument("stage", "%d bytes at once", n)
+	}
+	return nil
+}
 
 // get takes a block of n bytes or more. It blocks while the driver pins memory, which recycling makes rare.
 func (s *stage) get(n int) (*stageBlock, error) {
-	class := max(bits.Len(uint(n-1)), smallestStage)
-	if class >= len(s.free) {
-		return nil, argument("stage", "%d bytes at once", n)
+	if err := s.fits(n); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	b := s.free[class]
-	if b != nil {
-		s.free[class] = b.next
-		s.lend(class)
-	}
-	s.mu.Unlock()
-	if b == nil {
-		var err error
-		if b, err = s.grow(class); err != nil {
-			return nil, fmt.Errorf("gpu: %d bytes of pinned memory: %w", n, err)
+	b := s.take(n, false)
+	for b == nil {
+		if err := s.dev.do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
+			s.dev.check(err)
+			return nil, fmt.Errorf("gpu: %w", err)
 		}
+		b = s.take(n, false)
 	}
-	b.n, b.next = n, nil
-	b.refs.Store(1)
 	if err := s.dev.failed(); err != nil { // of what a lost device has had nobody knows whether it still moves
 		b.free()
 		return nil, err
@@ -94,36 +155,37 @@ func (s *stage) get(n int) (*stageBlock, error) {
 	return b, nil
 }
 
-// grow pins memory for blocks of a class and returns one of them.
-func (s *stage) grow(class int) (*stageBlock, error) {
+// growEmpty is grow where nobody else has done it meanwhile.
+func (s *stage) growEmpty(class int) error {
+	s.mu.Lock()
+	free := s.sizes[class].free
+	s.mu.Unlock()
+	if free != nil {
+		return nil
+	}
+	return s.grow(class)
+}
+
+// grow pins memory for blocks of a class. It runs on a bound thread.
+func (s *stage) grow(class int) error {
 	size := max(1<<class, s.dev.opt.StageSize)
-	var mem driver.Mem
-	err := s.dev.do(func() (err error) {
-		if mem, err = s.dev.drv.Alloc(driver.HostMem, uint64(size)); err == nil {
-			s.mu.Lock()
-			s.mem = append(s.mem, mem)
-			s.stat.Held += uint64(size)
-			s.mu.Unlock()
-		}
-		return err
-	})
+	mem, err := s.dev.drv.Alloc(driver.HostMem, uint64(size))
 	if err != nil {
-		s.dev.check(err)
-		return nil, err
+		return fmt.Errorf("%d bytes of pinned memory: %w", size, err)
 	}
 	blocks := make([]stageBlock, size>>class)
-	for i := range blocks {
-		blocks[i].of, blocks[i].class = s, class
-		blocks[i].host, blocks[i].ptr = unsafe.Add(mem.Host, i<<class), mem.Ptr+driver.Ptr(i<<class)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range blocks[1:] {
-		b := &blocks[i+1]
-		b.next, s.free[class] = s.free[class], b
+	s.mem = append(s.mem, mem)
+	s.stat.Held += uint64(size)
+	for i := range blocks {
+		b := &blocks[i]
+		b.of, b.class = s, class
+		b.host, b.ptr = unsafe.Add(mem.Host, i<<class), mem.Ptr+driver.Ptr(i<<class)
+		s.sizes[class].put(b)
 	}
-	s.lend(class)
-	return &blocks[0], nil
+	s.sizes[class].made += len(blocks)
+	return nil
 }
 
 // close frees the memory. It runs on the device's thread.
@@ -135,6 +197,6 @@ func (s *stage) close() error {
 		errs = append(errs, s.dev.drv.Free(m))
 	}
 	s.mem, s.stat.Held = nil, 0
-	clear(s.free[:])
+	clear(s.sizes[:])
 	return errors.Join(errs...)
 }
