@@ -178,11 +178,12 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int    // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
-	InFlight   int    // submissions issued and not known to be done
-	Buffers    int    // live
-	Bytes      uint64 // Live of the two that follow
-	PeakBytes  uint64 // of Bytes
+	Records    PoolStats // of submissions
+	Parked     int       // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
+	InFlight   int       // submissions issued and not known to be done
+	Buffers    int       // live
+	Bytes      uint64    // Live of the two that follow
+	PeakBytes  uint64    // of Bytes
 	Device     ByteStats
 	Host       ByteStats
 	Staging    StagingStats
@@ -190,7 +191,7 @@ type Stats struct {
 
 // StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
 type StagingStats struct {
-	Held uint64 // pinned, until the device is closed
+	Held uint64 // pinned, until Device.Trim finds it unused, or the device is closed
 	Used uint64 // by transfers that are not over, and by recordings with updates; blocks count as a whole
 	Peak uint64 // of Used
 }
@@ -215,6 +216,9 @@ func (d *Device) Stats() Stats {
 		s.InFlight += q.tl.inFlight()
 		q.mu.Lock()
 		s.Events.Free += q.kept
+		s.Records.Made += q.records.Made
+		s.Records.Held += q.records.Held
+		s.Records.Free += q.records.Free
 		q.mu.Unlock()
 	}
 	return s

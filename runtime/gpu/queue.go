@@ -31,6 +31,8 @@ type Queue struct {
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
+
+	records PoolStats
 }
 
 // Device returns the queue's device.
@@ -42,9 +44,13 @@ func (q *Queue) get(op opcode) *submission {
 	s := q.free
 	if s != nil {
 		q.free = s.next
+		q.records.Free--
 		if s.event != nil {
 			q.kept--
 		}
+	} else {
+		q.records.Made++
+		q.records.Held++
 	}
 	q.mu.Unlock()
 	if s == nil {
@@ -56,8 +62,9 @@ func (q *Queue) get(op opcode) *submission {
 
 // putAll puts a chain of records back.
 func (q *Queue) putAll(first, last *submission) {
-	kept := 0
+	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
+		n++
 		if s.event != nil {
 			kept++
 		}
@@ -68,6 +75,7 @@ func (q *Queue) putAll(first, last *submission) {
 	q.mu.Lock()
 	last.next, q.free = q.free, first
 	q.kept += kept
+	q.records.Free += n
 	q.mu.Unlock()
 }
 
@@ -460,7 +468,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	}
 	s := q.get(opDownload)
 	s.src, s.n, s.host = f, src.Size, dst
-	s.stage = q.dev.stage.take(len(dst), true) // nil if there is none: the submission lacks it then
+	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
 	return q.submitWith(s, o, src.Buffer, nil)
 }
 

@@ -58,29 +58,21 @@ func (b *backlog) unpop(s *submission) {
 	b.mu.Unlock()
 }
 
-// shortages are the errors with which pools were not refilled, nil where they were.
-type shortages struct{ events, staging error }
-
 // lacks reports whether a submission needs an event, or staging memory.
-func (s *submission) lacks() bool {
-	return s.event == nil || s.cold && s.op == opDownload && s.stage == nil
-}
+func (s *submission) lacks() bool { return s.event == nil || s.lacksStaging() }
 
-// supply gives a submission what it lacks, and reports whether that was there. What is not there is being made from then on, unless that
-// has just failed: then it returns why.
-func (s *submission) supply(failed shortages) (bool, error) {
+func (s *submission) lacksStaging() bool { return s.cold && s.op == opDownload && s.stage == nil }
+
+// supply gives a submission what it lacks, and reports whether that was there. What is not there is being made from then on.
+func (s *submission) supply() bool {
 	d := s.q.dev
 	if s.event == nil {
-		if s.event = d.events.take(failed.events == nil); s.event == nil {
-			return false, failed.events
-		}
+		s.event = d.events.take()
 	}
-	if s.op == opDownload && s.stage == nil {
-		if s.stage = d.stage.take(int(s.n), failed.staging == nil); s.stage == nil {
-			return false, failed.staging
-		}
+	if s.event != nil && s.lacksStaging() {
+		s.stage = d.stage.take(int(s.n))
 	}
-	return true, nil
+	return !s.lacks()
 }
 
 // starve puts a submission into the backlog. All its waits have been issued.
@@ -90,30 +82,26 @@ func (tl *timeline) starve(s *submission, onThread bool) {
 	tl.dev.starved.Add(1)
 	tl.backlog.push(s)
 	if onThread || tl.dev.caps.SubmitAnywhere {
-		tl.feed(shortages{}, onThread) // the pool may have been refilled since it was found empty
+		tl.feed(onThread) // the pool may have been refilled since it was found empty
 	} else {
 		tl.dev.signalThread()
 	}
 }
 
 // feed issues the backlog, as far as there is what the submissions lack. Those for which it could not be made fail.
-func (tl *timeline) feed(failed shortages, onThread bool) {
+func (tl *timeline) feed(onThread bool) {
 	b := &tl.backlog
 	b.turn.Lock()
 	defer b.turn.Unlock()
 	for s := b.pop(); s != nil; s = b.pop() {
-		halted := tl.dev.halted()
-		if halted == nil {
-			ok, err := s.supply(failed)
-			if !ok && err == nil {
-				b.unpop(s)
-				return
-			}
-			if err != nil {
-				tl.dismiss(s, refused, err, onThread)
-				tl.fed()
-				continue
-			}
+		if f := s.err.Load(); f != nil {
+			tl.dismiss(s, refused, f.err, onThread)
+			tl.fed()
+			continue
+		}
+		if tl.dev.halted() == nil && !s.supply() { // else it fails, whatever it lacks
+			b.unpop(s)
+			return
 		}
 		s.fed = true
 		tl.issueReady(s, onThread)
@@ -129,18 +117,29 @@ func (tl *timeline) fed() {
 
 // feedAll is feed for all timelines. It runs on the device's thread.
 func (d *Device) feedAll() {
-	failed := shortages{d.events.shortage(), d.stage.shortage()}
 	for _, q := range d.all() {
 		if q.tl.backlog.n.Load() > 0 {
-			q.tl.feed(failed, true)
+			q.tl.feed(true)
 		}
 	}
 }
 
-// refill has a goroutine call a function that makes something, and then another one with its error.
-func (d *Device) refill(fill func() error, over func(error)) {
-	if !d.enter() {
-		over(d.closedError())
+// fail has those in the backlog fail that lack something.
+func (b *backlog) fail(lacks func(*submission) bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := b.first; s != nil; s = s.next {
+		if lacks(s) {
+			s.err.CompareAndSwap(nil, &failure{err})
+		}
+	}
+}
+
+// refill has a goroutine fill a pool, and empty called when it is through, which reports whether there is nothing in the pool all the
+// same. Then those fail that lack what it has.
+func (d *Device) refill(fill func() error, empty func() bool, lacks func(*submission) bool) {
+	if !d.enter() { // what is starved fails because of that
+		empty()
 		return
 	}
 	go func() {
@@ -149,7 +148,11 @@ func (d *Device) refill(fill func() error, over func(error)) {
 		if err != nil {
 			d.check(err)
 		}
-		over(err)
+		if empty() && err != nil {
+			for _, q := range d.all() {
+				q.tl.backlog.fail(lacks, err)
+			}
+		}
 		if d.starved.Load() > 0 {
 			d.signalThread()
 		}

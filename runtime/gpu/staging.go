@@ -1,9 +1,11 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,9 +18,8 @@ type stage struct {
 	dev   *Device
 	mu    sync.Mutex
 	sizes [40]stageClass // log2 of the bytes
-	mem   []driver.Mem
+	slabs []*stageSlab
 	stat  StagingStats
-	short error // why the refiller could make none
 }
 
 // A stageClass is the blocks of a size.
@@ -27,6 +28,14 @@ type stageClass struct {
 	nfree   int
 	made    int
 	growing bool
+}
+
+// A stageSlab is pinned memory that is cut into blocks of one class.
+type stageSlab struct {
+	mem   driver.Mem
+	size  int
+	made  int // blocks
+	nfree int // under the stage's mu
 }
 
 func (s *stage) statistics() StagingStats {
@@ -38,6 +47,7 @@ func (s *stage) statistics() StagingStats {
 // A stageBlock is a piece of pinned memory on loan.
 type stageBlock struct {
 	of    *stage
+	slab  *stageSlab
 	host  unsafe.Pointer
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
@@ -69,6 +79,7 @@ func (b *stageBlock) free() {
 
 func (c *stageClass) put(b *stageBlock) {
 	b.next, c.free = c.free, b
+	b.slab.nfree++
 	c.nfree++
 }
 
@@ -77,15 +88,21 @@ const smallestStage = 8 // log2 of the bytes
 // class returns the class of blocks of n bytes or more.
 func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
-// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left, and unless refill
-// is false, more are being made from then on.
-func (s *stage) take(n int, refill bool) *stageBlock {
+// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left more are being
+// made from then on.
+func (s *stage) take(n int) *stageBlock {
+	return s.takeOr(n, true)
+}
+
+// takeOr is take, which has more made or not.
+func (s *stage) takeOr(n int, refill bool) *stageBlock {
 	class := s.class(n)
 	s.mu.Lock()
 	c := &s.sizes[class]
 	b := c.free
 	if b != nil {
 		c.free = b.next
+		b.slab.nfree--
 		c.nfree--
 		s.stat.Used += 1 << class
 		s.stat.Peak = max(s.stat.Peak, s.stat.Used)
@@ -96,7 +113,7 @@ func (s *stage) take(n int, refill bool) *stageBlock {
 	}
 	s.mu.Unlock()
 	if low {
-		s.dev.refill(func() error { return s.grow(class) }, func(err error) { s.grown(class, err) })
+		s.dev.refill(func() error { return s.grow(class) }, func() bool { return s.grown(class) }, s.wants(class))
 	}
 	if b != nil {
 		b.n, b.next = n, nil
@@ -108,23 +125,18 @@ func (s *stage) take(n int, refill bool) *stageBlock {
 // stageAhead is from how many blocks of a class on more are made before the last one is taken: when one of so many is free.
 const stageAhead = 4
 
-// grown notes that the refiller is done, as that of the events does.
-func (s *stage) grown(class int, err error) {
-	s.mu.Lock()
-	s.sizes[class].growing = false
-	if s.short = nil; s.sizes[class].free == nil && s.dev.starved.Load() > 0 {
-		s.short = err
-	}
-	s.mu.Unlock()
-}
-
-// shortage returns why the refiller could pin no memory, once.
-func (s *stage) shortage() error {
+// grown notes that the refiller is done with a class, and reports whether there are no blocks.
+func (s *stage) grown(class int) (empty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.short
-	s.short = nil
-	return err
+	c := &s.sizes[class]
+	c.growing = false
+	return c.free == nil
+}
+
+// wants returns a function that reports whether a submission lacks a block of a class.
+func (s *stage) wants(class int) func(*submission) bool {
+	return func(u *submission) bool { return u.lacksStaging() && s.class(int(u.n)) == class }
 }
 
 // fits returns an error if there are no blocks of n bytes.
@@ -140,13 +152,13 @@ func (s *stage) get(n int) (*stageBlock, error) {
 	if err := s.fits(n); err != nil {
 		return nil, err
 	}
-	b := s.take(n, false)
+	b := s.takeOr(n, false)
 	for b == nil {
 		if err := s.dev.do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
 			s.dev.check(err)
 			return nil, fmt.Errorf("gpu: %w", err)
 		}
-		b = s.take(n, false)
+		b = s.takeOr(n, false)
 	}
 	if err := s.dev.failed(); err != nil { // of what a lost device has had nobody knows whether it still moves
 		b.free()
@@ -176,11 +188,12 @@ func (s *stage) grow(class int) error {
 	blocks := make([]stageBlock, size>>class)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mem = append(s.mem, mem)
+	slab := &stageSlab{mem: mem, size: size, made: len(blocks)}
+	s.slabs = append(s.slabs, slab)
 	s.stat.Held += uint64(size)
 	for i := range blocks {
 		b := &blocks[i]
-		b.of, b.class = s, class
+		b.of, b.slab, b.class = s, slab, class
 		b.host, b.ptr = unsafe.Add(mem.Host, i<<class), mem.Ptr+driver.Ptr(i<<class)
 		s.sizes[class].put(b)
 	}
@@ -188,15 +201,54 @@ func (s *stage) grow(class int) error {
 	return nil
 }
 
+// trim frees the memory of which no block is in use. It runs on a bound thread.
+func (s *stage) trim() (err error) {
+	for _, m := range s.unused() {
+		err = cmp.Or(err, s.dev.drv.Free(m))
+	}
+	return err
+}
+
+// unused takes away the memory of which no block is in use, and returns it. Of what a lost device has had nobody knows whether it is.
+func (s *stage) unused() (mem []driver.Mem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dev.lost.Load() != nil {
+		return nil
+	}
+	unused := func(slab *stageSlab) bool { return slab.nfree == slab.made }
+	for i := range s.sizes {
+		c := &s.sizes[i]
+		for at := &c.free; *at != nil; {
+			if b := *at; unused(b.slab) {
+				*at = b.next
+				c.nfree--
+				c.made--
+			} else {
+				at = &b.next
+			}
+		}
+	}
+	s.slabs = slices.DeleteFunc(s.slabs, func(slab *stageSlab) bool {
+		if !unused(slab) {
+			return false
+		}
+		mem = append(mem, slab.mem)
+		s.stat.Held -= uint64(slab.size)
+		return true
+	})
+	return mem
+}
+
 // close frees the memory. It runs on the device's thread.
 func (s *stage) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, m := range s.mem {
-		errs = append(errs, s.dev.drv.Free(m))
+	for _, slab := range s.slabs {
+		errs = append(errs, s.dev.drv.Free(slab.mem))
 	}
-	s.mem, s.stat.Held = nil, 0
+	s.slabs, s.stat.Held = nil, 0
 	clear(s.sizes[:])
 	return errors.Join(errs...)
 }

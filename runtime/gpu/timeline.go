@@ -179,11 +179,7 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 		s.event, err = tl.dev.events.get()
 	}
 	if err == nil && tl.ch == nil {
-		ok := s.fed || tl.backlog.n.Load() == 0
-		if ok {
-			ok, err = s.supply(shortages{})
-		}
-		if !ok {
+		if !s.fed && tl.backlog.n.Load() > 0 || !s.supply() {
 			tl.starve(s, onThread)
 			return starved, errStarved
 		}
