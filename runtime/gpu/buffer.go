@@ -185,7 +185,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 }
 
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
-// pinned for reading, but as other memory. It runs on the device's thread.
+// pinned for reading, but as other memory. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.caps.ReadOnlyRegister {
 		return d.drv.Register(host, size)

@@ -182,14 +182,7 @@ func (c *Channel) destroy() error {
 	if c.dev.lost.Load() != nil { // then its Close gives back the rest
 		return summarize(errs)
 	}
-	c.q.mu.Lock()
-	for s := c.q.free; s != nil; s = s.next {
-		if s.event != nil {
-			s.event.drop()
-		}
-	}
-	c.q.free, c.q.kept = nil, 0
-	c.q.mu.Unlock()
+	c.q.trim()
 	untilFree(&tl.askMu) // whoever asks about an event gets through
 	c.dev.removeChannel(c)
 	add(c.dev.drv.DestroyStream(tl.h))

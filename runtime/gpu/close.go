@@ -361,7 +361,7 @@ func (tl *timeline) settle() (err error) {
 }
 
 func (tl *timeline) settleOnce() error {
-	e, err := tl.dev.events.get(true)
+	e, err := tl.dev.events.get()
 	if err != nil {
 		return err
 	}

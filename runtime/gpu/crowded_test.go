@@ -11,7 +11,7 @@ import (
 func TestCrowded(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{})
-	d, err := Open(sim, 0, Options{})
+	d, err := Open(sim, 0, Options{Events: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}

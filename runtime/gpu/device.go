@@ -48,6 +48,7 @@ type Device struct {
 	left       []error       // of what the thread could not give back
 	giveBackBy time.Time     // until when it tries, the thread's
 
+	slots chan struct{} // of calls that make something, see callsAtOnce
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself
 
@@ -66,6 +67,8 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
+	starved  atomic.Int32             // submissions in the backlogs of timelines
+	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
 	code     map[*Executable]struct{} // loaded
 
 	graphs     driver.Graphs               // nil if the driver has none, as is:
@@ -97,7 +100,7 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{},
+		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
 		recordings: map[*CommandBuffer]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.called.before, dev.called.after = &dev.called, &dev.called
@@ -174,11 +177,12 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int    // submissions that wait for something nobody has issued
-	InFlight   int    // submissions issued and not known to be done
-	Buffers    int    // live
-	Bytes      uint64 // Live of the two that follow
-	PeakBytes  uint64 // of Bytes
+	Records    PoolStats // of submissions
+	Parked     int       // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
+	InFlight   int       // submissions issued and not known to be done
+	Buffers    int       // live
+	Bytes      uint64    // Live of the two that follow
+	PeakBytes  uint64    // of Bytes
 	Device     ByteStats
 	Host       ByteStats
 	Staging    StagingStats
@@ -186,7 +190,7 @@ type Stats struct {
 
 // StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
 type StagingStats struct {
-	Held uint64 // pinned, until the device is closed
+	Held uint64 // pinned, until Device.Trim finds it unused, or the device is closed
 	Used uint64 // by transfers that are not over, and by recordings with updates; blocks count as a whole
 	Peak uint64 // of Used
 }
@@ -205,12 +209,15 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked, d.npassing
+	s.Parked, s.InFlight = d.nparked+int(d.starved.Load()), d.npassing
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()
 		q.mu.Lock()
 		s.Events.Free += q.kept
+		s.Records.Made += q.records.Made
+		s.Records.Held += q.records.Held
+		s.Records.Free += q.records.Free
 		q.mu.Unlock()
 	}
 	return s

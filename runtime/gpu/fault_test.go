@@ -235,6 +235,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		b.Close()
 	}
 	recordings[0].Close()
+	second.Trim() // with its error, if the fault meets it
 	x.Close()
 	for i, s := range sems {
 		err := s.Wait(ctx, 1)
@@ -245,6 +246,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			return fmt.Errorf("semaphore %d: %w", i, err)
 		}
 	}
+	first.Trim()
 	select {
 	case <-told:
 		return nil

@@ -278,7 +278,7 @@ func (c *CommandBuffer) setNodes(p *part, from, to int32) error {
 	return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
 }
 
-// destroy gives back the graph and those that it replaced. It runs on the device's thread, when none runs any more.
+// destroy gives back the graph and those that it replaced. It runs on a bound thread, when none runs any more.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
 		errs = append(errs, g.DestroyExec(x.exec))

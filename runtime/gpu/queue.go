@@ -31,6 +31,8 @@ type Queue struct {
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
+
+	records PoolStats
 }
 
 // Device returns the queue's device.
@@ -42,9 +44,13 @@ func (q *Queue) get(kind work.Kind) *submission {
 	s := q.free
 	if s != nil {
 		q.free = s.next
+		q.records.Free--
 		if s.event != nil {
 			q.kept--
 		}
+	} else {
+		q.records.Made++
+		q.records.Held++
 	}
 	q.mu.Unlock()
 	if s == nil {
@@ -56,8 +62,9 @@ func (q *Queue) get(kind work.Kind) *submission {
 
 // putAll puts a chain of records back.
 func (q *Queue) putAll(first, last *submission) {
-	kept := 0
+	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
+		n++
 		if s.event != nil {
 			kept++
 		}
@@ -68,6 +75,7 @@ func (q *Queue) putAll(first, last *submission) {
 	q.mu.Lock()
 	last.next, q.free = q.free, first
 	q.kept += kept
+	q.records.Free += n
 	q.mu.Unlock()
 }
 
@@ -378,7 +386,8 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// Update writes host data to a range. The data is copied by the call.
+// Update writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
+// none left.
 func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	d, err := dst.checkTo("update", q)
 	if err != nil {
@@ -390,11 +399,17 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
-	b, err := q.stage(len(data), "update", o)
-	if b == nil {
-		return err
+	if q.dev.stay() != nil { // a submission's failure
+		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.leave()
+	defer q.dev.leave() // it does not give the memory back before that
+	b, err := q.dev.stage.get(len(data))
+	if err != nil {
+		if q.dev.failed() != nil {
+			return q.submit(q.get(work.Barrier), o)
+		}
+		return fmt.Errorf("gpu: update: %w", err)
+	}
 	copy(b.bytes(), data)
 	s := q.get(work.Upload)
 	s.dst, s.op.Count, s.stage = d, dst.Size, b
@@ -420,31 +435,10 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 			return nil
 		})
 	}
-	b, err := q.stage(len(dst), "download", o)
-	if b == nil {
-		return err
-	}
-	defer q.dev.leave()
 	s := q.get(work.Download)
-	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
+	s.src, s.op.Count, s.host = f, src.Size, dst
+	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
 	return q.submitWith(s, o, nil, src.Buffer)
-}
-
-// stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
-// work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
-func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
-	if q.dev.stay() != nil {
-		return nil, q.submit(q.get(work.Barrier), o)
-	}
-	b, err := q.dev.stage.get(n)
-	if err == nil {
-		return b, nil
-	}
-	q.dev.leave()
-	if q.dev.failed() != nil {
-		return nil, q.submit(q.get(work.Barrier), o)
-	}
-	return nil, fmt.Errorf("gpu: %s: %w", op, err)
 }
 
 // submitWith is submit for what writes to a buffer, or reads from one, or both.

@@ -225,7 +225,7 @@ func (c *CommandBuffer) newTimer() (e driver.Event, err error) {
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
-// is not is in the error, and between two executions the time means nothing. It blocks until the device's thread has asked.
+// is not is in the error, and between two executions the time means nothing. It blocks until the driver has been asked.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
@@ -236,7 +236,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 		}
 		timers[i] = c.cmds.at(int(at)).rare.timer
 	}
-	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
+	c.mu.Unlock()
 	if c.closed.Load() || !holdLive(&c.refs, 1) {
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}

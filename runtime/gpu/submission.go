@@ -38,6 +38,7 @@ type submission struct {
 	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
 	gathered, passing bool
 	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
+	fed               bool   // it comes from the front of the backlog
 	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold              bool   // what comes last in the record may be in use
 	seq               uint64 // once issued
@@ -263,7 +264,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.hostly, s.passing, s.late, s.recorded, s.keep, s.seq = false, false, false, false, [2]*Buffer{}, 0
+	s.hostly, s.passing, s.late, s.fed, s.recorded, s.keep, s.seq = false, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 

@@ -39,6 +39,8 @@ type timeline struct {
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
+	backlog backlog
+
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
 	retireMu sync.Mutex // one at a time retires; held for no timeline while another's is taken
@@ -89,7 +91,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.event == nil || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -152,9 +154,15 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	if err = tl.dev.halted(); err == nil && !s.gathered {
 		how, err = s.gatherAll()
 	}
-	if err == nil && s.event == nil {
+	if err == nil && tl.ch != nil && s.event == nil { // groups keep their order, on a bound thread of their own
 		how = refused
-		s.event, err = tl.dev.events.get(onThread) // which may have to happen on the device's thread
+		s.event, err = tl.dev.events.get()
+	}
+	if err == nil && tl.ch == nil {
+		if !s.fed && tl.backlog.n.Load() > 0 || !s.supply() {
+			tl.starve(s, onThread)
+			return starved, errStarved
+		}
 	}
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
@@ -245,9 +253,12 @@ const (
 	foreign                     // it waits for a device of another driver, or for its turn, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
+	starved                     // it is in the backlog, and no more the caller's
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
+
+var errStarved = errors.New("gpu: in the backlog")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {

@@ -19,6 +19,7 @@ func (d *Device) run(started chan<- error) {
 	for {
 		worked, ended := d.work()
 		if ended {
+			d.making.Wait()
 			if d.left = d.destroy(); len(d.left) == 0 && d.lost.Load() == nil {
 				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
 			}
@@ -83,6 +84,10 @@ func (d *Device) work() (worked, ended bool) {
 		d.issuing.Store(false)
 	}
 	worked = len(todo) > 0 || list != nil
+	if n := d.starved.Load(); n > 0 {
+		d.feedAll()
+		worked = worked || d.starved.Load() < n
+	}
 	clear(todo)
 	d.mu.Lock()
 	d.spare = todo[:0]
@@ -107,18 +112,33 @@ func (d *Device) post(fn func()) bool {
 	return true
 }
 
-// do runs a function on the device's thread and waits for it.
+// callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
+// may not have any number of them.
+const callsAtOnce = 16
+
+// do runs a function that makes something, which may wait for the driver's allocator or compiler, for a call that waits for it: on a
+// thread of its own to which the device is bound, so that what is current on the caller's stays as it is. The device gives nothing
+// back while it runs.
 func (d *Device) do(fn func() error) error {
-	done := make(chan error, 1)
-	d.mu.Lock()
-	if d.ended {
-		d.mu.Unlock()
+	d.slots <- struct{}{}
+	defer func() { <-d.slots }()
+	if !d.enter() {
 		return d.closedError()
 	}
-	d.todo = append(d.todo, func() { done <- fn() })
-	d.mu.Unlock()
-	d.signalThread()
-	return <-done
+	defer d.making.Done()
+	return d.onThread(fn)
+}
+
+// enter keeps the device's thread from giving anything back until making is told that the caller is done. It reports false if that
+// has begun.
+func (d *Device) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return false
+	}
+	d.making.Add(1)
+	return true
 }
 
 // ready hands over a submission to the device's thread, to be issued.
