@@ -173,6 +173,9 @@ func (c *Channel) destroy() error {
 	c.dev.check(err)
 	if err != nil { // nor may what comes after it in other streams, of this device and of others
 		add(c.stuck(err))
+		if !slices.Contains(c.dev.listChannels(), c) { // else the device's Close destroys the stream
+			add(c.dev.drv.DestroyStream(tl.h))
+		}
 		return summarize(errs)
 	}
 	until(context.Background(), func() bool { // the stream has passed it
