@@ -344,7 +344,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && q.tl.backlog.n.Load() == 0 && b.dev == q.dev &&
+	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}

@@ -18,6 +18,7 @@ type Device struct {
 	caps driver.Caps
 	opt  Options
 
+	backlog    backlog
 	queues     []*Queue                 // of the program
 	every      atomic.Pointer[[]*Queue] // and those of channels; replaced under mu
 	events     eventPool
@@ -67,7 +68,6 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
-	starved  atomic.Int32             // submissions in the backlogs of timelines
 	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
 	code     map[*Executable]struct{} // loaded
 
@@ -209,7 +209,7 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked+int(d.starved.Load()), d.npassing
+	s.Parked, s.InFlight = d.nparked+int(d.backlog.n.Load()), d.npassing
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()

@@ -146,14 +146,11 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	}
 	channels := append([]*Channel(nil), d.channels...)
 	d.mu.Unlock()
-	for _, q := range d.all() {
-		b := &q.tl.backlog
-		b.mu.Lock()
-		for s := b.first; s != nil; s = s.next {
-			add(s, isParked)
-		}
-		b.mu.Unlock()
+	d.backlog.mu.Lock()
+	for s := d.backlog.first; s != nil; s = s.next {
+		add(s, isParked)
 	}
+	d.backlog.mu.Unlock()
 	for _, c := range channels {
 		c.mu.Lock()
 		for s := c.first; s != nil; s = s.behind {

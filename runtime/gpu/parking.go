@@ -57,7 +57,7 @@ func (d *Device) unpark(s *submission) {
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runnow != nil || d.running || d.starved.Load() > 0
+	return d.runnow != nil || d.running || d.backlog.n.Load() > 0
 }
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
@@ -78,7 +78,7 @@ func (d *Device) cancelThose(err error, which func(*submission) bool) {
 	for _, s := range list {
 		s.cancel(err)
 	}
-	if d.starved.Load() > 0 { // which fail
+	if d.backlog.n.Load() > 0 { // which fail
 		d.signalThread()
 	}
 }

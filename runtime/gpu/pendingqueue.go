@@ -84,9 +84,9 @@ func (d *Device) work() (worked, ended bool) {
 		d.issuing.Store(false)
 	}
 	worked = len(todo) > 0 || list != nil
-	if n := d.starved.Load(); n > 0 {
-		d.feedAll()
-		worked = worked || d.starved.Load() < n
+	if n := d.backlog.n.Load(); n > 0 {
+		d.feed(true)
+		worked = worked || d.backlog.n.Load() < n
 	}
 	clear(todo)
 	d.mu.Lock()

@@ -10,20 +10,26 @@ import (
 
 // Events and staging memory are made by a refiller: a goroutine with a thread to which the device is bound, that comes when a pool runs
 // low and goes when it has made some. Who submits takes what is there. A submission that finds a pool empty is starved: it waits in its
-// timeline's backlog until the refiller has made more, and fails if that fails, by the refiller's error.
+// device's backlog until the refiller has made more, and fails if that fails, by the refiller's error.
 //
 // Queues promise the order of their own calls to memory that is allocated and deallocated without lists of points. So while a
-// timeline has a backlog all that it is given joins that at the end. It is issued from the front, by the device's thread, which the refiller
-// wakes, or by whoever submits next: a program that submits without end is then as fast as its work is issued, and the backlog ends.
+// device has a backlog all that is submitted to it joins that at the end, also what may have to wait for something else: that is
+// looked at when its turn comes, for it may come after what is in front of it. The backlog is issued from the front, by one at a time:
+// the device's thread, which the refiller wakes, or whoever submits next.
 
-// A backlog holds the starved submissions of a timeline, in order.
+// A backlog holds the starved submissions of a device, in order, and what was submitted after them.
 type backlog struct {
-	n     atomic.Int32 // those that are not issued yet, which includes one that is being issued
+	n     atomic.Int32 // how many there are, which includes one that is being issued
 	turn  sync.Mutex   // held by who issues them
+	again atomic.Bool  // whoever has turn is to look again
 	mu    sync.Mutex   // a leaf; protects the list
 	first *submission
 	last  *submission
 }
+
+// farAhead is from how many submissions in the backlog on whoever submits waits for those who issue it. Else a program that submits
+// without end, and faster than that, would never see the end of the backlog.
+const farAhead = 1024
 
 // push puts a submission at the end.
 func (b *backlog) push(s *submission) {
@@ -60,6 +66,17 @@ func (b *backlog) unpop(s *submission) {
 	b.mu.Unlock()
 }
 
+// fail has those fail that lack something.
+func (b *backlog) fail(lacks func(*submission) bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := b.first; s != nil; s = s.next {
+		if lacks(s) {
+			s.err.CompareAndSwap(nil, &failure{err})
+		}
+	}
+}
+
 // lacks reports whether a submission needs an event, or staging memory.
 func (s *submission) lacks() bool { return s.event == nil || s.lacksStaging() }
 
@@ -79,70 +96,62 @@ func (s *submission) supply() bool {
 	return !s.lacks()
 }
 
-// starve puts a submission into the backlog. All its waits have been issued.
-func (tl *timeline) starve(s *submission, onThread bool) {
-	s.letGoAll() // they are found again when it is issued
+// starve puts a submission into the backlog.
+func (d *Device) starve(s *submission, onThread bool) {
+	s.letGoAll() // it is found again when it is issued
 	s.since = time.Now()
-	tl.dev.starved.Add(1)
-	tl.backlog.push(s)
-	if onThread || tl.dev.caps.SubmitAnywhere {
-		tl.feed(onThread) // the pool may have been refilled since it was found empty
-	} else {
-		tl.dev.signalThread()
+	d.backlog.push(s)
+	// The pool may have been refilled since it was found empty.
+	switch {
+	case onThread:
+		d.feed(true)
+	case d.caps.SubmitAnywhere:
+		if d.backlog.n.Load() > farAhead {
+			d.backlog.turn.Lock()
+			d.feedInTurn(false)
+		}
+		d.feed(false)
+	default:
+		d.signalThread()
 	}
 }
 
-// feed issues the backlog, as far as there is what the submissions lack. Those for which it could not be made fail.
-func (tl *timeline) feed(onThread bool) {
-	b := &tl.backlog
-	b.turn.Lock()
+// feed issues the backlog, unless somebody else is at it, who then looks again.
+func (d *Device) feed(onThread bool) {
+	b := &d.backlog
+	for b.again.Store(true); b.again.Load() && b.turn.TryLock(); {
+		d.feedInTurn(onThread)
+	}
+}
+
+// feedInTurn issues the backlog, as far as there is what the submissions lack. Those for which it could not be made fail. The caller
+// holds turn, which feedInTurn lets go of.
+func (d *Device) feedInTurn(onThread bool) {
+	b := &d.backlog
 	defer b.turn.Unlock()
+	b.again.Store(false)
 	for s := b.pop(); s != nil; s = b.pop() {
 		if f := s.err.Load(); f != nil {
-			tl.dismiss(s, refused, f.err, onThread)
-			tl.fed()
+			s.q.tl.dismiss(s, refused, f.err, onThread)
+			b.n.Add(-1)
 			continue
 		}
-		if tl.dev.halted() == nil && !s.supply() { // else it fails, whatever it lacks
+		if d.halted() == nil && !s.supply() { // else it fails, whatever it lacks
 			b.unpop(s)
 			return
 		}
 		s.fed = true
-		tl.issueReady(s, onThread)
-		tl.fed()
-	}
-}
-
-// fed notes that a submission of the backlog has been issued, or has failed.
-func (tl *timeline) fed() {
-	tl.backlog.n.Add(-1)
-	tl.dev.starved.Add(-1)
-}
-
-// feedAll is feed for all timelines. It runs on the device's thread.
-func (d *Device) feedAll() {
-	for _, q := range d.all() {
-		if q.tl.backlog.n.Load() > 0 {
-			q.tl.feed(true)
+		if how, _ := s.q.tl.issue(s, onThread); how == early {
+			s.q.enlist(s, onThread)
 		}
+		b.n.Add(-1)
 	}
 }
 
-// fail has those in the backlog fail that lack something.
-func (b *backlog) fail(lacks func(*submission) bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for s := b.first; s != nil; s = s.next {
-		if lacks(s) {
-			s.err.CompareAndSwap(nil, &failure{err})
-		}
-	}
-}
-
-// refill has a goroutine fill a pool, and empty called when it is through, which reports whether there is nothing in the pool all the
-// same. Then those fail that lack what it has.
+// refill has a goroutine fill a pool, and calls empty when it is through, which reports whether there is nothing in the pool all the
+// same. Then those in the backlog fail that lack what it has.
 func (d *Device) refill(fill func() error, empty func() bool, lacks func(*submission) bool) {
-	if !d.enter() { // what is starved fails because of that
+	if !d.enter() { // what is in the backlog fails because of that
 		empty()
 		return
 	}
@@ -153,11 +162,9 @@ func (d *Device) refill(fill func() error, empty func() bool, lacks func(*submis
 			d.check(err)
 		}
 		if empty() && err != nil {
-			for _, q := range d.all() {
-				q.tl.backlog.fail(lacks, err)
-			}
+			d.backlog.fail(lacks, err)
 		}
-		if d.starved.Load() > 0 {
+		if d.backlog.n.Load() > 0 {
 			d.signalThread()
 		}
 	}()

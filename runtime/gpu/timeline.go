@@ -39,8 +39,6 @@ type timeline struct {
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
-	backlog backlog
-
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
 	retireMu sync.Mutex // one at a time retires; held for no timeline while another's is taken
@@ -91,7 +89,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.lacks() || tl.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -151,18 +149,21 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 // equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is
 // issue's.
 func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error) {
-	if err = tl.dev.halted(); err == nil && !s.gathered {
+	err = tl.dev.halted()
+	if err == nil && tl.ch == nil && !s.fed && tl.dev.backlog.n.Load() > 0 {
+		tl.dev.starve(s, onThread)
+		return starved, errStarved
+	}
+	if err == nil && !s.gathered {
 		how, err = s.gatherAll()
 	}
 	if err == nil && tl.ch != nil && s.event == nil { // groups keep their order, on a bound thread of their own
 		how = refused
 		s.event, err = tl.dev.events.get()
 	}
-	if err == nil && tl.ch == nil {
-		if !s.fed && tl.backlog.n.Load() > 0 || !s.supply() {
-			tl.starve(s, onThread)
-			return starved, errStarved
-		}
+	if err == nil && tl.ch == nil && !s.supply() {
+		tl.dev.starve(s, onThread)
+		return starved, errStarved
 	}
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
