@@ -289,7 +289,9 @@ func check[T comparable](l *list[T]) error {
 
 // TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
 func TestAsk(t *testing.T) {
-	at := func(timeline int, seq, value uint64) Point[int] { return Point[int]{Value: value, Timeline: timeline, Seq: seq} }
+	at := func(timeline int, seq, value uint64) Point[int] {
+		return Point[int]{Value: value, Timeline: timeline, Seq: seq}
+	}
 	for name, c := range map[string]struct {
 		points []Point[int]
 		value  uint64
