@@ -224,7 +224,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
-		if len(l.points.Fronts()) > 0 {
+		if !l.points.Empty() {
 			flags |= hasPoints
 		}
 		if len(l.issued)+len(l.reach) > 0 {
@@ -298,7 +298,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	l := s.list
-	if l != nil && len(l.points.Fronts()) > 0 && err != errSemaphoreClosed { // what would have signalled it is in a stream still
+	if l != nil && !l.points.Empty() && err != errSemaphoreClosed { // what would have signalled it is in a stream still
 		mishaps.Add(1)
 	}
 	for {

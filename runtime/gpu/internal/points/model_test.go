@@ -179,7 +179,8 @@ func play(r tape, steps int) error {
 		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {
 			return fail("%v", err)
 		}
-		if p := s.list.back(); p != nil {
+		if n := len(m.points); n > 0 {
+			p := m.points[n-1]
 			if err := compare(&s, &m, now, max(now, p.Value-min(p.Value, uint64(r.IntN(300))))+1); err != nil {
 				return fail("%v", err)
 			}
@@ -227,23 +228,12 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	asked := map[int]uint64{}
 	s.Ask(value, func(timeline int, seq uint64) { asked[timeline] = seq })
-	if len(asked) != len(needs) || len(s.Fronts()) != len(needs) {
+	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
 		return fmt.Errorf("asked %v for %d, and points are on %d timelines", asked, value, len(needs))
 	}
 	for timeline, n := range needs {
 		if asked[timeline] < n.least {
 			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
-		}
-	}
-	for _, f := range s.Fronts() {
-		n := 0
-		for _, p := range m.points {
-			if p.Timeline == f.Timeline {
-				n++
-			}
-		}
-		if f.n != n || f.Seq < needs[f.Timeline].last {
-			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
 		}
 	}
 	turn := map[int]bool{}
@@ -260,7 +250,21 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	if len(turn) != len(needs) {
 		return fmt.Errorf("%d timelines are asked, of %d", len(turn), len(needs))
 	}
-	return check(&s.list)
+	if s.many == nil {
+		return nil
+	}
+	for _, f := range s.many.fronts {
+		n := 0
+		for _, p := range m.points {
+			if p.Timeline == f.Timeline {
+				n++
+			}
+		}
+		if f.n != n || f.Seq < needs[f.Timeline].last {
+			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
+		}
+	}
+	return check(&s.many.list)
 }
 
 // check returns what is wrong with how a list is laid out.
