@@ -17,7 +17,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 	}
 	for i := range s.deps { // what is done meanwhile is found out again when it is waited for
 		p := &s.deps[i]
-		if err := p.gone(); err != nil {
+		if err := p.failed(); err != nil {
 			q.dev.failSubmission(s, err)
 			return true
 		}

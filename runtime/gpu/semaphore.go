@@ -298,8 +298,8 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	l := s.list
-	if l != nil && !l.points.Empty() && err != errSemaphoreClosed { // what would have signalled it is in a stream still
-		mishaps.Add(1)
+	if l != nil && err != errSemaphoreClosed { // what would have signalled it is in a stream still
+		l.points.Each((*timeline).doubt)
 	}
 	for {
 		s.final = s.value.Load()

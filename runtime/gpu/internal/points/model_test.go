@@ -236,6 +236,15 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
 		}
 	}
+	each := 0
+	s.Each(func(timeline int, seq uint64) {
+		if n := needs[timeline]; n != nil && seq >= n.last {
+			each++
+		}
+	})
+	if each != len(needs) {
+		return fmt.Errorf("%d timelines are told with all that is in flight, and points are on %d", each, len(needs))
+	}
 	turn := map[int]bool{}
 	for range len(needs) {
 		var asks [2]Front[int]
