@@ -224,7 +224,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
-		if len(l.points.Fronts()) > 0 {
+		if !l.points.Empty() {
 			flags |= hasPoints
 		}
 		if len(l.issued)+len(l.reach) > 0 {
@@ -299,9 +299,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 	}
 	l := s.list
 	if l != nil && err != errSemaphoreClosed { // what would have signalled it is in a stream still
-		for _, f := range l.points.Fronts() {
-			f.Timeline.doubt(f.Seq)
-		}
+		l.points.Each((*timeline).doubt)
 	}
 	for {
 		s.final = s.value.Load()

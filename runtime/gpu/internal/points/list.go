@@ -31,16 +31,19 @@ func (l *list[T]) add(p Point[T]) {
 		l.begin()
 		dir = l.dir.all()
 	}
-	c := dir[len(dir)-1].chunk // mostly it comes last
-	at := c.len()
 	k := len(dir) - 1
-	if at > 0 && c.buf[c.high-1].Value > p.Value {
-		k = max(l.search(p.Value, false)-1, 0)
-		c = dir[k].chunk
-		at = search(c.all(), p.Value, false)
+	c := dir[k].chunk
+	at := c.len()
+	if at > 0 && c.buf[c.high-1].Value > p.Value { // mostly it comes last
+		k, at = 0, 0
+		if c = dir[0].chunk; c.buf[c.low].Value <= p.Value { // or first
+			k = max(l.search(p.Value, false)-1, 0)
+			c = dir[k].chunk
+			at = search(c.all(), p.Value, false)
+		}
 	}
 	if k == 0 && at == 0 {
-		l.dir.all()[0].low = p.Value
+		dir[0].low = p.Value
 	}
 	if !c.fits(at) {
 		c, at = l.room(k, at, p.Value)

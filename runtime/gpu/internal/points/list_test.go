@@ -137,7 +137,7 @@ func TestSteps(t *testing.T) {
 			for i, v := range values(n) {
 				s.Add(Point[int]{Value: v, Timeline: i % 2, Seq: uint64(i/2 + 1)})
 			}
-			each := float64(s.list.moved) / float64(n)
+			each := float64(s.many.list.moved) / float64(n)
 			t.Logf("%s, %d: %.2f moved for each", name, n, each)
 			if few == 0 {
 				few = each
@@ -166,7 +166,7 @@ func TestAllocs(t *testing.T) {
 				}
 				s.Ask(last, func(int, uint64) {})
 				s.Arrive(0, Point[int]{Value: 1, Seq: from}, Point[int]{Value: last, Seq: seq})
-				if len(s.Fronts()) > 0 {
+				if !s.Empty() {
 					t.Fatal("points are left")
 				}
 			}
@@ -188,7 +188,7 @@ func TestAllocsOvertaken(t *testing.T) {
 	}
 	var s Set[int]
 	overtakeAll(t, &s, 0, keep+1)
-	if s.overtaken != nil {
+	if s.many.overtaken != nil {
 		t.Error("memory for many is kept")
 	}
 }
@@ -207,7 +207,7 @@ func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 			t.Fatal("not overtaken")
 		}
 	}
-	if len(s.Fronts()) > 0 {
+	if !s.Empty() {
 		t.Fatal("points are left")
 	}
 	return p.Value

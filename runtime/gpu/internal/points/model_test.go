@@ -179,7 +179,8 @@ func play(r tape, steps int) error {
 		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {
 			return fail("%v", err)
 		}
-		if p := s.list.back(); p != nil {
+		if n := len(m.points); n > 0 {
+			p := m.points[n-1]
 			if err := compare(&s, &m, now, max(now, p.Value-min(p.Value, uint64(r.IntN(300))))+1); err != nil {
 				return fail("%v", err)
 			}
@@ -227,7 +228,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	asked := map[int]uint64{}
 	s.Ask(value, func(timeline int, seq uint64) { asked[timeline] = seq })
-	if len(asked) != len(needs) || len(s.Fronts()) != len(needs) {
+	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
 		return fmt.Errorf("asked %v for %d, and points are on %d timelines", asked, value, len(needs))
 	}
 	for timeline, n := range needs {
@@ -235,16 +236,14 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
 		}
 	}
-	for _, f := range s.Fronts() {
-		n := 0
-		for _, p := range m.points {
-			if p.Timeline == f.Timeline {
-				n++
-			}
+	each := 0
+	s.Each(func(timeline int, seq uint64) {
+		if n := needs[timeline]; n != nil && seq >= n.last {
+			each++
 		}
-		if f.n != n || f.Seq < needs[f.Timeline].last {
-			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
-		}
+	})
+	if each != len(needs) {
+		return fmt.Errorf("%d timelines are told with all that is in flight, and points are on %d", each, len(needs))
 	}
 	turn := map[int]bool{}
 	for range len(needs) {
@@ -260,7 +259,21 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	if len(turn) != len(needs) {
 		return fmt.Errorf("%d timelines are asked, of %d", len(turn), len(needs))
 	}
-	return check(&s.list)
+	if s.many == nil {
+		return nil
+	}
+	for _, f := range s.many.fronts {
+		n := 0
+		for _, p := range m.points {
+			if p.Timeline == f.Timeline {
+				n++
+			}
+		}
+		if f.n != n || f.Seq < needs[f.Timeline].last {
+			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
+		}
+	}
+	return check(&s.many.list)
 }
 
 // check returns what is wrong with how a list is laid out.

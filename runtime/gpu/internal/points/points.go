@@ -19,6 +19,12 @@ type Point[T comparable] struct {
 	Late     bool   // by a barrier behind the work, after the work's own signals
 }
 
+// within reports whether a point is of work from first to last.
+func (p *Point[T]) within(first, last *Point[T]) bool {
+	return p.Timeline == last.Timeline && p.Late == last.Late &&
+		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
+}
+
 // A Front says up to where a timeline has points in flight.
 type Front[T comparable] struct {
 	Timeline T
@@ -26,201 +32,121 @@ type Front[T comparable] struct {
 	value    uint64 // the highest of its points
 	jumbled  uint64 // above this value its points were added in the order of their values and numbers
 	n        int    // its points
-	want     uint64 // see Ask
+	want     uint64 // see many.ask
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	list      list[T]               // by value; what is reached leaves it with the next arrival
-	fronts    []Front[T]            // of each timeline that has points in flight
-	room      [2]Front[T]           // what fronts has at first
-	turn      int                   // the last one of fronts that Turn has returned
-	overtaken map[Point[T]]struct{} // no longer in list
-	peak      int                   // how many have been overtaken at a time, since none was
+	one  Point[T] // the only point, if its Seq is not 0
+	many *many[T] // all points, since there have been two at a time
 }
 
-// keep is for how many overtaken points the map is kept when it is empty: a map never gets smaller.
-const keep = 1 << 14
-
-// Fronts returns those of all timelines that have points in flight. They are valid until the Set changes.
-func (s *Set[T]) Fronts() []Front[T] { return s.fronts }
-
-// front returns that of one timeline, or nil.
-func (s *Set[T]) front(timeline T) *Front[T] {
-	for i := range s.fronts {
-		if f := &s.fronts[i]; f.Timeline == timeline {
-			return f
+// spread returns all points, for an operation that one point is not enough for.
+func (s *Set[T]) spread() *many[T] {
+	if s.many == nil {
+		s.many = new(many[T])
+		if s.one.Seq != 0 {
+			s.many.add(s.one)
+			s.one = Point[T]{}
 		}
 	}
-	return nil
+	return s.many
+}
+
+// Empty reports whether no points are in flight.
+func (s *Set[T]) Empty() bool {
+	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
 // Add adds a point.
 func (s *Set[T]) Add(p Point[T]) {
-	f := s.front(p.Timeline)
-	switch {
-	case f == nil:
-		if s.fronts == nil {
-			s.fronts = s.room[:0]
-		}
-		s.fronts = append(s.fronts, Front[T]{Timeline: p.Timeline, Seq: p.Seq, value: p.Value, n: 1})
-	case p.Seq >= f.Seq && p.Value >= f.value:
-		f.Seq, f.value = p.Seq, p.Value
-		f.n++
-	default:
-		f.Seq, f.value = max(f.Seq, p.Seq), max(f.value, p.Value)
-		f.jumbled = f.value
-		f.n++
+	if s.many == nil && s.one.Seq == 0 {
+		s.one = p
+		return
 	}
-	s.list.add(p)
+	s.spread().add(p)
 }
 
 // Lowest returns the lowest point that reaches a value, and of several the one that was added first.
 func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
-	k, at := s.list.find(value)
-	if k == s.list.dir.len() {
-		return p, false
+	if s.many != nil {
+		return s.many.lowest(value)
 	}
-	return s.list.dir.all()[k].chunk.all()[at], true
+	if s.one.Seq != 0 && s.one.Value >= value {
+		return s.one, true
+	}
+	return p, false
 }
 
 // Reaches reports whether a point reaches a value.
 func (s *Set[T]) Reaches(value uint64) bool {
-	back := s.list.back()
-	return back != nil && back.Value >= value
+	if s.many != nil {
+		return s.many.reaches(value)
+	}
+	return s.one.Seq != 0 && s.one.Value >= value
 }
 
 // Next returns the work to ask about for a value: that of the lowest point that reaches it, else that of the highest point, else what is
-// in flight besides, for if that fails the semaphore does.
+// in flight besides, for if that fails the semaphore does. If there is none it returns zeros.
 func (s *Set[T]) Next(value uint64) (timeline T, seq uint64) {
-	p, ok := s.Lowest(value)
-	switch back := s.list.back(); {
-	case ok:
-	case back != nil:
-		p = *back
-	case len(s.fronts) > 0:
-		return s.fronts[0].Timeline, s.fronts[0].Seq
+	if s.many != nil {
+		return s.many.next(value)
 	}
-	return p.Timeline, p.Seq
+	return s.one.Timeline, s.one.Seq
 }
 
 // Turn fills asks with timelines to ask how far they are, and returns how many they are. If they do not all fit, that of the highest point
 // comes first, and the others take turns.
 func (s *Set[T]) Turn(asks []Front[T]) (n int) {
-	if len(s.fronts) <= len(asks) {
-		return copy(asks, s.fronts)
+	if s.many != nil {
+		return s.many.inTurn(asks)
 	}
-	if back := s.list.back(); back != nil {
-		asks[0] = *s.front(back.Timeline)
-		n = 1
+	if s.one.Seq == 0 {
+		return 0
 	}
-	for ; n < len(asks); n++ {
-		s.turn++
-		asks[n] = s.fronts[s.turn%len(s.fronts)]
-	}
-	return n
+	asks[0] = Front[T]{Timeline: s.one.Timeline, Seq: s.one.Seq}
+	return 1
 }
-
-// Arrive notes that work of a timeline, from first to last, has raised the value from now to that of last. All points up to there leave the
-// list. Of points between the two values that are not of this work, the first one of each value is overtaken, unless this work has
-// signalled that value itself; any other is a mistake.
-func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
-	own := 0
-	value, taken, next := uint64(0), false, Point[T]{} // next is overtaken unless this work has taken the value
-	for p := s.list.front(); p != nil && p.Value <= last.Value; p = s.list.front() {
-		if p.Value != value {
-			if next.Seq != 0 && !taken {
-				s.overtake(next)
-			}
-			value, taken, next = p.Value, false, Point[T]{}
-		}
-		switch {
-		case p.within(&first, &last):
-			taken = true
-			own++
-		case next.Seq == 0 && value > now && value < last.Value:
-			next = *p
-		}
-		s.list.pop()
-	}
-	if next.Seq != 0 && !taken {
-		s.overtake(next)
-	}
-	s.drop(last.Timeline, own)
-}
-
-// within reports whether a point is of work from first to last.
-func (p *Point[T]) within(first, last *Point[T]) bool {
-	return p.Timeline == last.Timeline && p.Late == last.Late &&
-		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
-}
-
-func (s *Set[T]) overtake(p Point[T]) {
-	if s.overtaken == nil {
-		s.overtaken = make(map[Point[T]]struct{})
-	}
-	s.overtaken[p] = struct{}{}
-	s.peak = max(s.peak, len(s.overtaken))
-}
-
-// TakeOvertaken takes a point away if it has been overtaken, and reports whether it has.
-func (s *Set[T]) TakeOvertaken(p Point[T]) bool {
-	if _, is := s.overtaken[p]; !is {
-		return false
-	}
-	if delete(s.overtaken, p); len(s.overtaken) == 0 {
-		if s.peak > keep {
-			s.overtaken = nil
-		}
-		s.peak = 0
-	}
-	s.drop(p.Timeline, 1)
-	return true
-}
-
-// drop takes n points off the count of a timeline.
-func (s *Set[T]) drop(timeline T, n int) {
-	if n == 0 {
-		return
-	}
-	f := s.front(timeline)
-	if f.n -= n; f.n == 0 {
-		last := len(s.fronts) - 1
-		*f, s.fronts[last] = s.fronts[last], Front[T]{}
-		s.fronts = s.fronts[:last]
-	}
-}
-
-// nearby is how many points Ask looks at.
-const nearby = 16
 
 // Ask calls a function with what a device must be asked about on behalf of a waiter for a value: of each timeline all points below the
 // value, for if they fail the semaphore does, and the first point that reaches the value. As timelines do their work in order, that is one
 // number for each. Where no number is found near the value that covers all that was added before, it is the timeline's last one, which may
 // be more than is needed.
 func (s *Set[T]) Ask(value uint64, ask func(timeline T, seq uint64)) {
-	for i := range s.fronts {
-		s.fronts[i].want = 0
+	if s.many != nil {
+		s.many.ask(value, ask)
+	} else if s.one.Seq != 0 {
+		ask(s.one.Timeline, s.one.Seq)
 	}
-	k, at := s.list.find(value)
-	for n, left := 0, len(s.fronts); n < nearby && left > 0 && k < s.list.dir.len(); n++ {
-		points := s.list.dir.all()[k].chunk.all()
-		p := &points[at]
-		if f := s.front(p.Timeline); f.want == 0 && p.Value > f.jumbled {
-			f.want = p.Seq
-			left--
+}
+
+// Each calls a function with each timeline that has points in flight, and the last number that any of them is of.
+func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
+	if s.many != nil {
+		for i := range s.many.fronts {
+			f(s.many.fronts[i].Timeline, s.many.fronts[i].Seq)
 		}
-		if at++; at == len(points) {
-			k, at = k+1, 0
-		}
+	} else if s.one.Seq != 0 {
+		f(s.one.Timeline, s.one.Seq)
 	}
-	for i := range s.fronts {
-		f := &s.fronts[i]
-		if f.want == 0 {
-			f.want = f.Seq
-		}
-		ask(f.Timeline, f.want)
+}
+
+// Arrive notes that work of a timeline, from first to last, has raised the value from now to that of last. All points up to there are over.
+// Of points between the two values that are not of this work, the first one of each value is overtaken, unless this work has signalled
+// that value itself; any other is a mistake.
+func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
+	switch {
+	case s.many == nil && (s.one.Seq == 0 || s.one.Value > last.Value):
+	case s.many == nil && s.one.within(&first, &last):
+		s.one = Point[T]{}
+	default:
+		s.spread().arrive(now, first, last)
 	}
+}
+
+// TakeOvertaken takes a point away if it has been overtaken, and reports whether it has.
+func (s *Set[T]) TakeOvertaken(p Point[T]) bool {
+	return s.many != nil && s.many.takeOvertaken(p)
 }
 
 // Clear takes all points away, and lets go of the memory for them.
