@@ -26,7 +26,7 @@ func (d *Device) signal(s *submission) *timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.arrive(at, at)
-			if err != nil && p.Semaphore.failed() == nil && !s.overtaken(p) { // this submission fails, and nothing else does
+			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
 				wrong = s.q.submitError(s.op.Kind, err)
 			}
 		}
@@ -37,10 +37,6 @@ func (d *Device) signal(s *submission) *timepoint {
 	}
 	return released.first
 }
-
-// overtaken reports whether work that nothing orders behind the submission has raised a semaphore above a point of it while it was
-// starved: it has made no mistake.
-func (s *submission) overtaken(p Point) bool { return s.fed && p.Semaphore.value.Load() > p.Value }
 
 // submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
 func (q *Queue) submitError(op work.Kind, err error) error {

@@ -13,7 +13,7 @@ var orders = map[string]func(n int) []uint64{
 	"descending": func(n int) []uint64 { return fill(n, func(i int) uint64 { return uint64(n - i) }) },
 	"random": func(n int) []uint64 {
 		r := rand.New(rand.NewPCG(1, 2))
-		return fill(n, func(i int) uint64 { return 1 + r.Uint64N(1<<62) })
+		return fill(n, func(i int) uint64 { return 1 + r.Uint64N(1<<56) })
 	},
 	"from both ends": func(n int) []uint64 {
 		return fill(n, func(i int) uint64 { return uint64(n + (1-2*(i%2))*(i/2+i%2)) })
@@ -157,15 +157,16 @@ func TestAllocs(t *testing.T) {
 			var s Set[int]
 			values := values(n)
 			seq := uint64(0)
-			last := slices.Max(values)
+			last, now := slices.Max(values), uint64(0)
 			run := func() {
 				from := seq + 1
 				for _, v := range values {
 					seq++
-					s.Add(Point[int]{Value: v, Seq: seq})
+					s.Add(Point[int]{Value: now + v, Seq: seq})
 				}
-				s.Ask(last, func(int, uint64) {})
-				s.Arrive(0, Point[int]{Value: 1, Seq: from}, Point[int]{Value: last, Seq: seq})
+				s.Ask(now+last, func(int, uint64) {})
+				s.Arrive(now, Point[int]{Value: now + 1, Seq: from}, Point[int]{Value: now + last, Seq: seq})
+				now += last
 				if !s.Empty() {
 					t.Fatal("points are left")
 				}

@@ -24,6 +24,18 @@ func (m *many[T]) front(timeline T) *Front[T] {
 }
 
 func (m *many[T]) add(p Point[T]) {
+	m.count(p)
+	m.list.add(p)
+}
+
+// addOvertaken adds a point that has been overtaken.
+func (m *many[T]) addOvertaken(p Point[T]) {
+	m.count(p)
+	m.overtake(p)
+}
+
+// count adds a point to its timeline's front.
+func (m *many[T]) count(p Point[T]) {
 	f := m.front(p.Timeline)
 	switch {
 	case f == nil:
@@ -39,7 +51,6 @@ func (m *many[T]) add(p Point[T]) {
 		f.jumbled = f.value
 		f.n++
 	}
-	m.list.add(p)
 }
 
 func (m *many[T]) lowest(value uint64) (p Point[T], ok bool) {

@@ -10,7 +10,8 @@ import (
 
 // A naive set keeps all points in a slice by value until their own signals come, and looks at all of them.
 type naive struct {
-	points []naivePoint
+	points   []naivePoint
+	from, to uint64 // between these values work alone has raised the value
 }
 
 type naivePoint struct {
@@ -23,7 +24,8 @@ func (m *naive) add(p Point[int]) {
 	for i > 0 && m.points[i-1].Value > p.Value {
 		i--
 	}
-	m.points = slices.Insert(m.points, i, naivePoint{Point: p})
+	passed := m.from < p.Value && p.Value < m.to && !slices.Contains(m.points, naivePoint{p, true})
+	m.points = slices.Insert(m.points, i, naivePoint{p, passed})
 }
 
 func (m *naive) lowest(value uint64) (Point[int], bool) {
@@ -47,6 +49,10 @@ func (m *naive) takePassed(p Point[int]) bool {
 }
 
 func (m *naive) arrive(now uint64, first, last Point[int]) {
+	if now != m.to {
+		m.from = now
+	}
+	m.to = last.Value
 	for i := range m.points {
 		p := &m.points[i]
 		if p.Value <= now || p.Value >= last.Value || p.within(&first, &last) {
@@ -173,7 +179,7 @@ func play(r tape, steps int) error {
 		}
 		if mistake { // the semaphore fails
 			s.Clear()
-			m.points, late = nil, nil
+			m, late = naive{}, nil
 			clear(timelines)
 		}
 		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {

@@ -4,8 +4,8 @@
 // Work is known by its timeline, which does its work in order, and by its number there. Once the value of a point is reached, whoever
 // reached it, nobody waits for the point any more; but its work may still be in flight, and signal the value later:
 //
-//   - Work of another timeline, which nothing orders, has raised the value further. Then the point is overtaken: its signal changes
-//     nothing, and is no mistake.
+//   - Work of another timeline, which nothing orders, has raised the value further, before or after the point was added. Then the point is
+//     overtaken: its signal changes nothing, and is no mistake.
 //   - Anybody else has signalled that value, or the host a higher one. Then the signal is a mistake, for which the semaphore fails.
 //
 // Overtaken points are kept by themselves. Of mistakes nothing is kept but their number, so that a device is asked until they are found.
@@ -37,8 +37,9 @@ type Front[T comparable] struct {
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	one  Point[T] // the only point, if its Seq is not 0
-	many *many[T] // all points, since there have been two at a time
+	from, to uint64   // between these values work alone has raised the value
+	one      Point[T] // the only point, if its Seq is not 0
+	many     *many[T] // all points, since there have been two at a time
 }
 
 // spread returns all points, for an operation that one point is not enough for.
@@ -58,8 +59,13 @@ func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds a point.
+// Add adds a point. One that work has overtaken already is no mistake, if work alone has raised the value since it was below; whether other
+// work has signalled the same value is not known then.
 func (s *Set[T]) Add(p Point[T]) {
+	if s.from < p.Value && p.Value < s.to {
+		s.spread().addOvertaken(p)
+		return
+	}
 	if s.many == nil && s.one.Seq == 0 {
 		s.one = p
 		return
@@ -135,6 +141,10 @@ func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
 // Of points between the two values that are not of this work, the first one of each value is overtaken, unless this work has signalled
 // that value itself; any other is a mistake.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
+	if now != s.to {
+		s.from = now
+	}
+	s.to = last.Value
 	switch {
 	case s.many == nil && (s.one.Seq == 0 || s.one.Value > last.Value):
 	case s.many == nil && s.one.within(&first, &last):
