@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Events and staging memory are made by a refiller: a goroutine with a thread to which the device is bound, that comes when a pool runs
@@ -78,7 +80,9 @@ func (b *backlog) fail(lacks func(*submission) bool, err error) {
 // lacks reports whether a submission needs an event, or staging memory.
 func (s *submission) lacks() bool { return s.event == nil || s.lacksStaging() }
 
-func (s *submission) lacksStaging() bool { return s.cold && s.op == opDownload && s.stage == nil }
+func (s *submission) lacksStaging() bool {
+	return s.cold && s.op.Kind == work.Download && s.stage == nil
+}
 
 // supply gives a submission what it lacks, and reports whether that was there. What is not there is being made from then on.
 func (s *submission) supply() bool {
@@ -87,7 +91,7 @@ func (s *submission) supply() bool {
 		s.event = d.events.take()
 	}
 	if s.event != nil && s.lacksStaging() {
-		s.stage = d.stage.take(int(s.n))
+		s.stage = d.stage.take(int(s.op.Count))
 	}
 	return !s.lacks()
 }

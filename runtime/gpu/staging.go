@@ -136,7 +136,7 @@ func (s *stage) grown(class int) (empty bool) {
 
 // wants returns a function that reports whether a submission lacks a block of a class.
 func (s *stage) wants(class int) func(*submission) bool {
-	return func(u *submission) bool { return u.lacksStaging() && s.class(int(u.n)) == class }
+	return func(u *submission) bool { return u.lacksStaging() && s.class(int(u.op.Count)) == class }
 }
 
 // fits returns an error if there are no blocks of n bytes.
