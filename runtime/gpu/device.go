@@ -55,9 +55,7 @@ type Device struct {
 
 	stoodFor atomic.Bool // a waiter asks in the asker's place
 
-	mu      sync.Mutex // a leaf
-	todo    []func()
-	spare   []func()
+	mu      sync.Mutex  // a leaf
 	runnow  *submission // ready to be issued, in order
 	runend  **submission
 	parked  submission // head of a list, linked both ways

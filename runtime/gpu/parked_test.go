@@ -12,17 +12,23 @@ import (
 
 // hold keeps a device's thread busy until the function returned is called, and returns when it is.
 func hold(d *Device) (let func()) {
-	busy, cont := make(chan struct{}), make(chan struct{})
-	d.post(func() {
-		close(busy)
-		<-cont
-	})
-	<-busy
+	end, err := NewSemaphore(0)
+	if err != nil {
+		panic(err)
+	}
+	s := d.Queue(0).get(work.Barrier)
+	s.signals = append(s.signals, Point{end, 1})
+	s.err.Store(&failure{errors.New("held")})
+	end.mu.Lock() // which the thread takes to fail it
+	d.ready(s)
+	for waiting(d) > 0 {
+		runtime.Gosched()
+	}
 	select {
 	case <-d.wake: // it may have come by itself
 	default:
 	}
-	return func() { close(cont) }
+	return end.mu.Unlock
 }
 
 // waiting returns how many submissions a device's thread has to issue.

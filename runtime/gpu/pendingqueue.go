@@ -60,20 +60,16 @@ func (d *Device) start() error {
 	return d.events.grow()
 }
 
-// work does what was posted and issues what is ready. It reports whether there was something, and whether the thread is
-// to end.
+// work issues what is ready, and the backlog. It reports whether there was something, and whether the thread is to end.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
-	todo, list := d.todo, d.runnow
-	d.todo, d.spare = d.spare[:0], nil
+	list := d.runnow
 	d.runnow, d.runend = nil, &d.runnow
 	d.running = list != nil
 	ended = d.ended
 	d.mu.Unlock()
-	for _, fn := range todo {
-		fn()
-	}
 	if list != nil {
+		worked = true
 		d.issuing.Store(true)
 		for s := list; s != nil; {
 			next := s.next
@@ -83,34 +79,17 @@ func (d *Device) work() (worked, ended bool) {
 		}
 		d.issuing.Store(false)
 	}
-	worked = len(todo) > 0 || list != nil
 	if n := d.backlog.n.Load(); n > 0 {
 		d.feed(true)
 		worked = worked || d.backlog.n.Load() < n
 	}
-	clear(todo)
 	d.mu.Lock()
-	d.spare = todo[:0]
 	d.running = false
 	d.mu.Unlock()
 	return worked, ended && !worked
 }
 
 func (d *Device) signalThread() { nudge(d.wake) }
-
-// post has a function run on the device's thread, some time. It does nothing, and reports false, when the thread is ending:
-// then it gives back all that there is.
-func (d *Device) post(fn func()) bool {
-	d.mu.Lock()
-	if d.ended {
-		d.mu.Unlock()
-		return false
-	}
-	d.todo = append(d.todo, fn)
-	d.mu.Unlock()
-	d.signalThread()
-	return true
-}
 
 // callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
 // may not have any number of them.

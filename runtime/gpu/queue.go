@@ -21,7 +21,7 @@ import (
 // A method's error says that nothing was submitted: the arguments are wrong, or the device is lost or closed. In the last
 // two cases the points that it would have signalled fail as well, so that nobody waits for them in vain. A signal that is known not to
 // raise its semaphore is [ErrValue]: of a value that has been reached, or is not above what the operation waits for of the same
-// semaphore, or signals before it. If the value is reached only later, the operation's signals fail with it.
+// semaphore, or signals before it. If the host reaches the value only later, or other work signals the same, the operation's signals fail with it.
 type Queue struct {
 	dev   *Device
 	tl    *timeline
