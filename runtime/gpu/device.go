@@ -52,7 +52,8 @@ type Device struct {
 	wake  chan struct{}
 	asker *asker // nil if the thread must ask itself
 
-	stoodFor atomic.Bool // a waiter asks in the asker's place
+	stoodFor  atomic.Bool // a waiter asks in the asker's place
+	dearTurns atomic.Bool // to yield took a waiter long, the last time
 
 	mu      sync.Mutex // a leaf
 	todo    []func()

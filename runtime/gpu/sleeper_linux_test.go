@@ -9,12 +9,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// processors has Go use so many processors for a test.
-func processors(t *testing.T, n int) {
-	before := runtime.GOMAXPROCS(n)
-	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
-}
-
 func TestSleeper(t *testing.T) {
 	checkLeaks(t)
 	t.Run("nobody sleeps on", func(t *testing.T) {

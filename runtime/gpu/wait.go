@@ -118,6 +118,8 @@ func askUntil(ctx context.Context, points []Point, all bool, index *int) (over b
 		}
 	}()
 	start := time.Time{}
+	var turns turns
+	defer turns.end()
 	for n := 0; ; n++ {
 		if over, err := standing(points, all, index); over {
 			return true, err
@@ -158,7 +160,54 @@ func askUntil(ctx context.Context, points []Point, all bool, index *int) (over b
 		default:
 			return false, nil
 		}
+		turns.yield(start, dev)
+	}
+}
+
+// turns is when a waiter that asks without a pause lets other goroutines have its processor: each time it has asked. But on a goroutine
+// that is locked to its thread that takes as long as many a piece of work of a device. Where it was seen to take long, for the device
+// remembers that, and other processors are left, a waiter keeps its own at first, and then yields once in a slice, until it is seen to take
+// little again.
+type turns struct {
+	keeps bool
+	next  time.Duration // after the start
+}
+
+const (
+	firstTurn = slice / 2
+	dearTurn  = slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
+)
+
+// yield lets others run if it is time. Where time stands still it always is.
+func (t *turns) yield(start time.Time, dev *Device) {
+	if dev == nil {
 		runtime.Gosched()
+		return
+	}
+	past := time.Since(start)
+	if !t.keeps && past > 0 && dev.dearTurns.Load() && keepProcessor(briefKeep) {
+		t.keeps = true
+		t.next = max(t.next, firstTurn)
+	}
+	if t.keeps && past < t.next {
+		return
+	}
+	runtime.Gosched()
+	now := time.Since(start)
+	dear := now-past > dearTurn
+	if dear != dev.dearTurns.Load() {
+		dev.dearTurns.Store(dear)
+	}
+	if t.next = now + slice; !dear {
+		t.end()
+	}
+}
+
+// end gives up the processor.
+func (t *turns) end() {
+	if t.keeps {
+		t.keeps = false
+		giveProcessor()
 	}
 }
 

@@ -3,6 +3,7 @@ package gpu
 import (
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -131,4 +132,45 @@ func TestStandForAll(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// processors has Go use so many processors for a test.
+func processors(t *testing.T, n int) {
+	before := runtime.GOMAXPROCS(n)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestTurns has waiters keep their processors where it takes long to yield, if others are left, and until they have waited.
+func TestTurns(t *testing.T) {
+	processors(t, 4)
+	sim := simdriver.New(simdriver.Config{})
+	d, err := Open(sim, 0, Options{Poll: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	start := time.Now().Add(-time.Microsecond) // so that some time has passed, but less than a minute
+	d.dearTurns.Store(true)
+	var waiters [4]turns
+	for i := range waiters {
+		waiters[i].next = time.Minute
+		waiters[i].yield(start, d)
+		if d.dearTurns.Store(true); waiters[i].keeps != (i < 2) { // who yields may find that it takes little
+			t.Errorf("waiter %d keeps its processor: %t", i, waiters[i].keeps)
+		}
+	}
+	for i := range waiters {
+		waiters[i].end()
+	}
+	if n := kept.Load(); n != 0 {
+		t.Errorf("%d processors are kept", n)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var w turns
+		d.dearTurns.Store(true)
+		w.yield(time.Now(), d)
+		if w.keeps || d.dearTurns.Load() {
+			t.Error("a processor is kept where time stands still")
+		}
+	})
 }
