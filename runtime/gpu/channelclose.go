@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
@@ -49,7 +50,7 @@ func (c *Channel) close(ctx context.Context) error {
 	var unended error
 	within, cancel := lasting(ctx)
 	defer cancel()
-	if !until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
 	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
@@ -81,7 +82,7 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	if !c.kept.Load() {
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
-		until(late, func() bool { return !busy() }) // all that waited comes by as failed
+		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
 	}
 	c.mu.Lock()

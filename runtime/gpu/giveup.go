@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // gone says that the work from one number up to another was given up, and why.
@@ -185,7 +186,7 @@ func (d *Device) dropOld() (busy error) {
 // clearOff has a device drop the streams that were given up, until the context ends. It may be called from any thread.
 func (d *Device) clearOff(ctx context.Context) {
 	done := make(chan error, 1)
-	until(ctx, func() bool {
+	wake.Until(ctx, func() bool {
 		if !d.post(func() { done <- d.dropOld() }) {
 			return true
 		}

@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+
 // A hostEvent is what a goroutine that has parked is woken by, with the timepoints that it has given to semaphores. There is no
 // pool of them: a channel belongs to the bubble of testing/synctest that it was made in.
 type hostEvent struct {
@@ -25,7 +27,7 @@ func newHostEvent(n int) *hostEvent {
 }
 
 // wake wakes the goroutine. It does not block.
-func (e *hostEvent) wake() { nudge(e.woken) }
+func (e *hostEvent) wake() { wake.Nudge(e.woken) }
 
 // takeBack takes back the timepoints that have not been released.
 func (e *hostEvent) takeBack(points []Point) {

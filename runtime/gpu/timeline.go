@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
@@ -34,8 +35,7 @@ type timeline struct {
 
 	ring ring // from the oldest that is not retired to issued
 
-	seen  atomic.Uint64 // of issued, by those who ask again and again
-	leave atomic.Int32  // for so many rounds they do not
+	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done, while nothing was lost anywhere
 	slow  uint64        // an alloca that may be stuck, and
 	since time.Time     // since when it seems to be; under the ring's mu
@@ -75,7 +75,7 @@ func (tl *timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.dev.signalAsker()
+			tl.dev.signalPoller()
 			return
 		}
 	}
@@ -245,7 +245,7 @@ func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
 // awaited has the device asked until seq is done, for somebody is parked until then.
 func (tl *timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
-		tl.dev.signalAsker()
+		tl.dev.signalPoller()
 	} else {
 		tl.want(seq)
 	}

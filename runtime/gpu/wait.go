@@ -2,15 +2,9 @@ package gpu
 
 import (
 	"context"
-	"runtime"
-	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
-
-// maxSpins is how often a wait asks at most where time stands still, as in a bubble of testing/synctest.
-const maxSpins = 1 << 14
-
-// hope is how long a wait for a channel that has nobody to ask yet does not park: to issue a group takes its thread about that.
-const hope = 50 * time.Microsecond
 
 // anyHopes reports whether something may be about to be issued by a channel's thread.
 func anyHopes(points []Point) bool {
@@ -111,110 +105,30 @@ func askOnce(ctx context.Context, points []Point, all bool, index *int) error {
 
 // askUntil waits by asking, as long as that makes sense, and reports whether the wait is over.
 func askUntil(ctx context.Context, points []Point, all bool, index *int) (over bool, err error) {
-	var stands *Device // for the asker of this one
-	defer func() {
-		if stands != nil {
-			stands.stoodFor.Store(false)
-		}
-	}()
-	start := time.Time{}
-	var turns turns
-	defer turns.end()
-	for n := 0; ; n++ {
+	var w wake.Waiter
+	defer w.End()
+	for {
 		if over, err := standing(points, all, index); over {
 			return true, err
 		}
 		if ctx.Err() != nil {
 			return true, waitEnded(ctx, points)
 		}
-		var dev *Device
+		var policy *wake.Policy
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasPoints != 0 && p.Semaphore.value.Load() < p.Value {
-				if d := p.Semaphore.poll(p.Value, n > 0, stands != nil); d != nil && (dev == nil || d.opt.Spin > dev.opt.Spin) {
-					dev = d
+				if d := p.Semaphore.poll(p.Value, w.Asked() > 0, w.Stands()); d != nil && (policy == nil || d.waits.Spin > policy.Spin) {
+					policy = &d.waits
 				}
 			}
 		}
 		if over, err := standing(points, all, index); over {
 			return true, err
 		}
-		spin := hope
-		if dev != nil {
-			spin = dev.opt.Spin
-		}
-		if spin <= 0 || dev == nil && !anyHopes(points) {
+		if policy == nil && !anyHopes(points) || !w.Again(policy) {
 			return false, nil
 		}
-		if start.IsZero() {
-			start = time.Now()
-		}
-		switch past := time.Since(start); {
-		case past == 0 && n > maxSpins:
-			return false, nil
-		case past <= spin || stands != nil && stands == dev && past <= dev.opt.Poll:
-		case dev != nil && stands != dev && past <= dev.opt.Poll && dev.standFor():
-			if stands != nil { // for which there is nothing left to wait
-				stands.stoodFor.Store(false)
-			}
-			stands = dev
-		default:
-			return false, nil
-		}
-		turns.yield(start, dev)
 	}
-}
-
-// turns is when a waiter that asks without a pause lets other goroutines have its processor: each time it has asked. But on a goroutine
-// that is locked to its thread that takes as long as many a piece of work of a device. Where it was seen to take long, for the device
-// remembers that, and other processors are left, a waiter keeps its own at first, and then yields once in a slice, until it is seen to take
-// little again.
-type turns struct {
-	keeps bool
-	next  time.Duration // after the start
-}
-
-const (
-	firstTurn = slice / 2
-	dearTurn  = slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
-)
-
-// yield lets others run if it is time. Where time stands still it always is.
-func (t *turns) yield(start time.Time, dev *Device) {
-	if dev == nil {
-		runtime.Gosched()
-		return
-	}
-	past := time.Since(start)
-	if !t.keeps && past > 0 && dev.dearTurns.Load() && keepProcessor(briefKeep) {
-		t.keeps = true
-		t.next = max(t.next, firstTurn)
-	}
-	if t.keeps && past < t.next {
-		return
-	}
-	runtime.Gosched()
-	now := time.Since(start)
-	dear := now-past > dearTurn
-	if dear != dev.dearTurns.Load() {
-		dev.dearTurns.Store(dear)
-	}
-	if t.next = now + slice; !dear {
-		t.end()
-	}
-}
-
-// end gives up the processor.
-func (t *turns) end() {
-	if t.keeps {
-		t.keeps = false
-		giveProcessor()
-	}
-}
-
-// standFor has a waiter go on asking in the asker's place, as long as that would ask without a pause: to be woken takes a parked
-// waiter much longer. There is one at a time, and who comes when somebody has parked is none: the asker asks then.
-func (d *Device) standFor() bool {
-	return !d.wanted() && d.stoodFor.CompareAndSwap(false, true)
 }
 
 // parkUntil waits without asking.
