@@ -9,8 +9,9 @@ type Waiter struct {
 	still  bool
 	rounds int
 	stands *Policy       // for the poller of this device
-	keeps  *Processors   // one of these
-	next   time.Duration // after the start, when it lets others run
+	keeps  *Policy       // a processor, for this device's sake
+	tried  bool          // it has kept one, and then yielded, for long; it has not asked since
+	next   time.Duration // after the start, when it yields
 }
 
 // hope is how long a waiter does not park though there is nobody to ask yet: for a channel's thread to issue a group takes about that.
@@ -19,6 +20,7 @@ const hope = 50 * time.Microsecond
 const (
 	firstTurn = Slice / 2
 	dearTurn  = Slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
+	tryAgain  = 64         // after so many yields that took long
 )
 
 // Again reports whether a waiter that has asked in vain is to ask again, and lets others run before if that is due. Else it is to park.
@@ -31,6 +33,7 @@ func (w *Waiter) Again(p *Policy) bool {
 	if spin <= 0 {
 		return false
 	}
+	w.tried = false
 	now := clock.Now()
 	if w.start.IsZero() {
 		w.start, w.still = now, clock.Still(now)
@@ -55,24 +58,36 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield lets others run: each time, but where that took long the last time, and processors are left, at first not, and then once in a
-// slice, until it is seen to take little again. Of a locked goroutine it takes as long as many a piece of work of a device.
+// yield lets others run. On a locked goroutine that takes as long as many a piece of work of a device, so where it has taken long, and
+// processors are left, a waiter keeps its own at first, and then yields once in a slice. But to yield may have taken long because others
+// ran, and they may be what is waited for: if a wait that began so ends as soon as it yields, waiters yield each time again, and try
+// once more after many yields that take long.
 func (w *Waiter) yield(p *Policy, clock Clock, now time.Time) {
-	if w.keeps == nil && p.dear.Load() && p.Processors.keep(briefKeep) {
-		w.keeps = p.Processors
+	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
+		w.keeps = p
 		w.next = max(w.next, firstTurn)
 	}
 	if w.keeps != nil && now.Sub(w.start) < w.next {
 		return
 	}
 	clock.Yield()
-	after := clock.Now()
-	dear := after.Sub(now) > dearTurn
-	if dear != p.dear.Load() {
-		p.dear.Store(dear)
+	if w.keeps == nil && w.rounds%8 != 1 { // to look at the clock takes as long as to yield when nobody else wants to run
+		return
 	}
-	if w.next = after.Sub(w.start) + Slice; !dear {
+	after := clock.Now()
+	w.next = after.Sub(w.start) + Slice
+	switch dear := after.Sub(now) > dearTurn; {
+	case !dear:
 		w.giveUp()
+		if p.keep.Load() == 1 {
+			p.keep.CompareAndSwap(1, 0)
+		}
+	case w.keeps != nil:
+		w.tried = true
+	default:
+		if n := p.keep.Load(); n < 1 {
+			p.keep.CompareAndSwap(n, n+1)
+		}
 	}
 }
 
@@ -85,6 +100,9 @@ func (w *Waiter) Stands() bool { return w.stands != nil }
 // End says that it does not ask any more.
 func (w *Waiter) End() {
 	w.leave()
+	if w.tried {
+		w.keeps.keep.Store(-tryAgain)
+	}
 	w.giveUp()
 }
 
@@ -97,7 +115,7 @@ func (w *Waiter) leave() {
 
 func (w *Waiter) giveUp() {
 	if w.keeps != nil {
-		w.keeps.give()
+		w.keeps.Processors.give()
 		w.keeps = nil
 	}
 }

@@ -102,7 +102,7 @@ func TestWaiterKeeps(t *testing.T) {
 	c.yield = 2 * dearTurn
 	p := newPolicy(c)
 	p.Poll = 10 * Slice
-	p.dear.Store(true)
+	p.keep.Store(1)
 	waiters := make([]Waiter, 3)
 	for i := range waiters {
 		waiters[i].Again(p)
@@ -132,10 +132,45 @@ func TestWaiterKeeps(t *testing.T) {
 	c.yield = 0
 	w = Waiter{}
 	asksFor(&w, p, c)
-	if p.Processors.Kept() != 0 || p.dear.Load() {
+	if p.Processors.Kept() != 0 || p.keep.Load() != 0 {
 		t.Error("it keeps one though to yield takes little again")
 	}
 	w.End()
+}
+
+// TestWaiterLetsRun has waiters yield each time though it takes long, where that is what ends their waits; but now and then one tries.
+func TestWaiterLetsRun(t *testing.T) {
+	processors(t, 4)
+	c := newFake()
+	c.yield = 2 * dearTurn
+	p := newPolicy(c)
+	const n = 1000
+	kept := 0
+	for range n {
+		var w Waiter
+		c.yields = 0
+		if w.Again(p); c.yields == 0 {
+			kept++
+		}
+		for c.yields == 0 && w.Again(p) {
+		}
+		w.End()
+	}
+	if most := n/tryAgain + 1; kept == 0 || kept > most {
+		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
+	}
+	// Where it ends without, they go on so.
+	kept = 0
+	for range n {
+		var w Waiter
+		if w.Again(p); p.Processors.Kept() > 0 {
+			kept++
+		}
+		w.End()
+	}
+	if least := n - tryAgain - 2; kept < least {
+		t.Errorf("%d of %d waiters keep their processors, want %d", kept, n, least)
+	}
 }
 
 // TestWaiterStill has a waiter park soon where time stands still.
@@ -143,7 +178,7 @@ func TestWaiterStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPolicy(nil)
 		p.Spin, p.Poll = time.Hour, time.Hour
-		p.dear.Store(true)
+		p.keep.Store(1)
 		var w Waiter
 		for w.Again(p) {
 		}

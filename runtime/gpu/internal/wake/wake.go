@@ -11,7 +11,7 @@
 //  4. Where a [Thread] belongs to the work, as a channel's does, waiters leave the asking to it while it has nothing else to do.
 //
 // Who asks lets other goroutines run in between. That is cheap, but not on a goroutine that is locked to its thread: [Waiter] and [Pauses]
-// then do it once in a [Slice]. Who keeps a processor without doing that counts in [Processors], of which no more than a half may be
+// then do it once in a [Slice], unless it is what has made the wait end, as where the device itself is goroutines. Who keeps a processor without doing that counts in [Processors], of which no more than a half may be
 // kept so for a moment, and a quarter for longer. Who asks again leaves a device alone for some rounds while others give it work:
 // that is [Crowd].
 //
@@ -40,8 +40,8 @@ type Policy struct {
 	Processors *Processors
 	Clock      Clock // nil is Go's
 
-	stood atomic.Bool // a waiter stands for the poller
-	dear  atomic.Bool // to yield took a waiter long, the last time
+	stood atomic.Bool  // a waiter stands for the poller
+	keep  atomic.Int32 // 1: waiters keep their processors; less: so often less to yield has taken long. See Waiter.yield
 }
 
 func (p *Policy) clock() Clock {
