@@ -8,6 +8,7 @@ import (
 // A Clock tells the time and lets it pass.
 type Clock interface {
 	Now() time.Time
+	Since(t time.Time) time.Duration                          // takes half as long as Now
 	Still(now time.Time) bool                                 // time passes only while nobody runs
 	Yield()                                                   // lets other goroutines run
 	Nap(d time.Duration) bool                                 // has the thread sleep, and is false where it cannot for less than a millisecond
@@ -18,6 +19,8 @@ type Clock interface {
 type System struct{}
 
 func (System) Now() time.Time { return time.Now() }
+
+func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
 // Still knows a bubble of testing/synctest by its times, which lack the reading of the monotonic clock that others have.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }

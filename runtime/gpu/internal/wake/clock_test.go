@@ -24,6 +24,8 @@ func (f *fake) Now() time.Time {
 	return f.now
 }
 
+func (f *fake) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
+
 func (f *fake) Still(time.Time) bool { return false }
 
 func (f *fake) Yield() {

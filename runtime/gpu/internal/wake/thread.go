@@ -76,7 +76,7 @@ func (t *Thread) linger(ask func() (asked bool)) {
 		if n%64 != 0 {
 			continue
 		}
-		switch past := clock.Now().Sub(start); {
+		switch past := clock.Since(start); {
 		case past <= 4*p.Spin:
 		case !asks || past > p.Poll:
 			return

@@ -18,9 +18,8 @@ type Waiter struct {
 const hope = 50 * time.Microsecond
 
 const (
-	firstTurn = Slice / 2
-	dearTurn  = Slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
-	tryAgain  = 64         // after so many yields that took long
+	dearTurn = Slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
+	tryAgain = 64         // after so many yields that took long
 )
 
 // Again reports whether a waiter that has asked in vain is to ask again, and lets others run before if that is due. Else it is to park.
@@ -34,15 +33,17 @@ func (w *Waiter) Again(p *Policy) bool {
 		return false
 	}
 	w.tried = false
-	now := clock.Now()
-	if w.start.IsZero() {
-		w.start, w.still = now, clock.Still(now)
+	past := time.Duration(0)
+	if w.rounds++; w.rounds == 1 {
+		w.start = clock.Now()
+		w.still = clock.Still(w.start)
+	} else if !w.still {
+		past = clock.Since(w.start)
 	}
-	if w.rounds++; w.still {
+	switch {
+	case w.still:
 		clock.Yield()
 		return w.rounds < stillRounds
-	}
-	switch past := now.Sub(w.start); {
 	case past <= spin || w.stands != nil && w.stands == p && past <= p.Poll:
 	case p != nil && w.stands != p && past <= p.Poll && p.stand():
 		w.leave() // another one, for which there is nothing left to wait
@@ -53,30 +54,30 @@ func (w *Waiter) Again(p *Policy) bool {
 	if p == nil {
 		clock.Yield()
 	} else {
-		w.yield(p, clock, now)
+		w.yield(p, clock, past)
 	}
 	return true
 }
 
 // yield lets others run. On a locked goroutine that takes as long as many a piece of work of a device, so where it has taken long, and
-// processors are left, a waiter keeps its own at first, and then yields once in a slice. But to yield may have taken long because others
+// processors are left, a waiter keeps its own, and yields once in a slice. But to yield may have taken long because others
 // ran, and they may be what is waited for: if a wait that began so ends as soon as it yields, waiters yield each time again, and try
 // once more after many yields that take long.
-func (w *Waiter) yield(p *Policy, clock Clock, now time.Time) {
+func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
-		w.next = max(w.next, firstTurn)
+		w.next = max(w.next, Slice)
 	}
-	if w.keeps != nil && now.Sub(w.start) < w.next {
+	if w.keeps != nil && past < w.next {
 		return
 	}
 	clock.Yield()
 	if w.keeps == nil && w.rounds%8 != 1 { // to look at the clock takes as long as to yield when nobody else wants to run
 		return
 	}
-	after := clock.Now()
-	w.next = after.Sub(w.start) + Slice
-	switch dear := after.Sub(now) > dearTurn; {
+	now := clock.Since(w.start)
+	w.next = now + Slice
+	switch dear := now-past > dearTurn; {
 	case !dear:
 		w.giveUp()
 		if p.keep.Load() == 1 {

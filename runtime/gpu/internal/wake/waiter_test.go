@@ -95,7 +95,7 @@ func TestWaiterYields(t *testing.T) {
 	}
 }
 
-// TestWaiterKeeps has waiters keep their processors where to yield takes long, at first and then for a slice, if others are left.
+// TestWaiterKeeps has waiters keep their processors for a slice where to yield takes long, if others are left.
 func TestWaiterKeeps(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
@@ -121,7 +121,7 @@ func TestWaiterKeeps(t *testing.T) {
 	start := c.now
 	for w.Again(p) && c.yields == 0 {
 	}
-	if past := c.now.Sub(start) - c.yield; past < firstTurn || past > firstTurn+5*time.Microsecond {
+	if past := c.now.Sub(start) - c.yield; past < Slice || past > Slice+5*time.Microsecond {
 		t.Errorf("it yields after %v", past)
 	}
 	asksFor(&w, p, c)
