@@ -45,8 +45,9 @@ type expected struct {
 	issued  timepointHeap
 	reach   timepointHeap
 	order   uint64
-	asked   uint64 // devices have been asked about all points below this value; see want
-	name    string // of the semaphore; see SetName
+	asked   uint64     // devices have been asked about all points below this value; see want
+	idle    *hostEvent // kept for who parks next
+	name    string     // of the semaphore; see SetName
 }
 
 type failure struct{ err error }

@@ -133,7 +133,7 @@ func askUntil(ctx context.Context, points []Point, all bool, index *int) (over b
 
 // parkUntil waits without asking.
 func parkUntil(ctx context.Context, points []Point, all bool, index *int) error {
-	e := newHostEvent(len(points))
+	e := hostEventFor(points)
 	defer e.takeBack(points)
 	for i, p := range points {
 		e.placed[i] = p.Semaphore.expectAt(p.Value, &e.tps[i]) == unknown

@@ -18,7 +18,7 @@ type Waiter struct {
 const hope = 50 * time.Microsecond
 
 const (
-	dearTurn = Slice / 20 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
+	dearTurn = Slice / 50 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
 	tryAgain = 64         // after so many yields that took long
 )
 
