@@ -81,7 +81,15 @@ func TestPausesSlice(t *testing.T) {
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		p := Pauses{Poll: time.Hour, Nap: longNap}
+		p := Pauses{Nap: longNap}
+		for range 10 {
+			p.Pause(make(chan struct{}))
+		}
+		if d := time.Since(start); d < 10*shortest {
+			t.Errorf("ten pauses took %v", d)
+		}
+		start = time.Now()
+		p = Pauses{Poll: time.Hour, Nap: longNap}
 		pauses := 0
 		for ; time.Since(start) < time.Minute; pauses++ {
 			p.Pause(make(chan struct{}))
@@ -90,6 +98,16 @@ func TestPausesStill(t *testing.T) {
 			t.Errorf("%d pauses in a minute", pauses)
 		}
 	})
+}
+
+// TestPausesPass lets time pass.
+func TestPausesPass(t *testing.T) {
+	for _, p := range []Pauses{{Nap: longNap}, {}} {
+		start := time.Now()
+		if p.Pause(nil) || time.Since(start) == 0 {
+			t.Error("a pause took no time, or nobody woke it")
+		}
+	}
 }
 
 // TestUntil ends when a condition holds, or a context ends.

@@ -11,9 +11,9 @@
 //  4. Where a [Thread] belongs to the work, as a channel's does, waiters leave the asking to it while it has nothing else to do.
 //
 // Who asks lets other goroutines run in between. That is cheap, but not on a goroutine that is locked to its thread: [Waiter] and [Pauses]
-// then do it once in a [Slice], unless it is what has made the wait end, as where the device itself is goroutines. Who keeps a processor without doing that counts in [Processors], of which no more than a half may be
-// kept so for a moment, and a quarter for longer. Who asks again leaves a device alone for some rounds while others give it work:
-// that is [Crowd].
+// then do it once in a [Slice], unless it is what makes waits end, as where the device itself is goroutines. Who keeps a processor like
+// that counts in [Processors], of which no more than a half may be kept for a moment, and a quarter for longer. Who asks again leaves a
+// device alone for some rounds while others give it work: that is [Crowd].
 //
 // In a bubble of testing/synctest no time passes while somebody runs, so nobody asks there for a time without a pause, keeps a processor, or
 // has his thread sleep: waits park soon, and the pauses are timers, longer ones than elsewhere since each costs the same work. [Clock.Still]
