@@ -16,17 +16,19 @@ type hostEvent struct {
 	placed []bool // which of them semaphores have been given
 	room   [2]timepoint
 	roomed [2]bool
+	once   bool       // to be used once
 	next   *hostEvent // kept by the same semaphore
 }
 
 // hostEventFor returns one with a timepoint for each point.
 func hostEventFor(points []Point) *hostEvent {
 	var e *hostEvent
-	if len(points) > 0 && !wake.Bubbled() {
+	once := len(points) == 0 || wake.Bubbled()
+	if !once {
 		e = points[0].Semaphore.takeHostEvent()
 	}
 	if e == nil {
-		e = &hostEvent{woken: make(chan struct{}, 1)}
+		e = &hostEvent{woken: make(chan struct{}, 1), once: once}
 		e.tps, e.placed = e.room[:], e.roomed[:]
 	}
 	n := len(points)
@@ -55,7 +57,7 @@ func (e *hostEvent) takeBack(points []Point) {
 			released++
 		}
 	}
-	if e.passed.Load() != released || len(points) == 0 || wake.Bubbled() {
+	if e.once || e.passed.Load() != released {
 		return
 	}
 	e.passed.Store(0)
