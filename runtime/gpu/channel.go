@@ -79,7 +79,6 @@ type Channel struct {
 	q       *Queue
 	failure atomic.Pointer[failure]
 	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
-	drained chan struct{}   // closed when what had been issued when the channel was given up is in limbo
 	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
 	aborted chan struct{}   // closed when that is over, with
 	unended error           // why it did not work
@@ -90,25 +89,25 @@ type Channel struct {
 	ops     []driver.CommOp // the thread's, as is:
 	stays   bool            // it keeps the device, since the library has returned after all
 
-	thread  *wake.Thread
-	gone    chan struct{} // the thread has ended
-	mu      sync.Mutex    // a leaf, but for the driver's CommError
-	todo    []func()
-	first   *submission // not issued, in order
-	last    *submission
-	waiting int           // how many there are of them with a context
-	out     bool          // one has been given back, because it waits for another driver's device, and
-	back    *submission   // has come again
-	sought  atomic.Uint64 // until this is done the thread asks the device while it lingers
-	issuing bool
-	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
-	nowAt   time.Time
-	owed    []*Semaphore // what it signals, while it is being issued
-	ended   bool         // takes nothing from the device any more
-	timer   *time.Timer
-	ticking bool
-	made    bool // comm may be asked for errors
-	limbo   []*submission
+	thread    *wake.Thread
+	gone      chan struct{} // the thread has ended
+	mu        sync.Mutex    // a leaf, but for the driver's CommError
+	todo      []func()
+	first     *submission // not issued, in order
+	last      *submission
+	waiting   int           // how many there are of them with a context
+	out       bool          // one has been given back, because it waits for another driver's device, and
+	back      *submission   // has come again
+	sought    atomic.Uint64 // until this is done the thread asks the device while it lingers
+	issuing   bool
+	now       context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
+	nowAt     time.Time
+	owed      []*Semaphore // what it signals, while it is being issued
+	abortedAt time.Time    // when the communicator began to be aborted
+	ended     bool         // takes nothing from the device any more
+	timer     *time.Timer
+	ticking   bool
+	made      bool // comm may be asked for errors
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	closer   closer
@@ -243,7 +242,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return nil, err
 	}
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, thread: wake.NewThread(&d.waits), gone: make(chan struct{}),
-		drained: make(chan struct{}), aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
+		aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)

@@ -280,9 +280,12 @@ func (c *Channel) giveUp(abort bool) {
 	err := c.Err()
 	if first {
 		c.drain(err) // before what is aborted looks as if it was done
-		close(c.drained)
 	}
 	if abort && c.ending.CompareAndSwap(false, true) {
+		c.mu.Lock()
+		c.abortedAt = time.Now()
+		c.tick()
+		c.mu.Unlock()
 		go func() {
 			defer close(c.aborted)
 			if c.dev.stay() == nil { // else the device has given up on the channel
@@ -309,17 +312,14 @@ func (c *Channel) abortComm() error {
 }
 
 // drain fails what has been issued. What that holds stays until the stream has passed it.
-func (c *Channel) drain(err error) {
-	s, released := c.q.tl.drain(err)
-	c.mu.Lock()
-	for s != nil {
-		next := s.next
-		s.next = nil
-		c.limbo = append(c.limbo, s)
-		s = next
-	}
-	c.mu.Unlock()
-	release(released)
+func (c *Channel) drain(err error) { release(c.q.tl.failInFlight(err)) }
+
+// stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
+// error.
+func (c *Channel) stuck(err error) error {
+	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
+	c.dev.lose(err)
+	return err
 }
 
 // cancel makes ready, as failed, what has been submitted and still waits.
@@ -348,7 +348,7 @@ func (c *Channel) look() {
 	c.q.tl.urge(c.q.tl.issued.Load())
 	c.mu.Lock()
 	c.ticking = false
-	var err error
+	var err, stuck error
 	more := c.issuing
 	switch {
 	case c.Err() == nil:
@@ -363,15 +363,20 @@ func (c *Channel) look() {
 		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
 	case !c.ending.Load(): // it is to be shrunk, for which its thread must come back
 		err = c.late(c.now, c.nowAt)
-	default:
-		more = false
+	default: // what has been issued comes to an end, now that it is aborted
+		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
+			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
+		}
 	}
-	if err == nil && more {
+	if err == nil && stuck == nil && more {
 		c.tick()
 	}
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		c.fail(err)
+	case stuck != nil:
+		c.stuck(stuck)
 	}
 }
 

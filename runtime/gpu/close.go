@@ -258,31 +258,9 @@ func (d *Device) stay() error {
 
 func (d *Device) leave() { d.calls.Add(-1) }
 
-// lend notes that work of another device is about to wait for an event of this one, or to use a buffer. It reports false if
-// it is too late.
-func (d *Device) lend(to mark) bool {
-	d.lentMu.Lock()
-	defer d.lentMu.Unlock()
-	if d.kept {
-		return false
-	}
-	for i := range d.lent {
-		if d.lent[i].tl == to.tl {
-			d.lent[i].seq = max(d.lent[i].seq, to.seq)
-			return true
-		}
-	}
-	d.lent = append(d.lent, to)
-	return true
-}
-
 // takeBack waits until no other device uses anything of this one, or the context ends.
 func (d *Device) takeBack(ctx context.Context) {
-	d.lentMu.Lock()
-	d.kept = true
-	lent := d.lent
-	d.lentMu.Unlock()
-	for _, m := range lent {
+	for _, m := range d.lent.end() {
 		if !wake.Until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
 			return
 		}
@@ -294,11 +272,8 @@ func (d *Device) takeBack(ctx context.Context) {
 			}
 			for m.tl.dev.caps.SubmitAnywhere && m.tl.done.Load() < seq && m.tl.poll(seq, 1) {
 			}
-			return m.tl.done.Load() >= seq
+			return m.tl.done.Load() >= seq || m.tl.dev.lost.Load() != nil // of that nobody will know
 		})
-		if m.given(true) != nil {
-			m.tl.dev.clearOff(ctx)
-		}
 	}
 }
 
@@ -317,7 +292,6 @@ func (d *Device) destroy() (errs []error) {
 			errs = append(errs, err)
 		}
 	}
-	add(d.insist(d.dropOld))
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
@@ -329,11 +303,8 @@ func (d *Device) destroy() (errs []error) {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 		}
 	}
-	for _, q := range d.all() { // with events of which nobody knows whether they are done
-		for _, s := range q.tl.limbo {
-			d.recycle(s)
-		}
-		q.tl.limbo = nil
+	for _, q := range d.all() {
+		q.tl.abandon()
 	}
 	d.mu.Lock()
 	recordings, code := d.recordings, d.code

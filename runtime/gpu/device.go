@@ -33,9 +33,8 @@ type Device struct {
 	cleaner    cleaner
 	current    atomic.Pointer[Pool]
 
-	lentMu sync.Mutex
-	lent   []mark // for each timeline of another device the last work that uses something of this one
-	kept   bool   // nothing is lent any more
+	lent   loan        // what other devices' work uses of this one
+	doubts atomic.Bool // some of its timelines have, or have had, work in doubt
 
 	calls      atomic.Int64 // host calls that are running
 	overdue    bool         // Close has not waited for all of them

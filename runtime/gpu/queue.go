@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
@@ -37,7 +37,7 @@ type Queue struct {
 func (q *Queue) Device() *Device { return q.dev }
 
 // get takes a record.
-func (q *Queue) get(op opcode) *submission {
+func (q *Queue) get(kind work.Kind) *submission {
 	q.mu.Lock()
 	s := q.free
 	if s != nil {
@@ -50,7 +50,7 @@ func (q *Queue) get(op opcode) *submission {
 	if s == nil {
 		s = newSubmission(q)
 	}
-	s.next, s.op, s.cold = nil, op, op.cold()
+	s.next, s.op.Kind, s.cold = nil, kind, !kind.Plain()
 	return s
 }
 
@@ -93,11 +93,11 @@ func (q *Queue) submit(s *submission, o Order) error {
 		return err
 	}
 	if err := o.check(); err != nil {
-		err = fmt.Errorf("gpu: %s on %v: %w", opNames[s.op], q, err)
+		err = fmt.Errorf("gpu: %s on %v: %w", s.op.Kind, q, err)
 		q.dev.recycle(s)
 		return err
 	}
-	if s.op != opBarrier && s.op != opCollect && !s.hostly && q.dev.caps.SubmitAnywhere {
+	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
 		if how, _ := q.tl.issue(s, false); how != early {
 			return nil
 		}
@@ -107,7 +107,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 
 // reject takes a record back because a point is not valid.
 func (q *Queue) reject(s *submission, kind string) error {
-	op := opNames[s.op]
+	op := s.op.Kind.String()
 	q.dev.recycle(s)
 	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
@@ -115,12 +115,12 @@ func (q *Queue) reject(s *submission, kind string) error {
 // submitLater passes a barrier, has a submission issued by others, or parks it.
 func (q *Queue) submitLater(s *submission) error {
 	switch {
-	case s.op == opCollect:
+	case s.op.Kind == work.Collect:
 		if err := q.tl.ch.take(s); err != nil {
 			q.dev.failSubmission(s, err)
 			return err
 		}
-	case s.op == opBarrier && q.dev.caps.SubmitAnywhere && !s.hostly:
+	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && !s.hostly:
 		if how, _ := s.gather(); how == ordered {
 			if !q.pass(s, false) {
 				q.tl.issue(s, false)
@@ -182,7 +182,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			if parked {
 				q.dev.unpark(s)
 			}
-			if onThread || q.dev.caps.SubmitAnywhere && !s.op.onHost() {
+			if onThread || q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() {
 				q.run(s, onThread)
 			} else {
 				q.dev.ready(s)
@@ -198,11 +198,11 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 func (q *Queue) run(s *submission, onThread bool) {
 	f := s.err.Load()
 	switch {
-	case s.op == opCollect:
+	case s.op.Kind == work.Collect:
 		q.tl.ch.ready(s)
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
-	case s.op.onHost():
+	case s.op.Kind.OnHost():
 		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
 		if err := q.dev.halted(); err != nil {
 			q.dev.leave()
@@ -210,7 +210,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 			return
 		}
 		go q.call(s)
-	case s.op == opBarrier && q.dev.halted() == nil:
+	case s.op.Kind == work.Barrier && q.dev.halted() == nil:
 		switch how, err := s.gather(); {
 		case how == failed:
 			q.dev.failSubmission(s, err)
@@ -226,7 +226,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 func (q *Queue) call(s *submission) {
 	defer q.dev.leave()
 	fn := s.fn
-	if s.op == opNotify {
+	if s.op.Kind == work.Notify {
 		release(q.dev.complete(s))
 		if err := guard(fn); err != nil { // nothing is left that it could fail
 			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
@@ -264,7 +264,7 @@ func guard(fn func() error) (err error) {
 }
 
 // Barrier signals when its waits are reached.
-func (q *Queue) Barrier(o Order) error { return q.submit(q.get(opBarrier), o) }
+func (q *Queue) Barrier(o Order) error { return q.submit(q.get(work.Barrier), o) }
 
 // HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error fails the
 // signals, as does a panic, with a [PanicError]. The function is not called if a wait fails. Closing the device waits for calls that are running,
@@ -273,7 +273,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
 		return argument("host call", "no function")
 	}
-	s := q.get(opHost)
+	s := q.get(work.HostCall)
 	s.fn, s.hostly = fn, true
 	return q.submit(s, o)
 }
@@ -284,7 +284,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 	if fn == nil {
 		return argument("notify", "no function")
 	}
-	s := q.get(opNotify)
+	s := q.get(work.Notify)
 	s.fn, s.hostly = func() error { fn(); return nil }, true
 	return q.submit(s, o)
 }
@@ -302,9 +302,8 @@ func (q *Queue) Flush() error {
 // Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
 // can fill only where the driver gives this one access to it, as to devices of a [Group]; a pool's, where [Pool.Access] has.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
-	f, err := parseFill(pattern)
-	if err != nil {
-		return err
+	if !work.IsPattern(pattern) {
+		return badPattern(pattern)
 	}
 	ptr, err := dst.checkTo("fill", q)
 	if err == nil {
@@ -313,51 +312,21 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if err != nil {
 		return err
 	}
-	if (dst.Size|uint64(ptr.ptr))&(f.size-1) != 0 {
+	if (dst.Size|uint64(ptr.ptr))&uint64(len(pattern)-1) != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
-	s := q.get(f.op)
-	s.dst, s.pattern, s.pattern2, s.width, s.n = ptr, f.pattern, f.pattern2, f.width, f.count(dst.Size)
+	s := q.get(work.Fill)
+	s.op.SetFill(pattern, dst.Size)
+	s.dst = ptr
 	if dst.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// A filling is a pattern as drivers take it.
-type filling struct {
-	op                opcode
-	size              uint64 // bytes, a power of two
-	width             int    // of the driver's elements
-	pattern, pattern2 uint32
-}
-
-func parseFill(pattern []byte) (f filling, err error) {
-	var v uint64
-	switch len(pattern) {
-	case 1, 2, 4, 8:
-	default:
-		return f, argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
-	}
-	for i, b := range pattern {
-		v |= uint64(b) << (8 * i)
-	}
-	f = filling{op: opFill, size: uint64(len(pattern)), width: len(pattern), pattern: uint32(v), pattern2: uint32(v >> 32)}
-	if f.size == 8 {
-		f.width = 4
-		if f.pattern != f.pattern2 {
-			f.op = opFill8
-		}
-	}
-	return f, nil
-}
-
-// count returns how many of the driver's elements, or pairs of them, some bytes have.
-func (f *filling) count(bytes uint64) uint64 {
-	if f.op == opFill8 {
-		return bytes / 8
-	}
-	return bytes >> bits.TrailingZeros8(uint8(f.width)) // a power of two
+// badPattern is the error of a pattern that memory cannot be filled with.
+func badPattern(pattern []byte) error {
+	return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }
 
 // Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
@@ -378,10 +347,10 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	if err != nil {
 		return err
 	}
-	s := q.get(opCopy)
-	s.dst, s.src, s.n = d, f, dst.Size
+	s := q.get(work.Copy)
+	s.dst, s.src, s.op.Count = d, f, dst.Size
 	if dst.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
 }
@@ -401,10 +370,10 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	case !q.dev.caps.Prefetch:
 		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.info.Name, driver.ErrUnsupported)
 	}
-	s := q.get(opPrefetch)
-	s.dst, s.n, s.width = at, r.Size, int(to)
+	s := q.get(work.Prefetch)
+	s.dst, s.op.Count, s.op.To = at, r.Size, uint8(to)
 	if r.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, r.Buffer, nil)
 }
@@ -419,7 +388,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 		return argument("update", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	if len(data) == 0 {
-		return q.submit(q.get(opBarrier), o)
+		return q.submit(q.get(work.Barrier), o)
 	}
 	b, err := q.stage(len(data), "update", o)
 	if b == nil {
@@ -427,8 +396,8 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	}
 	defer q.dev.leave()
 	copy(b.bytes(), data)
-	s := q.get(opUpload)
-	s.dst, s.n, s.stage = d, dst.Size, b
+	s := q.get(work.Upload)
+	s.dst, s.op.Count, s.stage = d, dst.Size, b
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
@@ -443,7 +412,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return argument("download", "from %d bytes to %d", src.Size, len(dst))
 	}
 	if len(dst) == 0 {
-		return q.submit(q.get(opBarrier), o)
+		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
 		return q.stream(o, "download", src, nil, false, func(piece []byte, at int64) error {
@@ -456,16 +425,16 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return err
 	}
 	defer q.dev.leave()
-	s := q.get(opDownload)
-	s.src, s.n, s.host, s.stage = f, src.Size, dst, b
-	return q.submitWith(s, o, src.Buffer, nil)
+	s := q.get(work.Download)
+	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
+	return q.submitWith(s, o, nil, src.Buffer)
 }
 
 // stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
 // work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
 func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
 	if q.dev.stay() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
+		return nil, q.submit(q.get(work.Barrier), o)
 	}
 	b, err := q.dev.stage.get(n)
 	if err == nil {
@@ -473,18 +442,20 @@ func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
 	}
 	q.dev.leave()
 	if q.dev.failed() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
+		return nil, q.submit(q.get(work.Barrier), o)
 	}
 	return nil, fmt.Errorf("gpu: %s: %w", op, err)
 }
 
-// submitWith is submit for what uses one buffer, or two.
-func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
-	if err := s.keepBuffer(0, a); err != nil {
-		return err
+// submitWith is submit for what writes to a buffer, or reads from one, or both.
+func (q *Queue) submitWith(s *submission, o Order, dst, src *Buffer) error {
+	if dst != nil {
+		if err := s.keepBuffer(0, dst); err != nil {
+			return err
+		}
 	}
-	if b != nil {
-		if err := s.keepBuffer(1, b); err != nil {
+	if src != nil {
+		if err := s.keepBuffer(1, src); err != nil {
 			return err
 		}
 	}
@@ -503,7 +474,7 @@ func (s *submission) keepBuffer(i int, b *Buffer) error {
 	if d.failed() != nil {
 		return nil
 	}
-	op := opNames[s.op]
+	op := s.op.Kind.String()
 	d.recycle(s)
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }

@@ -77,9 +77,11 @@ func TestStream(t *testing.T) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 8), dev.Queue(0).NewStream()
 			failure := errors.New("the file is gone")
-			must(t, s.HostCall(func() error { return failure }))
+			submitted := make(chan struct{})
+			must(t, s.HostCall(func() error { <-submitted; return failure }))
 			must(t, s.Fill(b.All(), []byte{1})) // submitted before the failure is known
 			must(t, s.Fill(b.All(), []byte{1}))
+			close(submitted)
 			err := s.Wait(soon(t))
 			var of *gpu.SubmitError
 			if !errors.Is(err, failure) || !errors.As(err, &of) {
