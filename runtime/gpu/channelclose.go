@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -50,7 +51,7 @@ func (c *Channel) close(ctx context.Context) error {
 	var unended error
 	within, cancel := lasting(ctx)
 	defer cancel()
-	if !until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
 	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
@@ -82,7 +83,7 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	if !c.kept.Load() {
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
-		until(late, func() bool { return !busy() }) // all that waited comes by as failed
+		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
 	}
 	c.mu.Lock()
@@ -178,7 +179,7 @@ func (c *Channel) destroy() error {
 		}
 		return summarize(errs)
 	}
-	until(context.Background(), func() bool { // the stream has passed it
+	wake.Until(context.Background(), func() bool { // the stream has passed it
 		tl.urge(tl.issued.Load())
 		return !tl.busy()
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 func (d *Device) busy() bool {
@@ -160,7 +161,7 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	d.closing.Store(true)
-	until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
+	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
 	channels := d.closeChannels(ctx)
 	within, cancel := lasting(ctx)
 	defer cancel()
@@ -174,7 +175,7 @@ func (d *Device) close(ctx context.Context) error {
 		q.tl.want(q.tl.issued.Load())
 	}
 	d.wantPassing()
-	ended := until(within, func() bool {
+	ended := wake.Until(within, func() bool {
 		if d.caps.SubmitAnywhere {
 			for d.busy() && d.pollAll() {
 			}
@@ -191,16 +192,16 @@ func (d *Device) close(ctx context.Context) error {
 	d.cancelParked(err, true)
 	within, cancel = lasting(ctx) // host calls may have waited for what fails now
 	defer cancel()
-	until(within, func() bool { return d.calls.Load() == 0 })
+	wake.Until(within, func() bool { return d.calls.Load() == 0 })
 	d.takeBack(within)
 	d.gone.Store(true)
-	if !until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
+	if !wake.Until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
 		d.overdue = true
 		left.Calls = max(int(d.calls.Load()), 1)
 		left.After, left.Err = time.Since(began), ctx.Err()
 	}
-	if d.asker != nil {
-		d.asker.stop()
+	if d.poller != nil {
+		d.poller.Stop()
 	}
 	for _, q := range d.all() { // whoever asks about an event, or records one, gets through
 		untilFree(&q.tl.askMu)
@@ -241,7 +242,7 @@ func (tl *timeline) letThrough() {
 // untilFree waits until a mutex is free. Who holds it may be in a call of the driver that sleeps: a goroutine that blocks in Lock keeps
 // the time of a bubble of testing/synctest from passing.
 func untilFree(mu *sync.Mutex) {
-	until(context.Background(), mu.TryLock)
+	wake.Until(context.Background(), mu.TryLock)
 	mu.Unlock()
 }
 
@@ -260,12 +261,12 @@ func (d *Device) leave() { d.calls.Add(-1) }
 // takeBack waits until no other device uses anything of this one, or the context ends.
 func (d *Device) takeBack(ctx context.Context) {
 	for _, m := range d.lent.end() {
-		if !until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
+		if !wake.Until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
 			return
 		}
 		seq := min(m.seq, m.tl.issued.Load())
 		m.tl.mu.Unlock()
-		until(ctx, func() bool {
+		wake.Until(ctx, func() bool {
 			if !m.tl.dev.caps.SubmitAnywhere {
 				m.tl.want(seq)
 			}
@@ -372,7 +373,7 @@ func (tl *timeline) settleOnce() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	done := false
-	ended := until(ctx, func() bool {
+	ended := wake.Until(ctx, func() bool {
 		done, err = tl.dev.drv.Query(e.h)
 		return done || err != nil
 	})

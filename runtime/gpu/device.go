@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
@@ -49,11 +50,10 @@ type Device struct {
 	left       []error       // of what the thread could not give back
 	giveBackBy time.Time     // until when it tries, the thread's
 
-	slots chan struct{} // of calls that make something, see callsAtOnce
-	wake  chan struct{}
-	asker *asker // nil if the thread must ask itself
-
-	stoodFor atomic.Bool // a waiter asks in the asker's place
+	slots  chan struct{} // of calls that make something, see callsAtOnce
+	wake   chan struct{}
+	waits  wake.Policy
+	poller *wake.Poller // nil if the thread must ask itself
 
 	mu      sync.Mutex  // a leaf
 	runnow  *submission // ready to be issued, in order
@@ -86,6 +86,11 @@ func (d *Device) all() []*Queue {
 
 // Open opens a device of a driver, by its index in driver.Devices.
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
+	return open(d, index, opt, new(wake.Processors))
+}
+
+// open opens a device whose waits keep some of the processors.
+func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if d == nil {
 		return nil, argument("open", "no driver")
 	}
@@ -113,11 +118,12 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		dev.timers, _ = drv.(driver.Timers)
 	}
 	if dev.caps.SubmitAnywhere {
-		dev.asker = &asker{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+		dev.poller = wake.NewPoller()
 	}
 	if dev.caps.Peers {
 		dev.peers, _ = drv.(driver.Peers)
 	}
+	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events
 	dev.stage.dev = dev
 	started := make(chan error, 1)
@@ -126,8 +132,8 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		<-dev.closed
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	if dev.asker != nil {
-		go dev.ask()
+	if dev.poller != nil {
+		go dev.poller.Run(&dev.waits, dev.askWanted)
 	}
 	return dev, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // failed returns why the device takes no more work.
@@ -134,7 +135,7 @@ const giveBackTime = 500 * time.Millisecond
 func (d *Device) insist(f func() error) (err error) {
 	ctx, cancel := context.WithDeadline(context.Background(), d.giveBackBy)
 	defer cancel()
-	until(ctx, func() bool {
+	wake.Until(ctx, func() bool {
 		err = f()
 		return !errors.Is(err, driver.ErrBusy) || d.lost.Load() == nil
 	})

@@ -3,6 +3,8 @@ package gpu
 import (
 	"errors"
 	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // run is the device's thread.
@@ -15,7 +17,7 @@ func (d *Device) run(started chan<- error) {
 		return
 	}
 	started <- nil
-	var wait patience
+	pauses := d.waits.Pauses(wake.Slice, wake.Slice)
 	for {
 		worked, ended := d.work()
 		if ended {
@@ -26,17 +28,17 @@ func (d *Device) run(started chan<- error) {
 			return
 		}
 		switch {
-		case d.asker != nil || !d.wanted():
-			wait = patience{}
+		case d.poller != nil || !d.wanted():
+			pauses.Reset()
 			if !worked {
 				<-d.wake
 			}
 		default:
 			if further, _ := d.askWanted(false); further || worked {
-				wait = patience{}
+				pauses.Reset()
 				runtime.Gosched() // whoever was woken sits in this thread's queue
 			} else {
-				wait.pause(d.opt.Poll, slice, slice, d.wake)
+				pauses.Pause(d.wake)
 			}
 		}
 	}
@@ -89,7 +91,7 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-func (d *Device) signalThread() { nudge(d.wake) }
+func (d *Device) signalThread() { wake.Nudge(d.wake) }
 
 // callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
 // may not have any number of them.

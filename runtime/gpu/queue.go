@@ -137,7 +137,7 @@ func (q *Queue) submitLater(s *submission) error {
 		}
 	}
 	q.enlist(s, false)
-	if ch := q.tl.ch; ch != nil && ch.resting.Load() {
+	if ch := q.tl.ch; ch != nil && ch.thread.Parked() {
 		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
 	}
 	return nil

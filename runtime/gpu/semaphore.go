@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/points"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // MaxValue is the highest value of a semaphore.
@@ -43,7 +44,8 @@ type expected struct {
 	issued timepointHeap
 	reach  timepointHeap
 	order  uint64
-	name   string // of the semaphore; see SetName
+	idle   *hostEvent // kept for who parks next
+	name   string     // of the semaphore; see SetName
 }
 
 type failure struct{ err error }
@@ -442,7 +444,7 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 }
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
-// stands for the asker does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
+// stands for the poller does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
 // ask, which then does. A channel's thread that has nothing else to do asks itself.
 func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
@@ -455,9 +457,9 @@ func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	case tl.ch != nil && tl.ch.ask(seq):
 		return tl.dev
 	}
-	rounds, times := int32(leaveOut), watch
+	rounds, times := int32(wake.WaiterRests), watch
 	if stands {
-		rounds, times = askerLeaves, 1
+		rounds, times = wake.PollerRests, 1
 	}
 	if !tl.crowded(again, rounds) {
 		tl.poll(seq, times)

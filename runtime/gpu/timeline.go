@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -33,8 +34,7 @@ type timeline struct {
 
 	ring ring // from the oldest that is not retired to issued
 
-	seen  atomic.Uint64 // of issued, by those who ask again and again
-	leave atomic.Int32  // for so many rounds they do not
+	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
@@ -64,7 +64,7 @@ func (tl *timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.dev.signalAsker()
+			tl.dev.signalPoller()
 			return
 		}
 	}
@@ -231,7 +231,7 @@ func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
 // awaited has the device asked until seq is done, for somebody is parked until then.
 func (tl *timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
-		tl.dev.signalAsker()
+		tl.dev.signalPoller()
 	} else {
 		tl.want(seq)
 	}
