@@ -7,16 +7,17 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // How memory stands. What is not from a pool is always live, and a binding always pending.
 const (
-	isLive    int32 = iota
-	isPending       // its allocation has not been issued
-	isGone          // its deallocation has been issued
-	isKept          // likewise, but work that was given up may use it
-	isClosed        // it went back to the pool because the buffer was closed
-	isFailed        // it was never allocated
+	isLive     int32 = iota
+	isPending        // its allocation has not been issued
+	isGone           // its deallocation has been issued
+	isDeferred       // likewise, but the memory goes back to the pool when nothing uses the buffer any more
+	isClosed         // it went back to the pool because the buffer was closed
+	isFailed         // it was never allocated
 )
 
 // Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
@@ -43,7 +44,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 			var err error
 			if p, err = d.CurrentPool(); err != nil {
 				if d.failed() != nil {
-					return nil, q.submit(q.get(opBarrier), o)
+					return nil, q.submit(q.get(work.Barrier), o)
 				}
 				return nil, err
 			}
@@ -65,14 +66,17 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	b := q.newBuffer(p, size)
 	if size == 0 {
-		if err := q.submit(q.get(opBarrier), o); err != nil {
+		if err := q.submit(q.get(work.Barrier), o); err != nil {
 			return nil, err
 		}
 		d.buffers.add(b)
 		return b, nil
 	}
 	b.state.Store(isPending)
-	s := q.get(opAlloca)
+	s := q.get(work.Alloca)
+	if p.opt.Zero {
+		s.op.Count = size
+	}
 	b.refs.Add(1)
 	s.keep[0] = b
 	if err := q.submit(s, o); err != nil {
@@ -83,24 +87,23 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 
 // newBuffer makes a buffer for memory of a pool.
 func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
-	born := mishaps.Load()
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
 	stats.mu.Unlock()
-	b.become(q, p, size, born)
+	b.become(q, p, size)
 	return b
 }
 
 // become says whose memory a buffer is about to be.
-func (b *Buffer) become(q *Queue, p *Pool, size uint64, born int64) {
-	b.dev, b.from, b.pool, b.home, b.born = q.dev, pooled, p, q, uint32(born)
+func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
+	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
 	b.mem.Kind, b.mem.Size = p.opt.Kind, size
 }
 
 // allocaNow has a native pool allocate without an event.
 func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
-	tl, born := q.tl, mishaps.Load()
+	tl := q.tl
 	tl.mu.Lock()
 	if err := q.dev.failed(); err != nil {
 		tl.mu.Unlock()
@@ -117,13 +120,13 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 	}
 	if err != nil {
 		tl.mu.Unlock()
-		return nil, q.refused(opAlloca, err)
+		return nil, q.refused(work.Alloca, err)
 	}
 	stats := &q.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
-	b.become(q, p, size, born)
-	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.place()
+	b.become(q, p, size)
+	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.issued.Load()
 	stats.link(b)
 	stats.mu.Unlock()
 	tl.mu.Unlock()
@@ -131,45 +134,33 @@ func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
 }
 
 // hit takes memory of a portable pool that the queue may use at once, or returns nil if there is none. It does not wait for who is
-// issuing something else. If the queue's stream is being given up meanwhile, the memory is as good as taken before that.
+// issuing something else.
 func (q *Queue) hit(p *Pool, size uint64) *Buffer {
-	tl, born := q.tl, mishaps.Load()
+	tl := q.tl
 	stats := &q.dev.buffers
 	stats.mu.Lock()
-	if tl.replacing.Load() || q.dev.failed() != nil {
+	if q.dev.failed() != nil {
 		stats.mu.Unlock()
 		return nil
 	}
-	line := p.number(tl) // after that: this is the stream that it has, or has had since
-	addr, seq, ok := p.blocks.HitLocked(size, line)
+	addr, seq, ok := p.blocks.HitLocked(size, p.number(tl))
 	if !ok {
 		stats.mu.Unlock()
 		return nil
 	}
 	b := stats.fresh()
-	b.become(q, p, size, born)
-	b.mem.Ptr, b.line, b.made = driver.Ptr(addr), int32(line), seq
+	b.become(q, p, size)
+	b.mem.Ptr, b.made = driver.Ptr(addr), seq
 	stats.link(b)
 	stats.mu.Unlock()
 	if p.opt.Kind != DeviceMem {
 		b.mem.Host = p.hostOf(b.mem.Ptr)
 	}
-	if seq > tl.issued.Load() { // the dealloca is being issued
-		tl.letThrough()
-	}
 	return b
 }
 
-// place returns the number of what the stream has been given last, or 0 if that is nothing. The caller holds mu.
-func (tl *timeline) place() uint64 {
-	if n := tl.issued.Load(); n > tl.base {
-		return n
-	}
-	return 0
-}
-
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
-func (q *Queue) refused(op opcode, err error) error {
+func (q *Queue) refused(op work.Kind, err error) error {
 	q.dev.check(err)
 	return q.submitError(op, err)
 }
@@ -202,11 +193,8 @@ func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error)
 // crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
 func (p *Pool) crosses(tl *timeline) bool {
 	freed := p.freed.Load()
-	return freed != nil && freed != tl
+	return freed != nil && (freed != tl || p.shared.Load())
 }
-
-// several stands for more timelines than one.
-var several timeline
 
 // prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
@@ -221,8 +209,7 @@ func (s *submission) prepare() error {
 		return err
 	}
 	for {
-		b.line = int32(p.number(s.q.tl))
-		block, err := p.blocks.Alloc(b.mem.Size, int(b.line), p.order())
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
 			b.state.Store(isFailed)
 			if errors.Is(err, blockpool.ErrClosed) {
@@ -232,10 +219,11 @@ func (s *submission) prepare() error {
 		}
 		if block.Wait.Seq > 0 {
 			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
-			if last.underWay() {
+			if last.lost() != nil {
+				continue // nobody will know what that device does with the block: it stays taken
+			}
+			if last.tl.done.Load() < last.seq {
 				s.addDep(last)
-			} else if last.gone() != nil {
-				continue // nobody knows what the device does with that block: it stays taken
 			}
 		}
 		b.mem.Ptr = driver.Ptr(block.Addr)
@@ -243,17 +231,11 @@ func (s *submission) prepare() error {
 	}
 }
 
-// outlived reports whether the stream that prepare took memory for has been given up since. The caller holds the timeline's mu.
-func (s *submission) outlived() bool {
-	b := s.keep[0]
-	return b.pool.blocks != nil && int(b.line) != b.pool.number(s.q.tl)
-}
-
 // comeAfterAlloca has a dealloca come after the alloca, which may be another queue's, and so after whoever had the memory before:
 // it may be that nothing else does which the dealloca comes after.
 func (s *submission) comeAfterAlloca() {
 	b := s.keep[0]
-	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl && b.behind().gone() == nil {
+	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
 		s.addDep(b.behind())
 	}
 }
@@ -281,15 +263,6 @@ func (s *submission) spoil(tl *timeline) {
 	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
 	b.pool.tidyIfClosed()
 	b.state.Store(isFailed)
-}
-
-// underWay reports whether the work at a mark, if there is any, is not known to be done. The caller holds no timeline's mu.
-func (m mark) underWay() bool {
-	if m.seq > m.tl.issued.Load() { // it is being issued
-		m.tl.mu.Lock()
-		m.tl.mu.Unlock()
-	}
-	return m.tl.done.Load() < m.seq && m.seq <= m.tl.issued.Load()
 }
 
 // alloca makes the native calls of an allocation.
@@ -349,9 +322,9 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that may be used by work which was given up stays the pool's loss until that is over, or
-// the device is closed; and what was allocated before any work was given up, on whatever device, comes back only when nothing in
-// flight holds it, nor a recording that is still open, so that a pool with a limit may be short of it for a moment. It does not block.
+// cannot be used any more either. Memory that work
+// uses whose semaphore has failed, and which may still be in a stream, goes back to the pool only when nothing in flight uses it, nor a
+// recording that is still open: a pool with a limit may be short of it for a moment. It does not block.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():
@@ -361,7 +334,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
 	case b.from != pooled || b.mem.Size == 0:
-		err := q.submit(q.get(opBarrier), o)
+		err := q.submit(q.get(work.Barrier), o)
 		if err == nil && b.from == pooled {
 			b.dev.buffers.remove(b)
 		}
@@ -371,12 +344,37 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && b.dev == q.dev &&
+	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
-	s := q.get(opDealloca)
+	if b.pool.native != 0 && b.dev != q.dev {
+		return q.deallocaElsewhere(o, b)
+	}
+	s := q.get(work.Dealloca)
 	return q.submitWith(s, o, b, nil)
+}
+
+// deallocaElsewhere deallocates a native pool's memory of another device. Streams of that device alone free it, for the driver may make any of
+// them wait for such a free, and one of this device may never come to it. The host gives it to one of them when this queue has come so far.
+func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
+	if err := o.checkAll(); err != nil {
+		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
+	}
+	turn, err := NewSemaphore(0)
+	if err != nil {
+		return err
+	}
+	s := b.home.get(work.Dealloca)
+	s.hostly = true
+	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
+		return err
+	}
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}})
+	if err != nil {
+		turn.Fail(err)
+	}
+	return err
 }
 
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
@@ -395,10 +393,10 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		q.tl.mu.Unlock()
 		return err
 	}
-	err := b.deallocate(q.tl, q.tl.place(), 0)
+	err := b.deallocate(q.tl, q.tl.issued.Load(), 0)
 	q.tl.mu.Unlock()
 	if err != nil {
-		return q.refused(opDealloca, err)
+		return q.refused(work.Dealloca, err)
 	}
 	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
 		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })
@@ -416,7 +414,7 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if b.beset(own) && b.state.CompareAndSwap(isLive, isKept) {
+	if b.mustDefer(own) && b.state.CompareAndSwap(isLive, isDeferred) {
 		for _, q := range b.dev.all() { // somebody has to find out when that is
 			q.tl.want(q.tl.issued.Load())
 		}
@@ -444,17 +442,14 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	return b.freeAsync(tl)
 }
 
-// beset reports whether work that was given up, or refused in part, may use the memory, or may have had it before, for all that is
-// known: then the pool gets it back only when nothing holds the buffer any more.
-func (b *Buffer) beset(own int32) bool {
-	if b.born == uint32(mishaps.Load()) || b.state.Load() != isLive {
-		return false
-	}
+// mustDefer reports whether a dealloca must wait until nothing holds the buffer any more. Work whose signals have failed while a stream
+// had it may still use the memory, and nobody could order the dealloca after it.
+func (b *Buffer) mustDefer(own int32) bool {
 	refs := b.refs.Load()
 	if b.closed.Load() { // looked at after the count
 		own--
 	}
-	return refs > own || b.behind().gone() != nil
+	return refs > own && b.inDoubt()
 }
 
 // behind returns behind which work the memory is there.
@@ -463,14 +458,14 @@ func (b *Buffer) behind() mark { return mark{b.home.tl, b.made} }
 // hasGone reports whether a dealloca of the memory has been issued.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
-	return state == isGone || state == isKept
+	return state == isGone || state == isDeferred
 }
 
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *timeline) error {
 	p := b.pool
-	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) {
-		p.freed.Store(&several)
+	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
+		p.shared.Store(true)
 	}
 	err := tl.dev.pooling.FreeAsync(tl.h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
@@ -485,27 +480,22 @@ func (p *Pool) giveBack(b *Buffer) error {
 		return nil
 	}
 	was, is := isLive, isClosed
-	for !b.state.CompareAndSwap(was, is) { // a dealloca may keep it meanwhile
-		if was = b.state.Load(); was != isLive && was != isKept {
+	for !b.state.CompareAndSwap(was, is) { // a dealloca may be deferred meanwhile
+		if was = b.state.Load(); was != isLive && was != isDeferred {
 			return nil
 		}
-		if was == isKept {
+		if was == isDeferred {
 			is = isGone
 		}
 	}
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.
-		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: int(b.line), Seq: b.made})
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(b.home.tl), Seq: b.made})
 		return errors.Join(err, p.tidySoon())
 	}
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
-	if b.behind().gone() != nil && !p.dev.gone.Load() { // its stream will never come to it, and is destroyed in the end
-		b.state.Store(was)
-		p.dev.buffers.add(b)
-		return nil
-	}
 	tl.loose = true
 	return b.freeAsync(tl)
 }

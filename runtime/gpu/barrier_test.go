@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -133,6 +134,31 @@ func TestBarriers(t *testing.T) {
 		if v, err := x.Query(); v != 1 || err != nil {
 			t.Errorf("at %d, %v", v, err)
 		}
+	})
+	eachCaps(t, "B106 a dispatch of no blocks is a barrier, and asks nothing of its arguments", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
+		code, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		k, err := code.Kernel("nothing")
+		must(t, err)
+		b, s, host, x := allocate(t, dev, 64), semaphores(t, 2), semaphores(t, 1)[0], semaphores(t, 1)[0]
+		pool, err := dev.NewPool(gpu.PoolOptions{Portable: true})
+		must(t, err)
+		later, err := dev.Queue(0).Alloca(gpu.Order{Wait: pts(host, 1)}, pool, 64)
+		must(t, err)
+		d.StallDevice(0)
+		for i := range s { // several, so that a stream has to join them
+			must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(8*i), 8), []byte{1}))
+		}
+		must(t, dev.Queue(2).Dispatch(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, gpu.Dispatch{Kernel: k,
+			Args: []unsafe.Pointer{nil}, Sizes: []int{8}, Buffers: []gpu.BufferArg{{Range: later.All()}}}))
+		d.ResumeDevice(0)
+		must(t, x.Wait(minute(t), 1))
+		if n := calls(d, 0, simdriver.OpLaunch); n != 0 {
+			t.Errorf("%d launches", n)
+		}
+		must(t, host.Signal(1))
 	})
 	eachCaps(t, "B78 a chain of 100,000 barriers fails as one", func(t *testing.T, caps driver.Caps) {
 		const n = 100_000

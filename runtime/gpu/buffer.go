@@ -38,8 +38,6 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	line   int32  // what a portable pool knows the timeline of home by
-	born   uint32 // what mishaps was before it was made, if it is from a pool
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
 	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
@@ -187,7 +185,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 }
 
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
-// pinned for reading, but as other memory. It runs on the device's thread.
+// pinned for reading, but as other memory. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.caps.ReadOnlyRegister {
 		return d.drv.Register(host, size)
@@ -307,7 +305,7 @@ func (b *Buffer) releaseAll(n int32) {
 // taken reports whether a pool has given out the memory, and has not got it back.
 func (b *Buffer) taken() bool {
 	state := b.state.Load()
-	return state == isLive || state == isKept
+	return state == isLive || state == isDeferred
 }
 
 // A bufferRun is references to buffers that are let go of together where they are to the same one.
@@ -380,11 +378,8 @@ func (a address) resolve() (driver.Ptr, error) {
 func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
-		if err := a.late.behind().gone(); err != nil {
-			return 0, fmt.Errorf("whoever had the memory before may still use it, for that was given up (%v): %w", err, ErrUnallocated)
-		}
 		return a.late.mem.Ptr + a.ptr, nil
-	case isGone, isKept:
+	case isGone, isDeferred:
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
 	case isClosed:
 		return 0, errBufferClosed

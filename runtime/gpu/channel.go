@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A ChannelID names a channel that is to be made: one rank makes it, with [Device.NewChannelID], and all ranks pass it.
@@ -78,7 +79,6 @@ type Channel struct {
 	q       *Queue
 	failure atomic.Pointer[failure]
 	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
-	drained chan struct{}   // closed when what had been issued when the channel was given up is in limbo
 	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
 	aborted chan struct{}   // closed when that is over, with
 	unended error           // why it did not work
@@ -89,28 +89,25 @@ type Channel struct {
 	ops     []driver.CommOp // the thread's, as is:
 	stays   bool            // it keeps the device, since the library has returned after all
 
-	wake    chan struct{}
-	gone    chan struct{} // the thread has ended
-	mu      sync.Mutex    // a leaf, but for the driver's CommError
-	todo    []func()
-	first   *submission // not issued, in order
-	last    *submission
-	waiting int           // how many there are of them with a context
-	out     bool          // one has been given back, because it waits for another driver's device, and
-	back    *submission   // has come again
-	resting atomic.Bool   // the thread has been given away
-	sleeper sleeper       // the thread, if it sleeps
-	attends atomic.Bool   // the thread lingers
-	sought  atomic.Uint64 // until this is done it asks the device then
-	issuing bool
-	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
-	nowAt   time.Time
-	owed    []*Semaphore // what it signals, while it is being issued
-	ended   bool         // takes nothing from the device any more
-	timer   *time.Timer
-	ticking bool
-	made    bool // comm may be asked for errors
-	limbo   []*submission
+	thread    *wake.Thread
+	gone      chan struct{} // the thread has ended
+	mu        sync.Mutex    // a leaf, but for the driver's CommError
+	todo      []func()
+	first     *submission // not issued, in order
+	last      *submission
+	waiting   int           // how many there are of them with a context
+	out       bool          // one has been given back, because it waits for another driver's device, and
+	back      *submission   // has come again
+	sought    atomic.Uint64 // until this is done the thread asks the device while it lingers
+	issuing   bool
+	now       context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
+	nowAt     time.Time
+	owed      []*Semaphore // what it signals, while it is being issued
+	abortedAt time.Time    // when the communicator began to be aborted
+	ended     bool         // takes nothing from the device any more
+	timer     *time.Timer
+	ticking   bool
+	made      bool // comm may be asked for errors
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	closer   closer
@@ -244,8 +241,8 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, wake: make(chan struct{}, 1), gone: make(chan struct{}),
-		drained: make(chan struct{}), aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
+	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, thread: wake.NewThread(&d.waits), gone: make(chan struct{}),
+		aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)
@@ -293,7 +290,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	if err != nil || c.comm == 0 {
 		return err
 	}
-	wait := patience{still: true}
+	var pauses wake.Pauses
 	for {
 		ready := false
 		err := c.do(func() (err error) {
@@ -315,7 +312,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if ctx.Err() != nil {
 			return fmt.Errorf("the other ranks have not all come: %w", context.Cause(ctx))
 		}
-		wait.pause(0, 0, 0, ctx.Done())
+		pauses.Pause(ctx.Done())
 	}
 	return c.do(func() (err error) {
 		c.rank, c.count, err = c.comms.CommRank(c.comm)
@@ -489,7 +486,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 // idle waits until all that was submitted is done.
 func (c *Channel) idle(ctx context.Context) error {
 	var err error
-	ended := until(ctx, func() bool {
+	ended := wake.Until(ctx, func() bool {
 		if err = c.failed(); err != nil || !c.busy() {
 			return true
 		}

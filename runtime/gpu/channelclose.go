@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
@@ -49,7 +51,7 @@ func (c *Channel) close(ctx context.Context) error {
 	var unended error
 	within, cancel := lasting(ctx)
 	defer cancel()
-	if !until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
 	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
@@ -81,7 +83,7 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	if !c.kept.Load() {
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
-		until(late, func() bool { return !busy() }) // all that waited comes by as failed
+		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
 	}
 	c.mu.Lock()
@@ -130,8 +132,8 @@ func (c *Channel) abandon() {
 	}
 	c.mu.Unlock()
 	close(c.left)
-	mishaps.Add(1) // for what the thread is about
-	FailAll(&SubmitError{opNames[opCollect], c.q.mention(), c.dev.info.Name, err}, owed...)
+	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
+	FailAll(&SubmitError{work.Collect.String(), c.q.mention(), c.dev.info.Name, err}, owed...)
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}
@@ -170,28 +172,21 @@ func (c *Channel) destroy() error {
 		err = tl.settleOnce()
 	}
 	c.dev.check(err)
-	if c.givenUp.Load() {
-		<-c.drained // whoever has failed the channel may still be about that
-	}
-	if err != nil { // what comes after it on other streams may never be done; the device's Close ends it
-		tl.neverEnds()
-		tl.limbo = append(tl.limbo, c.limbo...)
-		c.limbo = nil
-		add(fmt.Errorf("gpu: channel: its stream does not end: %w", err))
+	if err != nil { // nor may what comes after it in other streams, of this device and of others
+		add(c.stuck(err))
+		if !slices.Contains(c.dev.listChannels(), c) { // else the device's Close destroys the stream
+			add(c.dev.drv.DestroyStream(tl.h))
+		}
 		return summarize(errs)
 	}
-	for _, s := range c.limbo {
-		c.dev.recycle(s)
+	wake.Until(context.Background(), func() bool { // the stream has passed it
+		tl.urge(tl.issued.Load())
+		return !tl.busy()
+	})
+	if c.dev.lost.Load() != nil { // then its Close gives back the rest
+		return summarize(errs)
 	}
-	c.limbo = nil
-	c.q.mu.Lock()
-	for s := c.q.free; s != nil; s = s.next {
-		if s.event != nil {
-			s.event.drop()
-		}
-	}
-	c.q.free, c.q.kept = nil, 0
-	c.q.mu.Unlock()
+	c.q.trim()
 	untilFree(&tl.askMu) // whoever asks about an event gets through
 	c.dev.removeChannel(c)
 	add(c.dev.drv.DestroyStream(tl.h))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -501,5 +502,35 @@ func TestGroupFails(t *testing.T) {
 		if len(threads) != 1 || calls != broken {
 			t.Errorf("%d calls from %d threads", calls, len(threads))
 		}
+	})
+}
+
+// TestAbortWithoutEnd aborts a channel whose stream does not come to an end all the same: its device is lost, and nobody hangs.
+func TestAbortWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := simdriver.New(simdriver.Config{}) // a stream that does not end may be left
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 3)
+		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		synctest.Wait()
+		must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+		chans[0].Abort(nil)
+		if err := s[0].Wait(t.Context(), 1); !errors.Is(err, gpu.ErrAborted) {
+			t.Errorf("the group: %v", err)
+		}
+		if err := s[1].Wait(t.Context(), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+			t.Errorf("what comes after it: %v", err)
+		}
+		if err := q.Fill(gpu.Order{Signal: pts(s[2], 1)}, x.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what comes later: %v", err)
+		}
+		chans[0].Close()
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+		g.Close() // with the loss
 	})
 }

@@ -28,77 +28,35 @@ func (c *Channel) run(started chan<- error) {
 	if err != nil {
 		return // and with the goroutine the thread, to which the device may be bound
 	}
-	passes := false // time, as far as is known
-	for rested := true; ; {
-		worked, ended := c.step()
-		switch {
+	for worked := true; ; {
+		did, ended := c.step()
+		switch worked = worked || did; {
 		case ended:
 			if c.dev.drv.Unbind() == nil {
 				runtime.UnlockOSThread()
 			}
 			return
-		case worked:
-			rested = false
-		case !rested && c.dev.opt.Spin > 0:
-			passes = c.linger() || passes
-			rested = true
-		case passes && c.sleeper.sleep(c.wake):
-		default:
-			c.resting.Store(true)
-			<-c.wake
-			c.resting.Store(false)
+		case !did:
+			c.thread.Wait(worked, c.askSought)
+			worked = false
 		}
 	}
 }
 
-// linger waits for more to do without giving the thread away, a few times as long as other waits ask, where there are processors
-// enough: to wake a locked thread takes longer than many a group. If somebody waits for a group meanwhile, and does so himself
-// without a pause, it asks the device in his place, and goes on as long as he would: what there is to complete is in this
-// processor's caches. It reports whether that time has passed: in a bubble of testing/synctest it does not, and nobody is to sleep
-// there either.
-func (c *Channel) linger() (passed bool) {
-	if !keepProcessor(briefKeep) {
+// askSought asks the device for those who have sought something that is not done.
+func (c *Channel) askSought() bool {
+	tl := c.q.tl
+	seq := min(c.sought.Load(), tl.issued.Load())
+	if seq <= tl.done.Load() {
 		return false
 	}
-	defer giveProcessor()
-	c.attends.Store(true)
-	defer c.attends.Store(false)
-	tl, asks, keeps := c.q.tl, false, false
-	start := time.Now()
-	for n := 1; ; n++ {
-		select {
-		case <-c.wake:
-			return false
-		default:
-		}
-		switch seq := min(c.sought.Load(), tl.issued.Load()); {
-		case seq > tl.done.Load():
-			tl.poll(seq, 1)
-			asks = true
-		case asks: // whoever waited may soon have more
-			asks, start = false, time.Now()
-		}
-		if n%64 != 0 {
-			continue
-		}
-		switch past := time.Since(start); {
-		case past == 0 && n >= maxSpins:
-			return false
-		case past <= 4*c.dev.opt.Spin:
-		case !asks || past > c.dev.opt.Poll:
-			return true
-		case !keeps:
-			if !mayKeep(longKeep) {
-				return true
-			}
-			keeps = true
-		}
-	}
+	tl.poll(seq, 1)
+	return true
 }
 
 // ask has the thread ask the device until seq is done, and reports false if it does not attend.
 func (c *Channel) ask(seq uint64) bool {
-	if !c.attends.Load() {
+	if !c.thread.Attends() {
 		return false
 	}
 	if c.sought.Load() < seq {
@@ -267,8 +225,7 @@ func (c *Channel) ready(s *submission) {
 }
 
 func (c *Channel) signal() {
-	nudge(c.wake)
-	c.sleeper.rouse()
+	c.thread.Signal()
 }
 
 // post has a function run on the thread. It reports false if that has ended.
@@ -323,9 +280,12 @@ func (c *Channel) giveUp(abort bool) {
 	err := c.Err()
 	if first {
 		c.drain(err) // before what is aborted looks as if it was done
-		close(c.drained)
 	}
 	if abort && c.ending.CompareAndSwap(false, true) {
+		c.mu.Lock()
+		c.abortedAt = time.Now()
+		c.tick()
+		c.mu.Unlock()
 		go func() {
 			defer close(c.aborted)
 			if c.dev.stay() == nil { // else the device has given up on the channel
@@ -352,17 +312,14 @@ func (c *Channel) abortComm() error {
 }
 
 // drain fails what has been issued. What that holds stays until the stream has passed it.
-func (c *Channel) drain(err error) {
-	s, released := c.q.tl.drain(err)
-	c.mu.Lock()
-	for s != nil {
-		next := s.next
-		s.next = nil
-		c.limbo = append(c.limbo, s)
-		s = next
-	}
-	c.mu.Unlock()
-	release(released)
+func (c *Channel) drain(err error) { release(c.q.tl.failInFlight(err)) }
+
+// stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
+// error.
+func (c *Channel) stuck(err error) error {
+	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
+	c.dev.lose(err)
+	return err
 }
 
 // cancel makes ready, as failed, what has been submitted and still waits.
@@ -391,7 +348,7 @@ func (c *Channel) look() {
 	c.q.tl.urge(c.q.tl.issued.Load())
 	c.mu.Lock()
 	c.ticking = false
-	var err error
+	var err, stuck error
 	more := c.issuing
 	switch {
 	case c.Err() == nil:
@@ -406,15 +363,20 @@ func (c *Channel) look() {
 		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
 	case !c.ending.Load(): // it is to be shrunk, for which its thread must come back
 		err = c.late(c.now, c.nowAt)
-	default:
-		more = false
+	default: // what has been issued comes to an end, now that it is aborted
+		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
+			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
+		}
 	}
-	if err == nil && more {
+	if err == nil && stuck == nil && more {
 		c.tick()
 	}
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		c.fail(err)
+	case stuck != nil:
+		c.stuck(stuck)
 	}
 }
 

@@ -3,8 +3,8 @@ package gpu
 import "sync"
 
 // A cleaner gives back what is not used any more, on a thread of its own to which the device is bound. A driver may wait for all of
-// the device's work before it frees memory or unloads code. The device's thread must not: that work may be waiting for what only
-// this thread issues. The goroutine comes when there is something to do, and goes.
+// the device's work before it frees memory, unloads code or destroys a graph. The device's thread must not: that work may be waiting
+// for what only this thread issues. The goroutine comes when there is something to do, and goes.
 type cleaner struct {
 	mu   sync.Mutex
 	todo []func()

@@ -2,6 +2,8 @@ package gpu_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -63,4 +65,31 @@ func TestCleaner(t *testing.T) {
 	close(d.gate)
 	<-d.came // what came second is done, too
 	must(t, dev.Close())
+}
+
+// TestHeldRecording has the driver hold who destroys a recording: what was parked is issued all the same.
+func TestHeldRecording(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
+		b := allocate(t, dev, 64)
+		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+		must(t, err)
+		for i := range uint64(8) {
+			_, err := c.Fill(b.Range(i, 1), []byte{1})
+			must(t, err)
+		}
+		must(t, c.End())
+		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{7}))
+		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
+		must(t, c.Close())
+		synctest.Wait()
+		must(t, s[0].Signal(1))
+		must(t, s[1].Wait(in(t, time.Minute), 1))
+		d.SetLatency(simdriver.OpDestroyExec, 0)
+		if !caps.Graphs {
+			must(t, dev.Close())
+			return
+		}
+		must(t, dev.Shutdown(in(t, 2*time.Hour)))
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 func (d *Device) busy() bool {
@@ -160,7 +161,7 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	d.closing.Store(true)
-	until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
+	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
 	channels := d.closeChannels(ctx)
 	within, cancel := lasting(ctx)
 	defer cancel()
@@ -174,7 +175,7 @@ func (d *Device) close(ctx context.Context) error {
 		q.tl.want(q.tl.issued.Load())
 	}
 	d.wantPassing()
-	ended := until(within, func() bool {
+	ended := wake.Until(within, func() bool {
 		if d.caps.SubmitAnywhere {
 			for d.busy() && d.pollAll() {
 			}
@@ -191,16 +192,16 @@ func (d *Device) close(ctx context.Context) error {
 	d.cancelParked(err, true)
 	within, cancel = lasting(ctx) // host calls may have waited for what fails now
 	defer cancel()
-	until(within, func() bool { return d.calls.Load() == 0 })
+	wake.Until(within, func() bool { return d.calls.Load() == 0 })
 	d.takeBack(within)
 	d.gone.Store(true)
-	if !until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
+	if !wake.Until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
 		d.overdue = true
 		left.Calls = max(int(d.calls.Load()), 1)
 		left.After, left.Err = time.Since(began), ctx.Err()
 	}
-	if d.asker != nil {
-		d.asker.stop()
+	if d.poller != nil {
+		d.poller.Stop()
 	}
 	for _, q := range d.all() { // whoever asks about an event, or records one, gets through
 		untilFree(&q.tl.askMu)
@@ -241,7 +242,7 @@ func (tl *timeline) letThrough() {
 // untilFree waits until a mutex is free. Who holds it may be in a call of the driver that sleeps: a goroutine that blocks in Lock keeps
 // the time of a bubble of testing/synctest from passing.
 func untilFree(mu *sync.Mutex) {
-	until(context.Background(), mu.TryLock)
+	wake.Until(context.Background(), mu.TryLock)
 	mu.Unlock()
 }
 
@@ -257,47 +258,22 @@ func (d *Device) stay() error {
 
 func (d *Device) leave() { d.calls.Add(-1) }
 
-// lend notes that work of another device is about to wait for an event of this one, or to use a buffer. It reports false if
-// it is too late.
-func (d *Device) lend(to mark) bool {
-	d.lentMu.Lock()
-	defer d.lentMu.Unlock()
-	if d.kept {
-		return false
-	}
-	for i := range d.lent {
-		if d.lent[i].tl == to.tl {
-			d.lent[i].seq = max(d.lent[i].seq, to.seq)
-			return true
-		}
-	}
-	d.lent = append(d.lent, to)
-	return true
-}
-
 // takeBack waits until no other device uses anything of this one, or the context ends.
 func (d *Device) takeBack(ctx context.Context) {
-	d.lentMu.Lock()
-	d.kept = true
-	lent := d.lent
-	d.lentMu.Unlock()
-	for _, m := range lent {
-		if !until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
+	for _, m := range d.lent.end() {
+		if !wake.Until(ctx, m.tl.mu.TryLock) { // a channel's thread may have it while it waits for other ranks
 			return
 		}
 		seq := min(m.seq, m.tl.issued.Load())
 		m.tl.mu.Unlock()
-		until(ctx, func() bool {
+		wake.Until(ctx, func() bool {
 			if !m.tl.dev.caps.SubmitAnywhere {
 				m.tl.want(seq)
 			}
 			for m.tl.dev.caps.SubmitAnywhere && m.tl.done.Load() < seq && m.tl.poll(seq, 1) {
 			}
-			return m.tl.done.Load() >= seq
+			return m.tl.done.Load() >= seq || m.tl.dev.lost.Load() != nil // of that nobody will know
 		})
-		if m.given(true) != nil {
-			m.tl.dev.clearOff(ctx)
-		}
 	}
 }
 
@@ -316,7 +292,6 @@ func (d *Device) destroy() (errs []error) {
 			errs = append(errs, err)
 		}
 	}
-	add(d.insist(d.dropOld))
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
@@ -328,11 +303,8 @@ func (d *Device) destroy() (errs []error) {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 		}
 	}
-	for _, q := range d.all() { // with events of which nobody knows whether they are done
-		for _, s := range q.tl.limbo {
-			d.recycle(s)
-		}
-		q.tl.limbo = nil
+	for _, q := range d.all() {
+		q.tl.abandon()
 	}
 	d.mu.Lock()
 	recordings, code := d.recordings, d.code
@@ -390,7 +362,7 @@ func (tl *timeline) settle() (err error) {
 }
 
 func (tl *timeline) settleOnce() error {
-	e, err := tl.dev.events.get(true)
+	e, err := tl.dev.events.get()
 	if err != nil {
 		return err
 	}
@@ -401,7 +373,7 @@ func (tl *timeline) settleOnce() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	done := false
-	ended := until(ctx, func() bool {
+	ended := wake.Until(ctx, func() bool {
 		done, err = tl.dev.drv.Query(e.h)
 		return done || err != nil
 	})

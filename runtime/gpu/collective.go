@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // An ElementType is the type of what collective operations move and reduce.
@@ -277,7 +278,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := c.q.get(opCollect)
+	s := c.q.get(work.Collect)
 	for i := range ops {
 		if err := ops[i].lower(c, s); err != nil {
 			c.dev.recycle(s)
@@ -352,12 +353,12 @@ func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err 
 	r := recordedOp{op, -1, -1}
 	align := uint64(max(op.op.Type.Size(), 1))
 	if dst.Buffer != nil {
-		if r.dstRef, err = g.c.referTo(opCollect, dst, align); err != nil {
+		if r.dstRef, err = g.c.referTo(work.Collect, dst, align); err != nil {
 			return err
 		}
 	}
 	if src.Buffer != nil {
-		if r.srcRef, err = g.c.refer(opCollect, src, align); err != nil {
+		if r.srcRef, err = g.c.refer(work.Collect, src, align); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Mode is a way to run a command buffer.
@@ -106,17 +107,13 @@ func carve[T any](block *[]T, n int) []T {
 
 // A command is one of a recording.
 type command struct {
-	op       opcode
-	width    uint8
-	depends  bool  // its dst or src is only known when it is executed
-	moves    bool  // something that it uses may be somewhere else each time
-	arg      int32 // where its arguments begin in args, a word or more each
-	dst, src int32 // in refers, or -1
-	n        uint64
-	pattern  uint32
-	pattern2 uint32
+	op       work.Op
+	depends  bool          // its dst or src is only known when it is executed
+	moves    bool          // something that it uses may be somewhere else each time
+	arg      int32         // where its arguments begin in args
+	dst, src int32         // in refers, or -1
 	launch   driver.Launch // without Args
-	sizes    []int         // of the arguments; the kernel's own
+	layout   work.Layout   // of the arguments; the kernel's own
 	bound    []argRef
 	after    []Command
 	rare     *rareCommand
@@ -140,8 +137,8 @@ type rareCommand struct {
 
 // An argRef is an argument that is an address.
 type argRef struct {
-	word int32 // in args
-	ref  int32 // in refers
+	index int32 // of the argument
+	ref   int32 // in refers
 }
 
 // A reference is a range that commands use.
@@ -236,8 +233,8 @@ func (c *CommandBuffer) roomFor(words, refers int) error {
 }
 
 // fail says which command went wrong.
-func (c *CommandBuffer) fail(op opcode, err error) error {
-	return fmt.Errorf("command %d, %s: %w", c.cmds.n, opNames[op], err)
+func (c *CommandBuffer) fail(op work.Kind, err error) error {
+	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
 
 // enter locks what is being recorded, and keeps it from being destroyed, until leave is called.
@@ -266,14 +263,14 @@ func (c *CommandBuffer) leave() {
 func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
-			return -1, c.fail(cmd.op, argument("record", "it is to come after command %d, which there is not", a))
+			return -1, c.fail(cmd.op.Kind, argument("record", "it is to come after command %d, which there is not", a))
 		}
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
 		if r := &refers[i]; r.buffer.slot() == nil {
 			if err := c.hold(r.buffer); err != nil {
-				return -1, c.fail(cmd.op, err)
+				return -1, c.fail(cmd.op.Kind, err)
 			}
 		}
 	}
@@ -299,7 +296,7 @@ func (c *CommandBuffer) ask(r *reference) {
 }
 
 // begin starts to record a command, until leave is called.
-func (c *CommandBuffer) begin(op opcode) error {
+func (c *CommandBuffer) begin(op work.Kind) error {
 	err := c.enter()
 	if err != nil {
 		c.mu.Lock()
@@ -310,36 +307,36 @@ func (c *CommandBuffer) begin(op opcode) error {
 }
 
 // unsized returns an error for all of a binding, where the command needs a size.
-func (r Range) unsized(op opcode) error {
+func (r Range) unsized(op work.Kind) error {
 	if r.Size < bindingSize || r.Buffer == nil || r.Buffer.slot() == nil {
 		return nil
 	}
-	return argument(opNames[op], "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
+	return argument(op.String(), "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
 }
 
 // refer checks a range and returns its number. Addresses are multiples of align as far as is known.
-func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
+func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error) {
 	if err := r.unsized(op); err != nil {
-		if op != opDispatch {
+		if op != work.Dispatch {
 			return -1, c.fail(op, err)
 		}
 		r.Size = 0 // only the address is passed, and nobody knows how much of it is used
 	}
-	at, err := r.checkOn(opNames[op], c.dev)
+	at, err := r.checkOn(op.String(), c.dev)
 	switch {
 	case err != nil:
 		return -1, c.fail(op, err)
 	case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
-		return -1, c.fail(op, argument(opNames[op], "a binding of another command buffer"))
+		return -1, c.fail(op, argument(op.String(), "a binding of another command buffer"))
 	case uint64(at.ptr)%align != 0:
-		return -1, c.fail(op, argument(opNames[op], "offset %d is not aligned to %d bytes", r.Offset, align))
+		return -1, c.fail(op, argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
-	used := op == opFill || op == opDispatch
+	used := op == work.Fill || op == work.Dispatch
 	if used {
-		if err := r.usable(opNames[op], c.dev); err != nil {
+		if err := r.usable(op.String(), c.dev); err != nil {
 			return -1, c.fail(op, err)
 		}
 	}
@@ -349,12 +346,12 @@ func (c *CommandBuffer) refer(op opcode, r Range, align uint64) (int32, error) {
 }
 
 // referTo is refer for a range that is written to.
-func (c *CommandBuffer) referTo(op opcode, r Range, align uint64) (int32, error) {
+func (c *CommandBuffer) referTo(op work.Kind, r Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
 		return -1, err
 	}
-	if err := r.writable(opNames[op]); err != nil {
+	if err := r.writable(op.String()); err != nil {
 		return -1, c.fail(op, err)
 	}
 	c.refers[ref].written = true
@@ -451,19 +448,16 @@ func (c *CommandBuffer) prepare() error {
 func (c *CommandBuffer) layOut() {
 	n := 0
 	for i := range c.cmds.n {
-		n += len(c.cmds.at(i).sizes)
+		n += len(c.cmds.at(i).layout)
 	}
 	c.ptrs = make([]unsafe.Pointer, 0, n)
 	for i := range c.cmds.n {
 		cmd := c.cmds.at(i)
-		c.timed = c.timed || cmd.op == opTime
+		c.timed = c.timed || cmd.op.Kind == work.Timestamp
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
-		from, word := len(c.ptrs), int(cmd.arg)
-		for _, size := range cmd.sizes {
-			c.ptrs = append(c.ptrs, unsafe.Pointer(&c.args[word]))
-			word += (size + 7) / 8
-		}
+		from := len(c.ptrs)
+		c.ptrs = cmd.layout.Point(c.ptrs, c.args[cmd.arg:])
 		cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
 	}
 }
@@ -501,35 +495,35 @@ func (c *CommandBuffer) split() {
 	p := part{}
 	end := func(to int) {
 		p.to = to
-		work := 0
+		count := 0
 		for i := p.from; i < to; i++ {
-			switch cmd := c.cmds.at(i); cmd.op {
-			case opBarrier, opNothing:
+			switch cmd := c.cmds.at(i); cmd.op.Kind {
+			case work.Barrier, work.Nothing:
 			default:
-				work++
+				count++
 				p.late = p.late || cmd.depends
 			}
 		}
-		if work == 0 {
+		if count == 0 {
 			return
 		}
-		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && work >= worthGraph
+		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph
 		c.parts = append(c.parts, p)
 	}
 	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph
 	for i := 0; i < c.cmds.n; {
 		cmd, next := c.cmds.at(i), i+1
-		switch cmd.op {
-		case opHost:
+		switch cmd.op.Kind {
+		case work.HostCall:
 			end(i)
 			c.parts = append(c.parts, part{from: i, to: next, host: cmd.rare.fn})
-		case opCollect:
+		case work.Collect:
 			end(i)
 			for next < c.cmds.n && c.cmds.at(next).joins(cmd.rare.ch) {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
-		case opCopy, opUpload:
+		default:
 			if !graphs || !c.across(cmd, nil) {
 				i++
 				continue
@@ -539,9 +533,6 @@ func (c *CommandBuffer) split() {
 				next++
 			}
 			c.parts = append(c.parts, part{from: i, to: next})
-		default:
-			i++
-			continue
 		}
 		p = part{from: next}
 		i = next
@@ -554,7 +545,7 @@ func (c *CommandBuffer) split() {
 
 // joins reports whether a command goes on with a group of a channel, as one does that is to move nothing.
 func (cmd *command) joins(ch *Channel) bool {
-	return cmd.op == opCollect && cmd.rare.ch == ch || cmd.op == opNothing && cmd.rare != nil && cmd.rare.ch != nil
+	return cmd.op.Kind == work.Collect && cmd.rare.ch == ch || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.ch != nil
 }
 
 // worthGraph is from how many commands on one launch of a graph costs less than they do.
@@ -573,7 +564,7 @@ func (c *CommandBuffer) release() {
 	if c.refs.Add(-1) > 0 {
 		return
 	}
-	c.dev.post(func() {
+	c.dev.clean(func() {
 		c.dev.mu.Lock()
 		_, ok := c.dev.recordings[c]
 		delete(c.dev.recordings, c)
@@ -584,7 +575,7 @@ func (c *CommandBuffer) release() {
 	})
 }
 
-// destroy gives back what the command buffer holds. It runs on the device's thread.
+// destroy gives back what the command buffer holds. It runs on the cleaner's thread, or the device's in the end.
 func (c *CommandBuffer) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

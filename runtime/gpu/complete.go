@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
 func (d *Device) complete(s *submission) *timepoint {
 	released := d.signal(s)
@@ -9,12 +11,12 @@ func (d *Device) complete(s *submission) *timepoint {
 
 // signal does the signals of a submission that is done and returns what that releases.
 func (d *Device) signal(s *submission) *timepoint {
-	if s.op == opDownload && s.host != nil && s.seq != 0 {
+	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
-	at := point{tl: s.q.tl, seq: s.seq}
+	at := point{Timeline: s.q.tl, Seq: s.seq}
 	if s.passing {
-		at = point{tl: s.deps[0].tl, seq: s.deps[0].seq, late: true}
+		at = point{Timeline: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
 	var released timepointList
 	var wrong error
@@ -22,10 +24,10 @@ func (d *Device) signal(s *submission) *timepoint {
 		var list *timepoint
 		if wrong == nil {
 			var err error
-			at.value = p.Value
+			at.Value = p.Value
 			list, err = p.Semaphore.arrive(at, at)
 			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
-				wrong = s.q.submitError(s.op, err)
+				wrong = s.q.submitError(s.op.Kind, err)
 			}
 		}
 		if wrong != nil {
@@ -37,16 +39,16 @@ func (d *Device) signal(s *submission) *timepoint {
 }
 
 // submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
-func (q *Queue) submitError(op opcode, err error) error {
+func (q *Queue) submitError(op work.Kind, err error) error {
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{opNames[op], q.mention(), q.dev.info.Name, err}
+	return &SubmitError{op.String(), q.mention(), q.dev.info.Name, err}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
 func (d *Device) failSignals(s *submission, err error) *timepoint {
-	err = s.q.submitError(s.op, err)
+	err = s.q.submitError(s.op.Kind, err)
 	var released timepointList
 	for _, p := range s.signals {
 		released.join(p.Semaphore.fail(err))
@@ -82,7 +84,7 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 		e.drop()
 	}
 	if s.keep[0] != nil {
-		if s.op == opDealloca {
+		if s.op.Kind == work.Dealloca {
 			s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
 		}
 		held.add(s.keep[0])

@@ -125,9 +125,7 @@ func TestManyPoints(t *testing.T) {
 		for i := range n {
 			must(t, dev.Queue(i%2).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s[i], Value: 1}, {Semaphore: s[n], Value: uint64(i + 1)}}}, b.Range(uint64(i%2), 1), []byte{1}))
 		}
-		if st := dev.Stats(); st.InFlight != n {
-			t.Errorf("%+v", st)
-		}
+		inFlight(t, dev, n)
 		d.ResumeDevice(0)
 		ctx := minute(t)
 		for i := range n {

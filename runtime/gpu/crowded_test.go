@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // TestCrowded looks when those who ask again and again leave a timeline out.
 func TestCrowded(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{})
-	d, err := Open(sim, 0, Options{})
+	d, err := Open(sim, 0, Options{Events: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestCrowded(t *testing.T) {
 	asked := func(rounds int, each func()) (n int) {
 		for range rounds {
 			each()
-			if !q.tl.crowded(true, leaveOut) {
+			if !q.tl.crowded(true, wake.WaiterRests) {
 				n++
 			}
 		}
@@ -40,31 +41,31 @@ func TestCrowded(t *testing.T) {
 	nothing := func() {}
 	sim.StallDevice(0)
 	fill()
-	if q.tl.crowded(false, leaveOut) {
+	if q.tl.crowded(false, wake.WaiterRests) {
 		t.Error("who asks for the first time does not")
 	}
 	if n := asked(100, nothing); n != 100 {
 		t.Errorf("nobody issues, and of 100 rounds %d ask", n)
 	}
-	if n := asked(10*leaveOut, fill); n != 10 {
-		t.Errorf("somebody issues, and of %d rounds %d ask", 10*leaveOut, n)
+	if n := asked(10*wake.WaiterRests, fill); n != 10 {
+		t.Errorf("somebody issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
 	}
-	asked(leaveOut, nothing)
+	asked(wake.WaiterRests, nothing)
 	if n := asked(100, nothing); n != 100 {
 		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
 	}
 	d.issuing.Store(true)
-	if n := asked(10*leaveOut, nothing); n != 10 {
-		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*leaveOut, n)
+	if n := asked(10*wake.WaiterRests, nothing); n != 10 {
+		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
 	}
 	d.issuing.Store(false)
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
-	for range 100 * leaveOut {
+	for range 100 * wake.WaiterRests {
 		fill()
 		s.poll(v, true, false)
 	}
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(watch+1) { // also of tidying
-		t.Errorf("%d calls in 100 times %d rounds", n, leaveOut)
+		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterRests)
 	}
 	sim.ResumeDevice(0)
 	if err := s.Wait(within(t), v); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
@@ -18,6 +19,7 @@ type Device struct {
 	caps driver.Caps
 	opt  Options
 
+	backlog    backlog
 	queues     []*Queue                 // of the program
 	every      atomic.Pointer[[]*Queue] // and those of channels; replaced under mu
 	events     eventPool
@@ -32,9 +34,8 @@ type Device struct {
 	cleaner    cleaner
 	current    atomic.Pointer[Pool]
 
-	lentMu sync.Mutex
-	lent   []mark // for each timeline of another device the last work that uses something of this one
-	kept   bool   // nothing is lent any more
+	lent   loan        // what other devices' work uses of this one
+	doubts atomic.Bool // some of its timelines have, or have had, work in doubt
 
 	calls      atomic.Int64 // host calls that are running
 	overdue    bool         // Close has not waited for all of them
@@ -49,14 +50,12 @@ type Device struct {
 	left       []error       // of what the thread could not give back
 	giveBackBy time.Time     // until when it tries, the thread's
 
-	wake  chan struct{}
-	asker *asker // nil if the thread must ask itself
+	slots  chan struct{} // of calls that make something, see callsAtOnce
+	wake   chan struct{}
+	waits  wake.Policy
+	poller *wake.Poller // nil if the thread must ask itself
 
-	stoodFor atomic.Bool // a waiter asks in the asker's place
-
-	mu      sync.Mutex // a leaf
-	todo    []func()
-	spare   []func()
+	mu      sync.Mutex  // a leaf
 	runnow  *submission // ready to be issued, in order
 	runend  **submission
 	parked  submission // head of a list, linked both ways
@@ -67,6 +66,7 @@ type Device struct {
 	running  bool        // what was ready is being issued
 	issuing  atomic.Bool // as well
 	ended    bool
+	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
 	code     map[*Executable]struct{} // loaded
 
 	graphs     driver.Graphs               // nil if the driver has none, as is:
@@ -86,6 +86,11 @@ func (d *Device) all() []*Queue {
 
 // Open opens a device of a driver, by its index in driver.Devices.
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
+	return open(d, index, opt, new(wake.Processors))
+}
+
+// open opens a device whose waits keep some of the processors.
+func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if d == nil {
 		return nil, argument("open", "no driver")
 	}
@@ -98,7 +103,7 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1), code: map[*Executable]struct{}{},
+		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
 		recordings: map[*CommandBuffer]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.called.before, dev.called.after = &dev.called, &dev.called
@@ -113,11 +118,12 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		dev.timers, _ = drv.(driver.Timers)
 	}
 	if dev.caps.SubmitAnywhere {
-		dev.asker = &asker{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+		dev.poller = wake.NewPoller()
 	}
 	if dev.caps.Peers {
 		dev.peers, _ = drv.(driver.Peers)
 	}
+	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events
 	dev.stage.dev = dev
 	started := make(chan error, 1)
@@ -126,8 +132,8 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 		<-dev.closed
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	if dev.asker != nil {
-		go dev.ask()
+	if dev.poller != nil {
+		go dev.poller.Run(&dev.waits, dev.askWanted)
 	}
 	return dev, nil
 }
@@ -175,11 +181,12 @@ func (d *Device) Queues() int { return len(d.queues) }
 type Stats struct {
 	Events     PoolStats
 	Timepoints PoolStats
-	Parked     int    // submissions that wait for something nobody has issued
-	InFlight   int    // submissions issued and not known to be done
-	Buffers    int    // live
-	Bytes      uint64 // Live of the two that follow
-	PeakBytes  uint64 // of Bytes
+	Records    PoolStats // of submissions
+	Parked     int       // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
+	InFlight   int       // submissions issued and not known to be done
+	Buffers    int       // live
+	Bytes      uint64    // Live of the two that follow
+	PeakBytes  uint64    // of Bytes
 	Device     ByteStats
 	Host       ByteStats
 	Staging    StagingStats
@@ -187,7 +194,7 @@ type Stats struct {
 
 // StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
 type StagingStats struct {
-	Held uint64 // pinned, until the device is closed
+	Held uint64 // pinned, until Device.Trim finds it unused, or the device is closed
 	Used uint64 // by transfers that are not over, and by recordings with updates; blocks count as a whole
 	Peak uint64 // of Used
 }
@@ -206,12 +213,15 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked, d.npassing
+	s.Parked, s.InFlight = d.nparked+int(d.backlog.n.Load()), d.npassing
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()
 		q.mu.Lock()
 		s.Events.Free += q.kept
+		s.Records.Made += q.records.Made
+		s.Records.Held += q.records.Held
+		s.Records.Free += q.records.Free
 		q.mu.Unlock()
 	}
 	return s

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A ParkedOperation is an operation that waits for something nobody has issued, or that only the host can wait for.
@@ -61,7 +63,7 @@ func (g *Group) Parked() []ParkedOperation { return parkedOn(g.devs...) }
 
 // An openOperation is what is known of a submission that has not been issued.
 type openOperation struct {
-	op             opcode
+	op             work.Kind
 	q              *Queue
 	since          time.Time
 	how            string // "parked"
@@ -70,7 +72,7 @@ type openOperation struct {
 }
 
 func (o *openOperation) String() string {
-	return fmt.Sprintf("%s on %v, %s", opNames[o.op], o.q, o.how)
+	return fmt.Sprintf("%s on %v, %s", o.op, o.q, o.how)
 }
 
 func parkedOn(devices ...*Device) (list []ParkedOperation) {
@@ -90,7 +92,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		if o.how != isParked {
 			continue
 		}
-		p := ParkedOperation{Op: opNames[o.op], Queue: o.q.String(), Age: now.Sub(o.since)}
+		p := ParkedOperation{Op: o.op.String(), Queue: o.q.String(), Age: now.Sub(o.since)}
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly { // also if it has failed
@@ -98,7 +100,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			}
 			wait := ParkedWait{Semaphore: w.Semaphore, Value: w.Value, Current: value}
 			if issued {
-				wait.Producer = at.producer().String()
+				wait.Producer = producerOf(at).String()
 			}
 			for _, by := range producers[w.Semaphore] {
 				if wait.Producer == "" && by != o && by.reaches(w) {
@@ -131,7 +133,7 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		return open
 	}
 	add := func(s *submission, how string) {
-		open = append(open, openOperation{s.op, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...)})
+		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...)})
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {
@@ -144,6 +146,11 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	}
 	channels := append([]*Channel(nil), d.channels...)
 	d.mu.Unlock()
+	d.backlog.mu.Lock()
+	for s := d.backlog.first; s != nil; s = s.next {
+		add(s, isParked)
+	}
+	d.backlog.mu.Unlock()
 	for _, c := range channels {
 		c.mu.Lock()
 		for s := c.first; s != nil; s = s.behind {
@@ -162,9 +169,7 @@ func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.list; l != nil {
-		if i := l.find(value); i < len(l.points) {
-			at, issued = l.points[i], true
-		}
+		at, issued = l.points.Lowest(value)
 	}
 	return s.value.Load(), at, issued
 }
@@ -172,19 +177,19 @@ func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
 // A producer is work in flight that will signal something.
 type producer struct {
 	tl    *timeline
-	op    opcode
+	op    work.Kind
 	known bool // what op it is; else it is being issued, or is done
 	late  bool // a barrier behind it does
 }
 
-// producer returns what is behind a point.
-func (p point) producer() producer {
-	tl := p.tl
+// producerOf returns what is behind a point.
+func producerOf(p point) producer {
+	tl := p.Timeline
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
-	by := producer{tl: tl, late: p.late}
-	if p.seq >= tl.ring.head && p.seq <= tl.issued.Load() {
-		by.op, by.known = tl.ring.at(p.seq).op, true
+	by := producer{tl: tl, late: p.Late}
+	if p.Seq >= tl.ring.head && p.Seq <= tl.issued.Load() {
+		by.op, by.known = tl.ring.at(p.Seq).op.Kind, true
 	}
 	return by
 }
@@ -192,7 +197,7 @@ func (p point) producer() producer {
 func (p producer) String() string {
 	op, on := "work", p.tl.dev.info.Name
 	if p.known {
-		op = opNames[p.op]
+		op = p.op.String()
 	}
 	if p.late {
 		op = "barrier behind " + op
@@ -227,7 +232,7 @@ func waitEnded(ctx context.Context, points []Point) error {
 		}
 		now, at, issued := p.Semaphore.outlook(p.Value)
 		if e.point, e.now = p, now; issued {
-			e.by = at.producer()
+			e.by = producerOf(at)
 		}
 	}
 	return e

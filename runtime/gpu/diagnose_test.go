@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -191,6 +192,7 @@ func TestStagingStats(t *testing.T) {
 		d.StallDevice(0)
 		must(t, q.Update(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 1000), make([]byte, 1000)))
 		must(t, q.Download(gpu.Order{Signal: pts(s, 2)}, make([]byte, 4096), b.All()))
+		synctest.Wait() // there is none for the download at first
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 2))

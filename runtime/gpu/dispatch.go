@@ -3,6 +3,8 @@ package gpu
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Dispatch is a launch of a kernel.
@@ -25,30 +27,30 @@ type BufferArg struct {
 	Range Range
 }
 
-// check checks a launch on a device, and returns its grid and the sizes of its arguments.
-func (x *Dispatch) check(d *Device) (Grid, []int, error) {
+// check checks a launch on a device, and returns its grid and the layout of its arguments.
+func (x *Dispatch) check(d *Device) (Grid, work.Layout, error) {
 	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem}
 	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
 		return g, nil, argument("dispatch", "no kernel, or one of another device")
 	}
-	sizes, err := x.Kernel.argSizes(x.Args, x.Sizes, x.Buffers)
+	layout, err := x.Kernel.layout(x.Args, x.Sizes, x.Buffers)
 	if err == nil {
 		err = g.check(x.Kernel)
 	}
-	return g, sizes, err
+	return g, layout, err
 }
 
 // Dispatch launches a kernel.
 func (q *Queue) Dispatch(o Order, d Dispatch) error {
-	g, sizes, err := d.check(q.dev)
+	g, layout, err := d.check(q.dev)
 	if err != nil {
 		return err
 	}
-	s := q.get(opDispatch)
-	s.setArgs(sizes, d.Args)
+	s := q.get(work.Dispatch)
+	s.setArgs(layout, d.Args)
 	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
-		if err := s.setBuffer(wordOf(sizes, b.Index), b.Range, ended); err != nil {
+		if err := s.setBuffer(b.Index, b.Range, ended); err != nil {
 			q.dev.recycle(s)
 			return err
 		}
@@ -58,7 +60,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 
 // setBuffer makes the address of a range a kernel's argument, and holds its buffer; but where the device has ended the submission
 // fails, whatever has become of what it uses.
-func (s *submission) setBuffer(word int, r Range, ended bool) error {
+func (s *submission) setBuffer(index int, r Range, ended bool) error {
 	at, err := r.check("dispatch", s.q)
 	if err == nil {
 		err = r.usable("dispatch", s.q.dev)
@@ -66,7 +68,7 @@ func (s *submission) setBuffer(word int, r Range, ended bool) error {
 	if err != nil {
 		return err
 	}
-	arg := boundArg{word: word, at: at}
+	arg := boundArg{index: index, at: at}
 	if !ended {
 		if err := r.Buffer.hold(); err != nil {
 			return fmt.Errorf("gpu: dispatch: %w", err)
@@ -90,15 +92,7 @@ func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) e
 	s.launch = g.launch(k)
 	s.launch.Args = args
 	if g.nothing() {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submit(s, o)
-}
-
-// wordOf returns the place of an argument where each begins at a word.
-func wordOf(sizes []int, index int) (word int) {
-	for _, n := range sizes[:index] {
-		word += (n + 7) / 8
-	}
-	return word
 }

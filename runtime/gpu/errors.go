@@ -17,8 +17,7 @@ var (
 	// ErrRange is an access outside a buffer.
 	ErrRange = errors.New("out of the buffer's range")
 
-	// ErrUnallocated is a use of memory from a pool that comes before its allocation or after its deallocation, or that whoever had
-	// it before may still use, for that was given up.
+	// ErrUnallocated is a use of memory from a pool that comes before its allocation or after its deallocation.
 	ErrUnallocated = errors.New("memory not allocated")
 
 	// ErrAborted is the failure of a channel that was aborted.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // An Executable is device code, loaded.
@@ -137,9 +138,9 @@ func (k *Kernel) Name() string { return k.name }
 // Info describes the kernel.
 func (k *Kernel) Info() driver.FuncInfo { return k.info }
 
-// argSizes checks arguments against what is known of the kernel's parameters and returns their sizes: a wrong argument is
+// layout checks arguments against what is known of the kernel's parameters and returns their layout: a wrong argument is
 // an error here and a fault on the device.
-func (k *Kernel) argSizes(args []unsafe.Pointer, sizes []int, buffers []BufferArg) ([]int, error) {
+func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg) (work.Layout, error) {
 	known := k.info.Params
 	switch {
 	case known == nil && sizes == nil && len(args) > 0:

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
@@ -23,7 +24,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	c.mu.Unlock()
 	switch {
 	case q.dev.failed() != nil: // then the submission fails, whatever has become of what it uses
-		return q.submit(q.get(opExecute), o)
+		return q.submit(q.get(work.Execute), o)
 	case c.closed.Load():
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
@@ -31,7 +32,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	case flaw != nil:
 		return fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
-	if err := checkBindings(opExecute, c.slots, bindings, q.dev, nil); err != nil {
+	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
 	return q.executeParts(o, c, parts, bindings)
@@ -109,12 +110,12 @@ func signalled(o Order) (all []*Semaphore) {
 
 // executePart submits a part.
 func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
-	op, p := opExecute, &parts[i]
+	op, p := work.Execute, &parts[i]
 	switch {
 	case p.host != nil:
-		op = opHost
+		op = work.HostCall
 	case p.ch != nil:
-		q, op = p.ch.q, opCollect
+		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
 	if p.host != nil {
@@ -135,7 +136,7 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording, s.part = c, i
-	s.takesTurn = c.timed && op == opExecute && !q.dev.caps.RerecordEvents
+	s.takesTurn = c.timed && op == work.Execute && !q.dev.caps.RerecordEvents
 	return q.submit(s, o)
 }
 
@@ -158,8 +159,11 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	return c.replay(tl, p, s.binds)
 }
 
-// target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet.
+// target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet, and for none.
 func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
+	if ref < 0 {
+		return nil
+	}
 	b := c.refers[ref].buffer
 	switch slot := b.slot(); {
 	case slot == nil:
@@ -174,18 +178,17 @@ func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
 // across reports whether a command is a copy of another device's memory, which no node of a graph can be: a node does not say
 // whose memory it is.
 func (c *CommandBuffer) across(cmd *command, binds []Range) bool {
-	switch cmd.op {
-	case opCopy:
-		return c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds))
-	case opUpload:
-		return c.dev.foreign(c.target(cmd.dst, binds))
-	}
-	return false
+	return cmd.op.Copies() && (c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds)))
+}
+
+// bindsForeign reports whether something of another device's is bound.
+func (c *CommandBuffer) bindsForeign(binds []Range) bool {
+	return slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) })
 }
 
 // crosses reports whether what is bound makes a command of a part a copy of another device's memory.
 func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
-	if !slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) }) {
+	if !c.bindsForeign(binds) {
 		return false
 	}
 	for i := p.from; i < p.to; i++ {
@@ -242,42 +245,51 @@ func (c *CommandBuffer) findLive() error {
 	return nil
 }
 
-// setArgs puts the addresses into a kernel's arguments.
-func (c *CommandBuffer) setArgs(cmd *command) {
+// address returns where a reference is in the execution that is being issued, or nothing if it is none.
+func (c *CommandBuffer) address(ref int32) driver.Ptr {
+	if ref < 0 {
+		return 0
+	}
+	return c.present[ref]
+}
+
+// extra finds what else a command is done with, and puts addresses into a kernel's arguments.
+func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
-		c.args[b.word] = uint64(c.present[b.ref])
+		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
+	}
+	x.Launch = &cmd.launch
+	if r := cmd.rare; r != nil {
+		if x.Timer = r.timer; r.stage != nil {
+			x.Host, x.Pinned = r.stage.host, r.stage.ptr
+		}
 	}
 }
 
 // replay makes the calls of a part one after the other.
 func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bool, err error) {
-	d := tl.dev.drv
-	for i := p.from; i < p.to && err == nil; i++ {
+	d, h, foreign := tl.dev.drv, tl.h, len(c.foreign) > 0 || c.bindsForeign(binds)
+	var x work.Extra
+	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		switch cmd.op {
-		case opFill:
-			err = d.Fill(tl.h, c.present[cmd.dst], cmd.pattern, int(cmd.width), cmd.n)
-		case opFill8:
-			if err = d.FillStrided(tl.h, c.present[cmd.dst], cmd.pattern, 8, cmd.n); err == nil {
-				started = true
-				err = d.FillStrided(tl.h, c.present[cmd.dst]+4, cmd.pattern2, 8, cmd.n)
+		if foreign || !cmd.op.Kind.Plain() {
+			c.extra(&x, cmd)
+			if foreign {
+				if x.DstOf, x.SrcOf, err = c.dev.owners(c.target(cmd.dst, binds), c.target(cmd.src, binds)); err != nil {
+					return started, c.failed(i, err)
+				}
 			}
-		case opCopy:
-			err = tl.dev.copy(tl.h, c.present[cmd.dst], c.target(cmd.dst, binds), c.present[cmd.src], c.target(cmd.src, binds), cmd.n)
-		case opUpload:
-			err = tl.dev.upload(tl.h, c.present[cmd.dst], c.target(cmd.dst, binds), cmd.rare.stage, cmd.n)
-		case opDispatch:
-			c.setArgs(cmd)
-			err = d.Launch(tl.h, &cmd.launch)
-		case opTime:
-			err = d.Record(cmd.rare.timer, tl.h)
-		default:
-			continue
 		}
+		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
 		if err != nil {
-			return started, fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
+			return started || some, c.failed(i, err)
 		}
-		started = true
+		started = started || some
 	}
 	return true, nil
+}
+
+// failed says which command of a recording went wrong.
+func (c *CommandBuffer) failed(i int, err error) error {
+	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -234,6 +235,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		b.Close()
 	}
 	recordings[0].Close()
+	second.Trim() // with its error, if the fault meets it
 	x.Close()
 	for i, s := range sems {
 		err := s.Wait(ctx, 1)
@@ -244,6 +246,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			return fmt.Errorf("semaphore %d: %w", i, err)
 		}
 	}
+	first.Trim()
 	select {
 	case <-told:
 		return nil
@@ -425,9 +428,9 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.All(), []byte{1}))
 		must(t, s[5].Wait(ctx, 1))
 	})
-	t.Run("B78 B81 what another device has been given behind a lost one fails", func(t *testing.T) {
-		d := newSim(t, simdriver.Config{Devices: 2})
-		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 3})
+		lost, other, third := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2}), openDevice(t, d, 2, gpu.Options{})
 		ctx := minute(t)
 		s := semaphores(t, 5)
 		a, b := allocate(t, lost, 64), allocate(t, other, 64)
@@ -441,8 +444,32 @@ func TestLost(t *testing.T) {
 				t.Errorf("semaphore %d: %v", i, err)
 			}
 		}
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, b.All(), []byte{1}))
+		err := other.Queue(1).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1})
+		if first := lost.Info().Name; !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "waits for work of another device") ||
+			!strings.Contains(err.Error(), first) {
+			t.Errorf("another queue of it, which is lost after %s: %v", first, err)
+		}
+		must(t, third.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, allocate(t, third, 64).All(), []byte{1}))
 		must(t, s[4].Wait(ctx, 1))
+	})
+	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s, b := semaphores(t, 3), allocate(t, other, 64)
+		d.StallDevice(1)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		eventually(t, "the lost device has done its part", func() bool { return d.Counters().Devices[0].Pending == 0 })
+		d.LoseDevice(0, nil)
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		d.ResumeDevice(1)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
+			t.Error(err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1}))
+		must(t, s[2].Wait(minute(t), 1))
 	})
 	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
 		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A graphOf is the graph of a part of a command buffer.
@@ -15,8 +16,8 @@ type graphOf struct {
 	ops      []driver.NodeOp // what each of them does, as it was last set
 	places   []place         // in which addresses of references are there, by node
 	unknown  bool            // nobody knows what its nodes do
-	launched []mark          // the last time on each timeline
-	old      []graphOf       // that were given up, and may still run
+	launched frontier
+	old      []graphOf // that it has replaced, and may still run
 }
 
 // A place is where a node has the address of a reference, or an address behind it.
@@ -25,37 +26,6 @@ type place struct {
 	behind driver.Ptr
 	ref    int32
 	node   int32 // in nodes
-}
-
-// noteLaunch notes that a graph has been launched.
-func (x *graphOf) noteLaunch(m mark) {
-	for i := range x.launched {
-		if x.launched[i].tl == m.tl {
-			x.launched[i] = m
-			return
-		}
-	}
-	x.launched = append(x.launched, m)
-}
-
-// stuck reports whether a launch was given up, and may be under way for ever.
-func (x *graphOf) stuck() bool {
-	for _, m := range x.launched {
-		if m.gone() != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// idle reports whether no launch is under way, as far as is known. What was given up may be for ever.
-func (x *graphOf) idle() bool {
-	for _, m := range x.launched {
-		if m.tl.done.Load() < m.seq || m.gone() != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // scratchSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
@@ -68,7 +38,7 @@ const scratchSize = 128 << 10
 func (c *CommandBuffer) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if cmd.depends && cmd.extent() > scratchSize/2 && (cmd.op == opFill8 || !c.dev.caps.ResizeNodes) {
+		if cmd.depends && cmd.op.Bytes() > scratchSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
@@ -88,17 +58,6 @@ func (c *CommandBuffer) standIn(p *part) bool {
 	return true
 }
 
-// extent is how many bytes a fill or a copy moves.
-func (cmd *command) extent() uint64 {
-	switch cmd.op {
-	case opFill:
-		return cmd.n * uint64(cmd.width)
-	case opFill8:
-		return cmd.n * 8
-	}
-	return cmd.n
-}
-
 // scratch returns memory of scratchSize, which stays until the device is closed. It runs on a bound thread.
 func (d *Device) scratch() (driver.Ptr, error) {
 	d.scratchMu.Lock()
@@ -114,16 +73,6 @@ func (d *Device) scratch() (driver.Ptr, error) {
 	return d.scratched.Ptr, nil
 }
 
-// cut takes off an op what does not fit into the memory that stands for something.
-func cut(op *driver.NodeOp) {
-	switch {
-	case op.Kind == driver.FillNode && op.Stride == 0:
-		op.Count = min(op.Count, scratchSize/2/uint64(op.Width))
-	case op.Kind == driver.CopyNode:
-		op.Count = min(op.Count, scratchSize/2)
-	}
-}
-
 // build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
 // bound thread.
 func (c *CommandBuffer) build(p *part, stands bool) (err error) {
@@ -131,7 +80,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
 		if cmd := c.cmds.at(i); cmd.moves {
-			dynamic += cmd.halves()
+			dynamic += cmd.op.Nodes()
 		}
 	}
 	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // which places point into
@@ -156,9 +105,10 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			}
 		}
 	}
+	var x work.Extra
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if cmd.op == opBarrier {
+		if cmd.op.Kind == work.Barrier {
 			switch len(open) {
 			case 0:
 			case 1:
@@ -166,7 +116,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			default:
 				n, err := g.AddNode(made.recorded, open, &driver.NodeOp{Kind: driver.EmptyNode})
 				if err != nil {
-					return fmt.Errorf("command %d, barrier: %w", i, err)
+					return c.failed(i, err)
 				}
 				barrier, open = []driver.Node{n}, nil
 			}
@@ -182,23 +132,28 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 				}
 			}
 		}
-		if cmd.op == opNothing {
+		if cmd.op.Kind == work.Nothing {
 			ends[i-p.from] = deps
 			continue
 		}
-		for half := range cmd.halves() {
-			op := c.nodeOp(cmd, half == 1)
-			first := op
-			if stands && cmd.depends {
-				cut(&first)
+		c.extra(&x, cmd)
+		first := cmd.op
+		if stands && cmd.depends {
+			first.Cut(scratchSize / 2) // to what fits into the memory that stands for something
+		}
+		for k := range cmd.op.Nodes() {
+			does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
+			var n driver.Node
+			if err == nil {
+				n, err = g.AddNode(made.recorded, deps, &does)
 			}
-			n, err := g.AddNode(made.recorded, deps, &first)
 			if err != nil {
-				return fmt.Errorf("command %d, %s: %w", i, opNames[cmd.op], err)
+				return c.failed(i, err)
 			}
 			ends[i-p.from] = append(ends[i-p.from], n)
 			if cmd.moves {
-				made.noteNode(c, cmd, n, &op)
+				does.Count = cmd.op.Count // which it is set to before it is launched
+				made.noteNode(c, cmd, n, &does)
 			}
 		}
 		use(deps)
@@ -212,7 +167,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 		old = append(old, p.graphOf)
 	}
 	for i := range old {
-		if old[i].idle() {
+		if old[i].launched.passed() {
 			old[i].destroy(g) // an error is no reason not to go on
 		} else {
 			made.old = append(made.old, old[i])
@@ -236,38 +191,7 @@ next:
 	return to
 }
 
-// nodeOp says what a command does, with the addresses in present.
-func (c *CommandBuffer) nodeOp(cmd *command, high bool) (op driver.NodeOp) {
-	switch cmd.op {
-	case opFill:
-		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: int(cmd.width), Count: cmd.n}
-	case opFill8:
-		op = driver.NodeOp{Kind: driver.FillNode, Dst: c.present[cmd.dst], Pattern: cmd.pattern, Width: 4, Count: cmd.n, Stride: 8}
-		if high {
-			op.Dst, op.Pattern = op.Dst+4, cmd.pattern2
-		}
-	case opCopy:
-		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: c.present[cmd.src], Count: cmd.n}
-	case opUpload:
-		op = driver.NodeOp{Kind: driver.CopyNode, Dst: c.present[cmd.dst], Src: cmd.rare.stage.ptr, Count: cmd.n}
-	case opDispatch:
-		c.setArgs(cmd)
-		op = driver.NodeOp{Kind: driver.KernelNode, Launch: cmd.launch}
-	case opTime:
-		op = driver.NodeOp{Kind: driver.RecordNode, Event: cmd.rare.timer}
-	}
-	return op
-}
-
-// halves is how many nodes a command has.
-func (cmd *command) halves() int {
-	if cmd.op == opFill8 {
-		return 2
-	}
-	return 1
-}
-
-// noteNode notes a node that depends on references.
+// noteNode notes a node of a command that depends on references.
 func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
@@ -283,15 +207,15 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 		put(&op.Src, cmd.src)
 	}
 	for _, b := range cmd.bound {
-		put((*driver.Ptr)(&c.args[b.word]), b.ref)
+		put(work.Address(cmd.launch.Args[b.index]), b.ref)
 	}
 }
 
-// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new graph, and so
-// does a launch that was given up: launches of one graph come one after the other.
+// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
+// graph. Launches of one graph come one after the other.
 func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
-	anew := p.exec == 0 || p.unknown || p.stuck()
+	anew := p.exec == 0 || p.unknown
 	if !anew && p.epoch != c.epoch {
 		if anew, err = c.set(p); err != nil {
 			return false, err
@@ -308,10 +232,10 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 	}
 	for _, m := range p.launched {
 		if m.tl != tl && m.tl.done.Load() < m.seq {
-			s.follows = append(s.follows, m)
+			s.follows.add(m)
 		}
 	}
-	p.noteLaunch(mark{tl, tl.issued.Load() + 1})
+	p.launched.add(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 
@@ -354,7 +278,7 @@ func (c *CommandBuffer) setNodes(p *part, from, to int32) error {
 	return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
 }
 
-// destroy gives back the graph and those that it replaced. It runs on the device's thread, when none runs any more.
+// destroy gives back the graph and those that it replaced. It runs on a bound thread, when none runs any more.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
 		errs = append(errs, g.DestroyExec(x.exec))

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A Group is devices that are used together, of one driver or of several. Semaphores, and so the order of work, cross them
@@ -43,8 +44,9 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 		}
 	}
 	devs := make([]*Device, len(indices))
+	var of wake.Processors
 	err := each(len(indices), func(i int) (err error) {
-		devs[i], err = Open(d, indices[i], o)
+		devs[i], err = open(d, indices[i], o, &of)
 		return err
 	})
 	if err == nil {

@@ -1,10 +1,13 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // failed returns why the device takes no more work.
@@ -58,20 +61,83 @@ func (d *Device) check(err error) {
 	}
 }
 
-// failInFlight fails all that a lost device has been given, also what waits for something that may never come.
+// failInFlight fails all that a lost device has been given, also what waits for something that may never come. What the work holds it
+// holds until the device is closed.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
 	for _, q := range d.all() {
-		s, released := q.tl.drain(err)
-		for s != nil {
-			next := s.next
-			s.next = nil
-			clear(s.held) // they stay away: nobody knows whether the lost streams still wait for them
-			s.held = s.held[:0]
-			d.recycle(s)
-			s = next
-		}
-		release(released)
+		release(q.tl.failInFlight(err))
 	}
 	d.cancelParked(err, true)
+}
+
+// abandon lets go of what the stream, which has been destroyed, has never been seen to pass. It runs on the device's thread, in the end.
+func (tl *timeline) abandon() {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	for last := tl.issued.Load(); tl.ring.head <= last; {
+		tl.ring.mu.Lock()
+		s := tl.ring.at(tl.ring.head)
+		tl.ring.head++
+		tl.ring.mu.Unlock()
+		tl.dev.recycle(s)
+	}
+}
+
+// lossPatience is how long a stream may take to pass work that waits for nothing but a lost device. What it waits for may have been done
+// before the loss, and then the work is about to be done as well.
+const lossPatience = 500 * time.Millisecond
+
+// askLate is how often in vain somebody asks about work before those are asked, too, whom it comes after: one of them may be lost,
+// and nobody else may be asking it.
+const askLate = 16
+
+// stuckBehind returns with what its device is to be lost if the stream waits for a lost device. The oldest work tells: it comes after
+// work of that one, and after nothing else that has not been passed. Where it comes after something that is only late, those who can tell
+// are asked.
+func (tl *timeline) stuckBehind() (err error) {
+	if tl.vain.Add(1)%askLate != 0 {
+		return nil
+	}
+	var late frontier
+	tl.ring.mu.Lock()
+	if tl.ring.head <= tl.issued.Load() {
+		s := tl.ring.at(tl.ring.head)
+		for _, m := range s.follows {
+			if e := m.lost(); e != nil {
+				err = fmt.Errorf("a stream waits for work of another device: %w", e)
+			} else if m.tl.done.Load() < m.seq {
+				late.add(m)
+			}
+		}
+		switch {
+		case len(late) > 0:
+			err = nil
+		case err == nil:
+		case tl.stuck != s.seq:
+			tl.stuck, tl.since, err = s.seq, time.Now(), nil
+		case time.Since(tl.since) < lossPatience:
+			err = nil
+		}
+	}
+	tl.ring.mu.Unlock()
+	for _, m := range late {
+		m.tl.urge(m.seq)
+	}
+	return err
+}
+
+// giveBackTime is how long a device that is closed waits for what is still in use by work that has failed.
+const giveBackTime = 500 * time.Millisecond
+
+// insist calls a function until its error is no driver.ErrBusy, or it has taken too long. A device that counts as lost may still be at
+// something that it ends. It runs on the device's thread, in the end.
+func (d *Device) insist(f func() error) (err error) {
+	ctx, cancel := context.WithDeadline(context.Background(), d.giveBackBy)
+	defer cancel()
+	wake.Until(ctx, func() bool {
+		err = f()
+		return !errors.Is(err, driver.ErrBusy) || d.lost.Load() == nil
+	})
+	return err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestLostHoldsUp has a queue stuck behind a lost device, and another one of the same device behind that, by what only the driver
-// knows: it fails, or is done, and does not hang.
+// knows: it fails, or is done, and does not hang, and the device is lost as a whole.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		d = newSim(t, simdriver.Config{Devices: 2})
@@ -43,8 +43,9 @@ func TestLostHoldsUp(t *testing.T) {
 		d.LoseDevice(0, nil)
 		end(t, s[1])
 		end(t, s[2])
-		must(t, other.Execute(gpu.Order{Signal: pts(s[3], 1)}, c)) // and what comes later
-		must(t, s[3].Wait(minute(t), 1))
+		if err := other.Execute(gpu.Order{Signal: pts(s[3], 1)}, c); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what comes later: %v", err)
+		}
 	})
 	t.Run("B81 memory of a driver's pool", func(t *testing.T) {
 		d, stuck, other, s := begin(t)
@@ -55,12 +56,8 @@ func TestLostHoldsUp(t *testing.T) {
 		d.LoseDevice(0, nil)
 		end(t, s[2])
 		end(t, s[3])
-		// What comes later is not put behind that, and there is no other memory.
-		if _, err := other.Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); err == nil {
-			err = s[4].Wait(minute(t), 1)
-			if !errors.Is(err, driver.ErrOutOfMemory) {
-				t.Errorf("another one: %v", err)
-			}
+		if _, err := other.Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("another one: %v", err)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package gpu
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
 
 // What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
 // next event of the stream is behind it as well, for a stream does its work in order. One is recorded
@@ -14,7 +18,7 @@ import "runtime"
 // is to wait a little too long, and for nothing that the submission does not wait for itself. No circle can come of it either,
 // for a stream waits only for what was issued before.
 //
-// What is published, waited for, retired or given up are numbers, never events; those who need an event look for it by number.
+// What is published, waited for or retired are numbers, never events; those who need an event look for it by number.
 // One that is not recorded yet would count as complete, so it is found only once it is. A submission has its event from the
 // beginning: who comes to record it need not have one made, under a lock or without end.
 
@@ -26,11 +30,8 @@ const mostLight = 2 * markEvery
 
 // unmarked reports whether a brief submission needs no event behind it yet. The caller holds mu.
 func (tl *timeline) unmarked(s *submission, seq uint64) bool {
-	switch s.op {
-	case opAlloca, opDealloca, opBarrier:
-		if tl.light < mostLight && (s.op != opAlloca || !s.keep[0].pool.opt.Zero) {
-			tl.light++
-		}
+	if s.op.Light() && tl.light < mostLight {
+		tl.light++
 	}
 	return seq-tl.marked.Load()-tl.light < markEvery
 }
@@ -41,28 +42,10 @@ func (tl *timeline) noteMark(seq uint64) {
 	tl.light = 0
 }
 
-// briefBytes is how much work may move and still be brief. Memory takes less time for that than the host to issue anything, and
-// so does the way to pinned memory.
-const briefBytes = 64 << 10
-
 // brief reports whether an operation by itself takes the device no longer than it takes to issue a few, and does not make the
-// stream wait for others. What other devices have a part in may.
+// stream wait for others. What other devices have a part in may, and an alloca for which the pool has it wait for another stream.
 func (s *submission) brief(tl *timeline) bool {
-	if a, b := s.keep[0], s.keep[1]; a != nil && a.dev != tl.dev || b != nil && b.dev != tl.dev {
-		return false
-	}
-	switch s.op {
-	case opFill:
-		return s.n*uint64(s.width) <= briefBytes
-	case opFill8:
-		return s.n*8 <= briefBytes
-	case opCopy, opUpload:
-		return s.n <= briefBytes
-	case opAlloca:
-		b := s.keep[0]
-		return !b.pool.crosses(tl) && (!b.pool.opt.Zero || b.mem.Size <= briefBytes)
-	}
-	return s.op == opBarrier || s.op == opDealloca
+	return !s.across(tl.dev) && s.op.Brief() && (s.op.Kind != work.Alloca || !s.keep[0].pool.crosses(tl))
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.
@@ -72,13 +55,13 @@ func (tl *timeline) mark() error {
 		return nil
 	}
 	tl.ring.mu.Lock()
-	if last < tl.ring.head { // it was given up: nothing else is retired without an event
+	if last < tl.ring.head { // its device is lost, and closed: nothing else is retired without an event
 		tl.ring.mu.Unlock()
 		return nil
 	}
 	s := tl.ring.at(last)
 	e := s.event
-	e.hold() // whoever gives the submission up lets go of it
+	e.hold()
 	tl.ring.mu.Unlock()
 	defer e.drop()
 	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {

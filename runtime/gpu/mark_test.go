@@ -55,7 +55,7 @@ func TestRecords(t *testing.T) {
 	anywhere(t, "one for every few submissions that are brief", func(t *testing.T, caps driver.Caps) {
 		const n = 1000
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{})
+		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n}) // more than are in flight, so that each call issues
 		b, s := allocate(t, dev, 1<<16), semaphores(t, 2)
 		data := make([]byte, 64)
 		for i := range uint64(n) {
@@ -86,7 +86,7 @@ func TestRecords(t *testing.T) {
 	t.Run("memory of a pool", func(t *testing.T) {
 		const n = 300
 		d := newSim(t, simdriver.Config{})
-		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+		dev, s := openDevice(t, d, 0, gpu.Options{Events: 6 * n}), semaphores(t, 1)[0]
 		v := uint64(0)
 		next := func() gpu.Order { v++; return order(s, v-1, s, v) }
 		for range n {
@@ -101,10 +101,11 @@ func TestRecords(t *testing.T) {
 	})
 	anywhere(t, "one before and one behind what may take long", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
-		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 256}), openDevice(t, d, 1, gpu.Options{})
 		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 3)
 		launch := launcher(t, dev, "nothing")
 		q, v := dev.Queue(0), uint64(0)
+		bytesOf(t, q, allocate(t, dev, 8)) // from now on there is pinned memory for that
 		d.StallDevice(0)
 		defer d.ResumeDevice(0)
 		must(t, dev.Queue(1).Download(gpu.Order{Signal: pts(s[1], 2)}, make([]byte, 8), allocate(t, dev, 8).All()))
@@ -371,6 +372,13 @@ func TestMarkEnds(t *testing.T) {
 				if how == "somebody waits" {
 					break
 				}
+			}
+			if how == "another one waits" { // then that device is lost as well
+				err := other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{1})
+				if !errors.Is(err, driver.ErrLost) {
+					t.Error(err)
+				}
+				continue
 			}
 			brief(t, other.Queue(0), c, s[2], 0, 3)
 			must(t, s[2].Wait(minute(t), 3))

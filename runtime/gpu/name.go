@@ -13,7 +13,7 @@ func (s *Semaphore) SetName(name string) {
 		if name == "" {
 			return
 		}
-		s.list = newExpected()
+		s.list = new(expected)
 	}
 	s.list.name = name
 }

@@ -1,10 +1,12 @@
 package gpu
 
 import (
+	"errors"
 	"io"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // TestNear has work come after what its own stream was given before, for which no place is looked up.
@@ -62,7 +64,7 @@ func TestNear(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("B81 what was given up meanwhile is looked for after all", func(t *testing.T) {
+	t.Run("B81 what is failing meanwhile fails it after all", func(t *testing.T) {
 		for _, otherwise := range []bool{false, true} {
 			_, q, b := open(t)
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
@@ -70,12 +72,13 @@ func TestNear(t *testing.T) {
 			if otherwise {                                // the wait is found by the semaphore then
 				fill(t, q, Order{Signal: []Point{{y, 1}}}, b)
 			}
-			q.tl.mu.Lock()
-			q.tl.giveUp(q.tl.done.Load(), q.tl.issued.Load(), io.EOF)
-			q.tl.mu.Unlock()
+			q.tl.retireMu.Lock()
+			q.tl.addFailed(q.tl.done.Load()+1, q.tl.issued.Load(), io.EOF)
+			q.tl.retireMu.Unlock()
 			fill(t, q, Order{Wait: []Point{{s, 1}}, Signal: []Point{{x, 1}}}, b)
-			if _, err := x.Query(); err == nil {
-				t.Errorf("otherwise %v: it was issued", otherwise)
+			release(s.fail(q.submitError(work.Fill, io.EOF)))
+			if err := x.Wait(within(t), 1); !errors.Is(err, io.EOF) {
+				t.Errorf("otherwise %v: %v", otherwise, err)
 			}
 		}
 	})

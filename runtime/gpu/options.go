@@ -12,14 +12,12 @@ type Options struct {
 	// Events is how many events the pool makes at a time; 0 means 32.
 	Events int
 
-	// Spin is how long a wait asks the device itself before it parks; 0 means 50 microseconds, negative not at all. Where nobody has
-	// parked before, one goes on for as long as Poll says, since the device would be asked on its behalf all the same.
-	// While one asks for a channel, the channel's thread asks instead, and after that it looks out for more to do for four times as
-	// long: each has a processor to itself then, so that no more than half of them do, and a quarter once that time is over.
+	// Spin is for how long a wait keeps asking the device before its goroutine sleeps: while it asks, it sees the end of the work at
+	// once, and uses a processor. To be woken takes some tens of microseconds. 0 means 50 microseconds, negative not at all.
 	Spin time.Duration
 
-	// Poll is how long the device is asked without a pause on behalf of those who have parked; then it is asked the less
-	// often the longer nothing happens, down to once a millisecond. 0 means 10 milliseconds, negative not at all.
+	// Poll is for how long one goroutine goes on asking, for all that wait: the only one that waits, or else one of the device's own.
+	// After that it asks in pauses, up to a millisecond long. 0 means 10 milliseconds, negative not at all.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.

@@ -7,21 +7,28 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // hold keeps a device's thread busy until the function returned is called, and returns when it is.
 func hold(d *Device) (let func()) {
-	busy, cont := make(chan struct{}), make(chan struct{})
-	d.post(func() {
-		close(busy)
-		<-cont
-	})
-	<-busy
+	end, err := NewSemaphore(0)
+	if err != nil {
+		panic(err)
+	}
+	s := d.Queue(0).get(work.Barrier)
+	s.signals = append(s.signals, Point{end, 1})
+	s.err.Store(&failure{errors.New("held")})
+	end.mu.Lock() // which the thread takes to fail it
+	d.ready(s)
+	for waiting(d) > 0 {
+		runtime.Gosched()
+	}
 	select {
 	case <-d.wake: // it may have come by itself
 	default:
 	}
-	return func() { close(cont) }
+	return end.mu.Unlock
 }
 
 // waiting returns how many submissions a device's thread has to issue.
@@ -202,16 +209,16 @@ func TestParked(t *testing.T) {
 	})
 	t.Run("B85 what becomes ready while the device stops does not begin", func(t *testing.T) {
 		d := open(t, simdriver.Config{Caps: &cuda})
-		for _, op := range []opcode{opHost, opNotify, opBarrier, opFill} {
+		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
 			end := newSemaphore(t, 0)
 			s := d.Queue(0).get(op)
-			s.fn, s.hostly = func() error { t.Error("called"); return nil }, op.onHost()
+			s.fn, s.hostly = func() error { t.Error("called"); return nil }, op.OnHost()
 			s.signals = append(s.signals, Point{end, 1})
 			d.closing.Store(true) // as it is in the middle of Close
 			d.stopped.Store(true)
 			d.Queue(0).enlist(s, false)
 			if err := end.Wait(within(t), 1); !errors.Is(err, ErrClosed) {
-				t.Errorf("%s: %v", opNames[op], err)
+				t.Errorf("%s: %v", op, err)
 			}
 		}
 		if n := d.calls.Load(); n != 0 {

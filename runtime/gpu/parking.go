@@ -57,7 +57,7 @@ func (d *Device) unpark(s *submission) {
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runnow != nil || d.running
+	return d.runnow != nil || d.running || d.backlog.n.Load() > 0
 }
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
@@ -77,6 +77,9 @@ func (d *Device) cancelThose(err error, which func(*submission) bool) {
 	d.mu.Unlock()
 	for _, s := range list {
 		s.cancel(err)
+	}
+	if d.backlog.n.Load() > 0 { // which fail
+		d.signalThread()
 	}
 }
 

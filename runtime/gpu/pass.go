@@ -17,7 +17,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 	}
 	for i := range s.deps { // what is done meanwhile is found out again when it is waited for
 		p := &s.deps[i]
-		if err := p.gone(); err != nil {
+		if err := p.failed(); err != nil {
 			q.dev.failSubmission(s, err)
 			return true
 		}
@@ -39,7 +39,7 @@ func (s *submission) handOn() *timepoint {
 	p := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publish(point{value: signal.Value, tl: p.tl, seq: p.seq, late: true})
+		list, wanted := signal.Semaphore.publish(point{Value: signal.Value, Timeline: p.tl, Seq: p.seq, Late: true})
 		released.join(list)
 		if wanted {
 			p.tl.want(p.seq)

@@ -33,7 +33,20 @@ func (r Range) usable(op string, d *Device) error {
 	return argument(op, "the buffer is of a pool of %s, to which %s was given no access", b.dev.info.Name, d.info.Name)
 }
 
-// owner returns the device that a copy by this one names for a buffer's memory; nil is memory of the runtime's own, for staging.
+// owners returns whose memory a copy by this device has to say that two buffers' is, or nil where it needs not. A buffer that is nil
+// is memory of the runtime's own, for staging. A copy is the only thing that the runtime does with memory to which the device may
+// have no access.
+func (d *Device) owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
+	switch {
+	case !d.foreign(dst) && !d.foreign(src):
+	case !dst.ofHostPool() && !src.ofHostPool():
+		return d.owner(dst), d.owner(src), nil
+	case d.foreign(dst) && dst.from != allocated || d.foreign(src) && src.from != allocated: // to which there may be no access
+		return nil, nil, errHostPool
+	}
+	return nil, nil, nil
+}
+
 func (d *Device) owner(b *Buffer) driver.Device {
 	if d.foreign(b) {
 		return b.dev.drv
@@ -41,34 +54,5 @@ func (d *Device) owner(b *Buffer) driver.Device {
 	return d.drv
 }
 
-// copy copies between two buffers' memory, or the runtime's own where a buffer is nil, and is the only thing that the runtime does
-// with memory to which the device may have no access.
-func (d *Device) copy(h driver.Stream, dst driver.Ptr, to *Buffer, src driver.Ptr, from *Buffer, n uint64) error {
-	switch {
-	case !d.foreign(to) && !d.foreign(from):
-	case !to.ofHostPool() && !from.ofHostPool():
-		return d.peers.CopyPeer(h, dst, d.owner(to), src, d.owner(from), n)
-	case d.foreign(to) && to.from != allocated || d.foreign(from) && from.from != allocated: // to which there may be no access
-		return errHostPool
-	}
-	return d.drv.Copy(h, dst, src, n)
-}
-
 // errHostPool is of copies that drivers do not make: no device that a copy names has memory of theirs that is the host's.
 var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)
-
-// upload copies from pinned memory to a buffer's.
-func (d *Device) upload(h driver.Stream, dst driver.Ptr, to *Buffer, from *stageBlock, n uint64) error {
-	if d.foreign(to) {
-		return d.copy(h, dst, to, from.ptr, nil, n)
-	}
-	return d.drv.Upload(h, dst, from.host, n)
-}
-
-// download copies from a buffer's memory to pinned memory.
-func (d *Device) download(h driver.Stream, to *stageBlock, src driver.Ptr, from *Buffer, n uint64) error {
-	if d.foreign(from) {
-		return d.copy(h, to.ptr, nil, src, from, n)
-	}
-	return d.drv.Download(h, to.host, src, n)
-}

@@ -32,16 +32,15 @@ type Pool struct {
 	closed atomic.Bool
 	life   sync.RWMutex             // held while a native pool allocates, and is closed
 	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
-	freed  atomic.Pointer[timeline] // the one in which a native pool's memory was freed, or several
-
-	spoilt atomic.Pointer[failure] // a native pool has memory behind work that was given up
+	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
+	shared atomic.Bool              // it was freed in another one as well
 
 	threshold atomic.Uint64
 
 	users sync.Map // of other devices' indices: those that a native pool lets in
 
-	mu  sync.Mutex                     // held while tls is changed
-	tls atomic.Pointer[[]poolTimeline] // by what blocks knows them by; a new one each time
+	mu  sync.Mutex                  // held while tls is changed
+	tls atomic.Pointer[[]*timeline] // by what blocks knows them by; a new one each time
 }
 
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -150,39 +149,6 @@ func TestPoolOrder(t *testing.T) {
 	})
 }
 
-// stuckQueue has a queue's stream come after work of another device, which is lost by lose: the queue gets another stream then. Before,
-// use may give the queue work that waits for the semaphore.
-func stuckQueue(t *testing.T, use func(q *gpu.Queue, s *gpu.Semaphore)) (d *simdriver.Driver, stuck, other *gpu.Queue, lose func()) {
-	d = newSim(t, simdriver.Config{Devices: 2})
-	lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
-	s := semaphores(t, 2)
-	d.StallDevice(0)
-	must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
-	stuck, other = dev.Queue(0), dev.Queue(1)
-	use(stuck, s[0])
-	must(t, stuck.Fill(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), []byte{1}))
-	return d, stuck, other, func() {
-		d.LoseDevice(0, nil)
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
-			t.Fatal(err)
-		}
-	}
-}
-
-// handedOn has memory that such a queue has used go to another buffer, all in the stream that will be given up: b, which nobody uses,
-// is all of the pool.
-func handedOn(t *testing.T) (p *gpu.Pool, b *gpu.Buffer, stuck, other *gpu.Queue, lose func()) {
-	_, stuck, other, lose = stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
-		var all uint64
-		p, all = whole(t, q.Device())
-		a := alloca(t, q, gpu.Order{}, p, all)
-		must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, a.All(), []byte{1}))
-		must(t, q.Dealloca(gpu.Order{}, a))
-		b = alloca(t, q, gpu.Order{}, p, all)
-	})
-	return p, b, stuck, other, lose
-}
-
 // full has a pool that [whole] made say that it has nothing.
 func full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 	t.Helper()
@@ -193,63 +159,8 @@ func full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 	}
 }
 
-// TestPoolReplaced has a queue's stream replaced, while what it was given before may still come to the memory of a pool.
-func TestPoolReplaced(t *testing.T) {
-	for name, native := range map[string]bool{"portable": false, "driver's": true} {
-		t.Run("B125 deallocated afterwards, from a "+name+" pool", func(t *testing.T) {
-			var p *gpu.Pool
-			var b *gpu.Buffer
-			_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
-				p = newPool(t, q.Device(), gpu.PoolOptions{MaxSize: 1 << 21, InitialSize: 1 << 21, Portable: !native})
-				b = alloca(t, q, gpu.Order{}, p, 1<<21)
-				must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, b.All(), []byte{1}))
-			})
-			lose()
-			must(t, stuck.Dealloca(gpu.Order{}, b))
-			if err := stuck.Dealloca(gpu.Order{}, b); !errors.Is(err, gpu.ErrUnallocated) {
-				t.Errorf("twice: %v", err)
-			}
-			s := semaphores(t, 1)
-			if b, err := stuck.Alloca(gpu.Order{Signal: pts(s[0], 1)}, p, 1<<21); err != nil {
-				t.Error(err)
-			} else if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-				t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
-			}
-			must(t, b.Close())
-		})
-	}
-	t.Run("B125 deallocated afterwards, and closed meanwhile", func(t *testing.T) {
-		var p *gpu.Pool
-		var b *gpu.Buffer
-		_, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
-			var all uint64
-			p, all = whole(t, q.Device())
-			b = alloca(t, q, gpu.Order{}, p, all)
-			must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, b.All(), []byte{1}))
-		})
-		lose()
-		s := semaphores(t, 2)
-		must(t, stuck.Dealloca(order(s[0], 1, s[1], 1), b))
-		must(t, b.Close())
-		must(t, s[0].Signal(1))
-		must(t, s[1].Wait(minute(t), 1))
-		full(t, stuck, p)
-	})
-	t.Run("B125 deallocated afterwards, on any queue", func(t *testing.T) {
-		for i, o := range []gpu.Order{{}, {Signal: pts(semaphores(t, 1)[0], 1)}, {Signal: pts(semaphores(t, 1)[0], 1)}} {
-			p, b, stuck, other, lose := handedOn(t)
-			lose()
-			q := []*gpu.Queue{other, other, stuck}[i]
-			must(t, q.Dealloca(o, b))
-			for _, p := range o.Signal {
-				must(t, p.Semaphore.Wait(minute(t), 1))
-			}
-			if err := q.Dealloca(gpu.Order{}, b); !errors.Is(err, gpu.ErrUnallocated) {
-				t.Errorf("twice: %v", err)
-			}
-			full(t, other, p)
-		}
-	})
+// TestPoolAborted deallocates memory that a group may still use which was aborted.
+func TestPoolAborted(t *testing.T) {
 	t.Run("B125 used by a group that was aborted", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
@@ -268,48 +179,6 @@ func TestPoolReplaced(t *testing.T) {
 		must(t, q.Dealloca(gpu.Order{}, b))
 		full(t, q, p)
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-	})
-	t.Run("B125 given out and got back before anything else", func(t *testing.T) {
-		for _, close := range []bool{false, true} {
-			var p *gpu.Pool
-			_, stuck, other, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) { p, _ = whole(t, q.Device()) })
-			lose()
-			b, s := alloca(t, stuck, gpu.Order{}, p, 1<<16), semaphores(t, 1)
-			if close {
-				must(t, b.Close())
-				through(t, stuck) // the alloca, too, if it came while the stream was being replaced
-				unused(t, p)
-			} else {
-				must(t, stuck.Dealloca(gpu.Order{}, b))
-			}
-			b = alloca(t, other, gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-			must(t, s[0].Wait(minute(t), 1))
-			must(t, b.Dealloca(gpu.Order{}))
-		}
-	})
-	t.Run("B125 while memory is looked for", func(t *testing.T) {
-		var p *gpu.Pool
-		var b *gpu.Buffer
-		d, stuck, _, lose := stuckQueue(t, func(q *gpu.Queue, s *gpu.Semaphore) {
-			p = newPool(t, q.Device(), gpu.PoolOptions{MaxSize: 1 << 17, InitialSize: 1 << 16, Portable: true})
-			b = alloca(t, q, gpu.Order{}, p, 1<<16)
-			must(t, q.Fill(gpu.Order{Wait: pts(s, 1)}, b.All(), []byte{1}))
-		})
-		d.SetLatency(simdriver.OpAlloc, 300*time.Millisecond) // of which the driver has none left
-		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 1, OOM: true})
-		s, done := semaphores(t, 1), make(chan error)
-		calls := d.Counters().Devices[1].Calls[simdriver.OpAlloc]
-		go func() {
-			_, err := stuck.Alloca(gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-			done <- err
-		}()
-		eventually(t, "the pool asks for memory", func() bool { return d.Counters().Devices[1].Calls[simdriver.OpAlloc] > calls })
-		must(t, stuck.Dealloca(gpu.Order{}, b))
-		lose()
-		must(t, <-done)
-		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("memory that work may come to which was given up is given out: %v", err)
-		}
 	})
 }
 
@@ -378,5 +247,61 @@ func TestPoolMeanwhile(t *testing.T) {
 		must(t, s[2].Wait(minute(t), 1))
 		begins(t, other, c, 2)
 		must(t, c.Dealloca(gpu.Order{}))
+	})
+}
+
+// TestPoolElsewhere deallocates memory of a driver's pool on a queue of another device.
+func TestPoolElsewhere(t *testing.T) {
+	setup := func(t *testing.T) (d *simdriver.Driver, q, other *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
+		d = newSim(t, simdriver.Config{Devices: 2})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		q, other = dev.Queue(0), openDevice(t, d, 1, gpu.Options{}).Queue(0)
+		p = newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16})
+		must(t, p.Access(other.Device(), true))
+		s := semaphores(t, 1)[0]
+		b = alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
+		must(t, s.Wait(minute(t), 1))
+		return d, q, other, p, b
+	}
+	t.Run("B90 it comes after what that queue was given before, and what comes after it has the memory", func(t *testing.T) {
+		d, q, other, p, b := setup(t)
+		s := semaphores(t, 2)
+		must(t, d.StallDevice(1))
+		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		full(t, q, p)
+		must(t, d.ResumeDevice(1))
+		b = alloca(t, q, order(s[0], 1, s[1], 1), p, 1<<16)
+		must(t, s[1].Wait(minute(t), 1))
+		must(t, q.Dealloca(gpu.Order{}, b))
+		if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
+			t.Errorf("%d frees in the other device's streams", n)
+		}
+	})
+	t.Run("B81 that device is lost before", func(t *testing.T) {
+		d, q, other, p, b := setup(t)
+		s := semaphores(t, 2)
+		must(t, d.StallDevice(1))
+		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		d.LoseDevice(1, nil)
+		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the dealloca: %v", err)
+		}
+		must(t, q.Dealloca(gpu.Order{}, b)) // which is deferred: the lost device may still write
+		full(t, q, p)
+		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		must(t, s[1].Wait(minute(t), 1))
+		other.Device().Close()
+		unused(t, p)
+	})
+	t.Run("B82 a point that cannot be changes nothing", func(t *testing.T) {
+		_, q, other, _, b := setup(t)
+		s := semaphores(t, 1)[0]
+		if err := other.Dealloca(gpu.Order{Wait: []gpu.Point{{}}, Signal: pts(s, 1)}, b); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+		must(t, q.Dealloca(gpu.Order{Signal: pts(s, 1)}, b))
+		must(t, s.Wait(minute(t), 1))
 	})
 }

@@ -118,61 +118,51 @@ func (d *Device) bound(fn func() error) error {
 	return err
 }
 
-// A poolTimeline is a timeline while it has one stream: what it had before is in no order with what comes.
-type poolTimeline struct {
-	tl    *timeline
-	lives uint32
-}
-
 // number returns what the blocks know a timeline by.
 func (p *Pool) number(tl *timeline) int {
-	now := poolTimeline{tl, tl.lives.Load()}
 	if all := p.tls.Load(); all != nil {
 		for i := range *all {
-			if (*all)[i] == now {
+			if (*all)[i] == tl {
 				return i
 			}
 		}
 	}
-	return p.newNumber(now)
+	return p.newNumber(tl)
 }
 
-func (p *Pool) newNumber(now poolTimeline) int {
+func (p *Pool) newNumber(tl *timeline) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []poolTimeline
+	var all []*timeline
 	if known := p.tls.Load(); known != nil {
 		all = *known
 	}
-	i := slices.Index(all, now)
+	i := slices.Index(all, tl)
 	if i < 0 {
 		i = len(all)
-		all = append(slices.Clip(all), now)
+		all = append(slices.Clip(all), tl)
 		p.tls.Store(&all)
 	}
 	return i
 }
 
 // timeline returns the timeline with a number.
-func (p *Pool) timeline(i int) *timeline { return (*p.tls.Load())[i].tl }
+func (p *Pool) timeline(i int) *timeline { return (*p.tls.Load())[i] }
 
 // A poolOrder tells a portable pool how far timelines have come.
 type poolOrder Pool
 
 func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
 
-// Done reports whether all work of a timeline up to seq is done. Work that was given up never is: nobody knows what the
-// device does with its memory.
+// Done reports whether a timeline's stream has passed seq.
 func (o *poolOrder) Done(timeline int, seq uint64) bool {
-	tl := (*Pool)(o).timeline(timeline)
-	return tl.done.Load() >= seq && (mark{tl, seq}).gone() == nil
+	return (*Pool)(o).timeline(timeline).done.Load() >= seq
 }
 
 // After reports whether all later work of a timeline is ordered after seq of another.
 func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	p := (*Pool)(o)
-	of := p.timeline(on)
-	return p.timeline(timeline).covers(of, seq) && (mark{of, seq}).gone() == nil
+	return p.timeline(timeline).covers(p.timeline(on), seq)
 }
 
 // keepsAll reports whether the pool gives nothing back by itself.
@@ -220,7 +210,7 @@ func (p *Pool) tidyIfClosed() {
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
-			l.tl.urge(l.tl.issued.Load())
+			l.urge(l.issued.Load())
 		}
 	}
 }

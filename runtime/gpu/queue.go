@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
@@ -21,7 +21,7 @@ import (
 // A method's error says that nothing was submitted: the arguments are wrong, or the device is lost or closed. In the last
 // two cases the points that it would have signalled fail as well, so that nobody waits for them in vain. A signal that is known not to
 // raise its semaphore is [ErrValue]: of a value that has been reached, or is not above what the operation waits for of the same
-// semaphore, or signals before it. If the value is reached only later, the operation's signals fail with it.
+// semaphore, or signals before it. If the host reaches the value only later, or other work signals the same, the operation's signals fail with it.
 type Queue struct {
 	dev   *Device
 	tl    *timeline
@@ -31,33 +31,40 @@ type Queue struct {
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
+
+	records PoolStats
 }
 
 // Device returns the queue's device.
 func (q *Queue) Device() *Device { return q.dev }
 
 // get takes a record.
-func (q *Queue) get(op opcode) *submission {
+func (q *Queue) get(kind work.Kind) *submission {
 	q.mu.Lock()
 	s := q.free
 	if s != nil {
 		q.free = s.next
+		q.records.Free--
 		if s.event != nil {
 			q.kept--
 		}
+	} else {
+		q.records.Made++
+		q.records.Held++
 	}
 	q.mu.Unlock()
 	if s == nil {
 		s = newSubmission(q)
 	}
-	s.next, s.op, s.cold = nil, op, op.cold()
+	s.next, s.op.Kind, s.cold = nil, kind, !kind.Plain()
 	return s
 }
 
 // putAll puts a chain of records back.
 func (q *Queue) putAll(first, last *submission) {
-	kept := 0
+	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
+		n++
 		if s.event != nil {
 			kept++
 		}
@@ -68,6 +75,7 @@ func (q *Queue) putAll(first, last *submission) {
 	q.mu.Lock()
 	last.next, q.free = q.free, first
 	q.kept += kept
+	q.records.Free += n
 	q.mu.Unlock()
 }
 
@@ -93,11 +101,11 @@ func (q *Queue) submit(s *submission, o Order) error {
 		return err
 	}
 	if err := o.check(); err != nil {
-		err = fmt.Errorf("gpu: %s on %v: %w", opNames[s.op], q, err)
+		err = fmt.Errorf("gpu: %s on %v: %w", s.op.Kind, q, err)
 		q.dev.recycle(s)
 		return err
 	}
-	if s.op != opBarrier && s.op != opCollect && !s.hostly && q.dev.caps.SubmitAnywhere {
+	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
 		if how, _ := q.tl.issue(s, false); how != early {
 			return nil
 		}
@@ -107,7 +115,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 
 // reject takes a record back because a point is not valid.
 func (q *Queue) reject(s *submission, kind string) error {
-	op := opNames[s.op]
+	op := s.op.Kind.String()
 	q.dev.recycle(s)
 	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
@@ -115,12 +123,12 @@ func (q *Queue) reject(s *submission, kind string) error {
 // submitLater passes a barrier, has a submission issued by others, or parks it.
 func (q *Queue) submitLater(s *submission) error {
 	switch {
-	case s.op == opCollect:
+	case s.op.Kind == work.Collect:
 		if err := q.tl.ch.take(s); err != nil {
 			q.dev.failSubmission(s, err)
 			return err
 		}
-	case s.op == opBarrier && q.dev.caps.SubmitAnywhere && !s.hostly:
+	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && !s.hostly:
 		if how, _ := s.gather(); how == ordered {
 			if !q.pass(s, false) {
 				q.tl.issue(s, false)
@@ -129,7 +137,7 @@ func (q *Queue) submitLater(s *submission) error {
 		}
 	}
 	q.enlist(s, false)
-	if ch := q.tl.ch; ch != nil && ch.resting.Load() {
+	if ch := q.tl.ch; ch != nil && ch.thread.Parked() {
 		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
 	}
 	return nil
@@ -182,7 +190,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			if parked {
 				q.dev.unpark(s)
 			}
-			if onThread || q.dev.caps.SubmitAnywhere && !s.op.onHost() {
+			if onThread || q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() {
 				q.run(s, onThread)
 			} else {
 				q.dev.ready(s)
@@ -198,11 +206,11 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 func (q *Queue) run(s *submission, onThread bool) {
 	f := s.err.Load()
 	switch {
-	case s.op == opCollect:
+	case s.op.Kind == work.Collect:
 		q.tl.ch.ready(s)
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
-	case s.op.onHost():
+	case s.op.Kind.OnHost():
 		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
 		if err := q.dev.halted(); err != nil {
 			q.dev.leave()
@@ -210,7 +218,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 			return
 		}
 		go q.call(s)
-	case s.op == opBarrier && q.dev.halted() == nil:
+	case s.op.Kind == work.Barrier && q.dev.halted() == nil:
 		switch how, err := s.gather(); {
 		case how == failed:
 			q.dev.failSubmission(s, err)
@@ -226,7 +234,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 func (q *Queue) call(s *submission) {
 	defer q.dev.leave()
 	fn := s.fn
-	if s.op == opNotify {
+	if s.op.Kind == work.Notify {
 		release(q.dev.complete(s))
 		if err := guard(fn); err != nil { // nothing is left that it could fail
 			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
@@ -264,7 +272,7 @@ func guard(fn func() error) (err error) {
 }
 
 // Barrier signals when its waits are reached.
-func (q *Queue) Barrier(o Order) error { return q.submit(q.get(opBarrier), o) }
+func (q *Queue) Barrier(o Order) error { return q.submit(q.get(work.Barrier), o) }
 
 // HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error fails the
 // signals, as does a panic, with a [PanicError]. The function is not called if a wait fails. Closing the device waits for calls that are running,
@@ -273,7 +281,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
 		return argument("host call", "no function")
 	}
-	s := q.get(opHost)
+	s := q.get(work.HostCall)
 	s.fn, s.hostly = fn, true
 	return q.submit(s, o)
 }
@@ -284,7 +292,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 	if fn == nil {
 		return argument("notify", "no function")
 	}
-	s := q.get(opNotify)
+	s := q.get(work.Notify)
 	s.fn, s.hostly = func() error { fn(); return nil }, true
 	return q.submit(s, o)
 }
@@ -302,9 +310,8 @@ func (q *Queue) Flush() error {
 // Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
 // can fill only where the driver gives this one access to it, as to devices of a [Group]; a pool's, where [Pool.Access] has.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
-	f, err := parseFill(pattern)
-	if err != nil {
-		return err
+	if !work.IsPattern(pattern) {
+		return badPattern(pattern)
 	}
 	ptr, err := dst.checkTo("fill", q)
 	if err == nil {
@@ -313,51 +320,21 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if err != nil {
 		return err
 	}
-	if (dst.Size|uint64(ptr.ptr))&(f.size-1) != 0 {
+	if (dst.Size|uint64(ptr.ptr))&uint64(len(pattern)-1) != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
-	s := q.get(f.op)
-	s.dst, s.pattern, s.pattern2, s.width, s.n = ptr, f.pattern, f.pattern2, f.width, f.count(dst.Size)
+	s := q.get(work.Fill)
+	s.op.SetFill(pattern, dst.Size)
+	s.dst = ptr
 	if dst.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// A filling is a pattern as drivers take it.
-type filling struct {
-	op                opcode
-	size              uint64 // bytes, a power of two
-	width             int    // of the driver's elements
-	pattern, pattern2 uint32
-}
-
-func parseFill(pattern []byte) (f filling, err error) {
-	var v uint64
-	switch len(pattern) {
-	case 1, 2, 4, 8:
-	default:
-		return f, argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
-	}
-	for i, b := range pattern {
-		v |= uint64(b) << (8 * i)
-	}
-	f = filling{op: opFill, size: uint64(len(pattern)), width: len(pattern), pattern: uint32(v), pattern2: uint32(v >> 32)}
-	if f.size == 8 {
-		f.width = 4
-		if f.pattern != f.pattern2 {
-			f.op = opFill8
-		}
-	}
-	return f, nil
-}
-
-// count returns how many of the driver's elements, or pairs of them, some bytes have.
-func (f *filling) count(bytes uint64) uint64 {
-	if f.op == opFill8 {
-		return bytes / 8
-	}
-	return bytes >> bits.TrailingZeros8(uint8(f.width)) // a power of two
+// badPattern is the error of a pattern that memory cannot be filled with.
+func badPattern(pattern []byte) error {
+	return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }
 
 // Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
@@ -378,10 +355,10 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	if err != nil {
 		return err
 	}
-	s := q.get(opCopy)
-	s.dst, s.src, s.n = d, f, dst.Size
+	s := q.get(work.Copy)
+	s.dst, s.src, s.op.Count = d, f, dst.Size
 	if dst.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
 }
@@ -401,15 +378,16 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	case !q.dev.caps.Prefetch:
 		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.info.Name, driver.ErrUnsupported)
 	}
-	s := q.get(opPrefetch)
-	s.dst, s.n, s.width = at, r.Size, int(to)
+	s := q.get(work.Prefetch)
+	s.dst, s.op.Count, s.op.To = at, r.Size, uint8(to)
 	if r.Size == 0 {
-		s.op = opBarrier
+		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// Update writes host data to a range. The data is copied by the call.
+// Update writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
+// none left.
 func (q *Queue) Update(o Order, dst Range, data []byte) error {
 	d, err := dst.checkTo("update", q)
 	if err != nil {
@@ -419,16 +397,22 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 		return argument("update", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	if len(data) == 0 {
-		return q.submit(q.get(opBarrier), o)
+		return q.submit(q.get(work.Barrier), o)
 	}
-	b, err := q.stage(len(data), "update", o)
-	if b == nil {
-		return err
+	if q.dev.stay() != nil { // a submission's failure
+		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.leave()
+	defer q.dev.leave() // it does not give the memory back before that
+	b, err := q.dev.stage.get(len(data))
+	if err != nil {
+		if q.dev.failed() != nil {
+			return q.submit(q.get(work.Barrier), o)
+		}
+		return fmt.Errorf("gpu: update: %w", err)
+	}
 	copy(b.bytes(), data)
-	s := q.get(opUpload)
-	s.dst, s.n, s.stage = d, dst.Size, b
+	s := q.get(work.Upload)
+	s.dst, s.op.Count, s.stage = d, dst.Size, b
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
@@ -443,7 +427,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return argument("download", "from %d bytes to %d", src.Size, len(dst))
 	}
 	if len(dst) == 0 {
-		return q.submit(q.get(opBarrier), o)
+		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
 		return q.stream(o, "download", src, nil, false, func(piece []byte, at int64) error {
@@ -451,40 +435,21 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 			return nil
 		})
 	}
-	b, err := q.stage(len(dst), "download", o)
-	if b == nil {
-		return err
-	}
-	defer q.dev.leave()
-	s := q.get(opDownload)
-	s.src, s.n, s.host, s.stage = f, src.Size, dst, b
-	return q.submitWith(s, o, src.Buffer, nil)
+	s := q.get(work.Download)
+	s.src, s.op.Count, s.host = f, src.Size, dst
+	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
+	return q.submitWith(s, o, nil, src.Buffer)
 }
 
-// stage takes pinned memory, and keeps the device from giving it back until the caller leaves. If the device takes no more
-// work, that is a submission's failure: then there is no memory, nothing to leave, and the operation is over.
-func (q *Queue) stage(n int, op string, o Order) (*stageBlock, error) {
-	if q.dev.stay() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
+// submitWith is submit for what writes to a buffer, or reads from one, or both.
+func (q *Queue) submitWith(s *submission, o Order, dst, src *Buffer) error {
+	if dst != nil {
+		if err := s.keepBuffer(0, dst); err != nil {
+			return err
+		}
 	}
-	b, err := q.dev.stage.get(n)
-	if err == nil {
-		return b, nil
-	}
-	q.dev.leave()
-	if q.dev.failed() != nil {
-		return nil, q.submit(q.get(opBarrier), o)
-	}
-	return nil, fmt.Errorf("gpu: %s: %w", op, err)
-}
-
-// submitWith is submit for what uses one buffer, or two.
-func (q *Queue) submitWith(s *submission, o Order, a, b *Buffer) error {
-	if err := s.keepBuffer(0, a); err != nil {
-		return err
-	}
-	if b != nil {
-		if err := s.keepBuffer(1, b); err != nil {
+	if src != nil {
+		if err := s.keepBuffer(1, src); err != nil {
 			return err
 		}
 	}
@@ -503,7 +468,7 @@ func (s *submission) keepBuffer(i int, b *Buffer) error {
 	if d.failed() != nil {
 		return nil
 	}
-	op := opNames[s.op]
+	op := s.op.Kind.String()
 	d.recycle(s)
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }

@@ -8,92 +8,94 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Barrier orders all that follows behind all that came before.
 func (c *CommandBuffer) Barrier() (Command, error) {
-	if err := c.begin(opBarrier); err != nil {
+	if err := c.begin(work.Barrier); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	return c.record(&command{op: opBarrier, dst: -1, src: -1}, nil)
+	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
 // Fill records what [Queue.Fill] does.
 func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
-	if err := c.begin(opFill); err != nil {
+	if err := c.begin(work.Fill); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	f, err := parseFill(pattern)
-	if err != nil {
-		return -1, c.fail(opFill, err)
+	if !work.IsPattern(pattern) {
+		return -1, c.fail(work.Fill, badPattern(pattern))
 	}
-	if dst.Size%f.size != 0 {
-		return -1, c.fail(opFill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, f.size))
+	size := uint64(len(pattern))
+	if dst.Size%size != 0 {
+		return -1, c.fail(work.Fill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
 	}
-	ref, err := c.referTo(opFill, dst, f.size)
+	ref, err := c.referTo(work.Fill, dst, size)
 	if err != nil {
 		return -1, err
 	}
-	cmd := command{op: f.op, dst: ref, src: -1, n: f.count(dst.Size), pattern: f.pattern, pattern2: f.pattern2, width: uint8(f.width)}
+	cmd := command{dst: ref, src: -1}
+	cmd.op.SetFill(pattern, dst.Size)
 	if dst.Size == 0 {
-		cmd.op = opNothing
+		cmd.op.Kind = work.Nothing
 	}
 	return c.record(&cmd, after)
 }
 
 // Copy records what [Queue.Copy] does.
 func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) {
-	if err := c.begin(opCopy); err != nil {
+	if err := c.begin(work.Copy); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	if err := cmp.Or(dst.unsized(opCopy), src.unsized(opCopy)); err != nil {
-		return -1, c.fail(opCopy, err)
+	if err := cmp.Or(dst.unsized(work.Copy), src.unsized(work.Copy)); err != nil {
+		return -1, c.fail(work.Copy, err)
 	}
 	if dst.Size != src.Size {
-		return -1, c.fail(opCopy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
+		return -1, c.fail(work.Copy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
 	}
-	d, err := c.referTo(opCopy, dst, 1)
+	d, err := c.referTo(work.Copy, dst, 1)
 	if err != nil {
 		return -1, err
 	}
-	s, err := c.refer(opCopy, src, 1)
+	s, err := c.refer(work.Copy, src, 1)
 	if err != nil {
 		return -1, err
 	}
-	cmd := command{op: opCopy, dst: d, src: s, n: dst.Size}
+	cmd := command{op: work.Op{Kind: work.Copy, Count: dst.Size}, dst: d, src: s}
 	if dst.Size == 0 {
-		cmd.op = opNothing
+		cmd.op.Kind = work.Nothing
 	}
 	return c.record(&cmd, after)
 }
 
 // Update records what [Queue.Update] does. The data is copied by the call, to pinned memory that the command buffer keeps.
 func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Command, error) {
-	if err := c.begin(opUpload); err != nil {
+	if err := c.begin(work.Upload); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	if err := dst.unsized(opUpload); err != nil {
-		return -1, c.fail(opUpload, err)
+	if err := dst.unsized(work.Upload); err != nil {
+		return -1, c.fail(work.Upload, err)
 	}
 	if dst.Size != uint64(len(data)) {
-		return -1, c.fail(opUpload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
+		return -1, c.fail(work.Upload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
-	ref, err := c.referTo(opUpload, dst, 1)
+	ref, err := c.referTo(work.Upload, dst, 1)
 	if err != nil {
 		return -1, err
 	}
-	cmd := command{op: opUpload, dst: ref, src: -1, n: dst.Size}
+	cmd := command{op: work.Op{Kind: work.Upload, Count: dst.Size}, dst: ref, src: -1}
 	if len(data) == 0 {
-		cmd.op = opNothing
+		cmd.op.Kind = work.Nothing
 		return c.record(&cmd, after)
 	}
 	b, err := c.dev.stage.get(len(data))
 	if err != nil {
-		return -1, c.fail(opUpload, err)
+		return -1, c.fail(work.Upload, err)
 	}
 	copy(b.bytes(), data)
 	cmd.rare = c.rare(rareCommand{stage: b})
@@ -108,57 +110,47 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 
 // Dispatch records what [Queue.Dispatch] does.
 func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) {
-	if err := c.begin(opDispatch); err != nil {
+	if err := c.begin(work.Dispatch); err != nil {
 		return -1, err
 	}
 	defer c.leave()
-	g, sizes, err := d.check(c.dev)
+	g, layout, err := d.check(c.dev)
 	if err != nil {
-		return -1, c.fail(opDispatch, err)
+		return -1, c.fail(work.Dispatch, err)
 	}
 	if d.Kernel.info.Params == nil { // then they are the caller's
-		sizes = append([]int(nil), sizes...)
+		layout = slices.Clone(layout)
 	}
-	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, sizes: sizes}, d.Args, d.Buffers, after)
+	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, layout: layout}, d.Args, d.Buffers, after)
 }
 
 // recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
 func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
-	words := wordOf(k.sizes, len(k.sizes))
-	if err := c.roomFor(words, len(buffers)); err != nil {
-		return -1, c.fail(opDispatch, err)
+	if err := c.roomFor(k.layout.Words(), len(buffers)); err != nil {
+		return -1, c.fail(work.Dispatch, err)
 	}
 	if err := c.holdCode(k.kernel.exe); err != nil {
-		return -1, c.fail(opDispatch, err)
+		return -1, c.fail(work.Dispatch, err)
 	}
-	cmd := command{op: opDispatch, dst: -1, src: -1, arg: int32(len(c.args)), sizes: k.sizes, launch: g.launch(k.kernel)}
+	cmd := command{op: work.Op{Kind: work.Dispatch}, dst: -1, src: -1, arg: int32(len(c.args)), layout: k.layout, launch: g.launch(k.kernel)}
 	if len(buffers) > 0 {
 		cmd.bound = carve(&c.bounds, len(buffers))
 	}
 	for i, b := range buffers {
-		ref, err := c.refer(opDispatch, b.Range, 1)
+		ref, err := c.refer(work.Dispatch, b.Range, 1)
 		if err != nil {
 			return -1, k.refused(b.Index, err)
 		}
-		cmd.bound[i] = argRef{cmd.arg + int32(wordOf(k.sizes, b.Index)), ref}
+		cmd.bound[i] = argRef{int32(b.Index), ref}
 	}
 	if g.nothing() {
-		cmd.op = opNothing
+		cmd.op.Kind = work.Nothing
 	}
 	at, err := c.record(&cmd, after)
 	if err != nil {
 		return -1, err
 	}
-	for range words {
-		c.args = append(c.args, 0)
-	}
-	word := int(cmd.arg)
-	for i, n := range k.sizes {
-		if args[i] != nil {
-			copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.args[word])), n), unsafe.Slice((*byte)(args[i]), n))
-		}
-		word += (n + 7) / 8
-	}
+	c.args = k.layout.Append(c.args, args)
 	return at, nil
 }
 
@@ -166,14 +158,14 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 // follows. An error, or a panic, fails the execution, of which nothing that follows is run then. Executions that are under way
 // at a time may call it at once.
 func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
-	if err := c.begin(opHost); err != nil {
+	if err := c.begin(work.HostCall); err != nil {
 		return -1, err
 	}
 	defer c.leave()
 	if fn == nil {
-		return -1, c.fail(opHost, argument("host call", "no function"))
+		return -1, c.fail(work.HostCall, argument("host call", "no function"))
 	}
-	return c.record(&command{op: opHost, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
+	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
 }
 
 // Collective records collective operations on a channel, of the same device, behind all that was recorded before them, and
@@ -181,22 +173,22 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 // [Channel.Submit] does; any other command between them, or a barrier, ends it. Groups go to the channel when the recording
 // is executed, in the order of the calls of [Queue.Execute].
 func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, error) {
-	if err := c.begin(opCollect); err != nil {
+	if err := c.begin(work.Collect); err != nil {
 		return -1, err
 	}
 	defer c.leave()
 	if ch == nil || ch.dev != c.dev {
-		return -1, c.fail(opCollect, argument("collective", "no channel, or one of another device"))
+		return -1, c.fail(work.Collect, argument("collective", "no channel, or one of another device"))
 	}
 	g := &groupRecorder{c: c}
 	for i, x := range ops {
 		if err := x.lower(ch, g); err != nil {
-			return -1, c.fail(opCollect, fmt.Errorf("operation %d: %w", i, err))
+			return -1, c.fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
-	cmd := command{op: opCollect, dst: -1, src: -1, rare: c.rare(rareCommand{ch: ch, group: g.ops})}
+	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{ch: ch, group: g.ops})}
 	if len(g.ops) == 0 {
-		cmd.op = opNothing
+		cmd.op.Kind = work.Nothing
 	}
 	return c.record(&cmd, nil)
 }
@@ -206,18 +198,18 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 // of a recording with timestamps come one after the other, as the host sees it, in the order in which they can begin; if the recording
 // has host calls or collectives, that is so for each stretch between these, and not for executions as a whole.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
-	if err := c.begin(opTime); err != nil {
+	if err := c.begin(work.Timestamp); err != nil {
 		return -1, err
 	}
 	defer c.leave()
 	if c.dev.timers == nil {
-		return -1, c.fail(opTime, driver.ErrUnsupported)
+		return -1, c.fail(work.Timestamp, driver.ErrUnsupported)
 	}
 	e, err := c.newTimer()
 	if err != nil {
-		return -1, c.fail(opTime, err)
+		return -1, c.fail(work.Timestamp, err)
 	}
-	return c.record(&command{op: opTime, dst: -1, src: -1, rare: c.rare(rareCommand{timer: e})}, after)
+	return c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: e})}, after)
 }
 
 // newTimer makes a timer that the command buffer keeps.
@@ -233,18 +225,18 @@ func (c *CommandBuffer) newTimer() (e driver.Event, err error) {
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
-// is not is in the error, and between two executions the time means nothing. It blocks until the device's thread has asked.
+// is not is in the error, and between two executions the time means nothing. It blocks until the driver has been asked.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
 	for i, at := range []Command{from, to} {
-		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op != opTime {
+		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op.Kind != work.Timestamp {
 			c.mu.Unlock()
 			return 0, argument("elapsed", "command %d is no timestamp", at)
 		}
 		timers[i] = c.cmds.at(int(at)).rare.timer
 	}
-	c.mu.Unlock() // for the device's thread may need it before it comes to what follows
+	c.mu.Unlock()
 	if c.closed.Load() || !holdLive(&c.refs, 1) {
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
@@ -267,7 +259,7 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	}
 	defer c.leave()
 	if err := c.nest(child, bindings, -1); err != nil {
-		return c.fail(opExecute, err)
+		return c.fail(work.Execute, err)
 	}
 	return nil
 }
@@ -283,14 +275,14 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	gate := Command(-1)
 	if len(after) > 0 {
 		var err error
-		if gate, err = c.record(&command{op: opNothing, dst: -1, src: -1}, after); err != nil {
+		if gate, err = c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, after); err != nil {
 			return -1, err
 		}
 	}
 	base := Command(c.cmds.n)
 	if err := c.nest(child, bindings, gate); err != nil {
 		c.cmds.n = before
-		return -1, c.fail(opExecute, err)
+		return -1, c.fail(work.Execute, err)
 	}
 	last := child.leaves()
 	for i := range last {
@@ -299,7 +291,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	if len(last) == 0 && gate >= 0 {
 		last = append(last, gate)
 	}
-	return c.record(&command{op: opNothing, dst: -1, src: -1}, last)
+	return c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, last)
 }
 
 // leaves returns the commands since the last barrier that no other one is said to come after.
@@ -307,7 +299,7 @@ func (c *CommandBuffer) leaves() (last []Command) {
 	followed := map[Command]bool{}
 	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
 		cmd := c.cmds.at(int(i))
-		if cmd.op == opBarrier {
+		if cmd.op.Kind == work.Barrier {
 			break
 		}
 		if !followed[i] {
@@ -323,7 +315,7 @@ func (c *CommandBuffer) leaves() (last []Command) {
 // nest records all commands of another command buffer, after a command unless that is -1.
 func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
-	if err := checkBindings(opExecute, slots, bindings, c.dev, c); err != nil {
+	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
 	}
 	if err := c.roomFor(len(args), len(refers)+1); err != nil {
@@ -338,7 +330,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	}
 	var timers []driver.Event // of its own, for the child may be executed besides, and nested twice
 	for i := 0; child.timed && i < cmds.n; i++ {
-		if cmds.at(i).op == opTime {
+		if cmds.at(i).op.Kind == work.Timestamp {
 			e, err := c.newTimer()
 			if err != nil {
 				return err
@@ -376,27 +368,27 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		cmd.arg += baseArg
 		bound := carve(&c.bounds, len(cmd.bound))
 		for i, b := range cmd.bound {
-			bound[i] = argRef{b.word + baseArg, b.ref + baseRef}
+			bound[i] = argRef{b.index, b.ref + baseRef}
 		}
 		cmd.bound = bound
 		after := carve(&c.afters, max(len(cmd.after), 1))[:len(cmd.after)]
 		for i, a := range cmd.after {
 			after[i] = a + Command(base)
 		}
-		if cmd.op == opBarrier {
+		if cmd.op.Kind == work.Barrier {
 			gate = -1 // what follows is behind that
 		} else if len(after) == 0 && gate >= 0 {
 			after = append(after, gate)
 		}
 		cmd.after = after
-		switch cmd.op {
-		case opCollect:
+		switch cmd.op.Kind {
+		case work.Collect:
 			group := slices.Clone(cmd.rare.group)
 			for i := range group {
 				group[i].rebase(baseRef)
 			}
 			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
-		case opTime:
+		case work.Timestamp:
 			cmd.rare = c.rare(rareCommand{timer: timers[0]})
 			timers = timers[1:]
 		}
@@ -408,11 +400,11 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 // beginNest is begin for the commands of another command buffer.
 func (c *CommandBuffer) beginNest(child *CommandBuffer) error {
 	wrong := c.mayNest(child) // before the lock, for it takes the child's
-	if err := c.begin(opExecute); err != nil {
+	if err := c.begin(work.Execute); err != nil {
 		return err
 	}
 	if wrong != nil {
-		wrong = c.fail(opExecute, wrong)
+		wrong = c.fail(work.Execute, wrong)
 		c.leave()
 	}
 	return wrong
@@ -435,25 +427,26 @@ func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 }
 
 // checkBindings checks what is to be bound. Ranges may be of bindings of c, if that is not nil.
-func checkBindings(op opcode, slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
+func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
+	const op = "execute"
 	if len(bindings) != len(slots) {
-		return argument(opNames[op], "%d bindings for a command buffer that has %d", len(bindings), len(slots))
+		return argument(op, "%d bindings for a command buffer that has %d", len(bindings), len(slots))
 	}
 	for i, r := range bindings {
-		at, err := r.checkOn(opNames[op], d)
+		at, err := r.checkOn(op, d)
 		switch {
 		case err != nil:
 			return fmt.Errorf("binding %d: %w", i, err)
 		case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
-			return argument(opNames[op], "binding %d is a binding of another command buffer", i)
+			return argument(op, "binding %d is a binding of another command buffer", i)
 		case r.Size < slots[i].size:
-			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", opNames[op], i, r.Size, slots[i].size, ErrRange)
+			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, ErrRange)
 		case slots[i].written && r.Buffer.readOnly():
-			return argument(opNames[op], "binding %d was imported for reading only, and the commands write to it", i)
-		case slots[i].used && r.usable(opNames[op], d) != nil:
-			return fmt.Errorf("binding %d: %w", i, r.usable(opNames[op], d))
+			return argument(op, "binding %d was imported for reading only, and the commands write to it", i)
+		case slots[i].used && r.usable(op, d) != nil:
+			return fmt.Errorf("binding %d: %w", i, r.usable(op, d))
 		case uint64(at.ptr)%slots[i].align != 0:
-			return argument(opNames[op], "binding %d is not aligned to %d bytes", i, slots[i].align)
+			return argument(op, "binding %d is not aligned to %d bytes", i, slots[i].align)
 		}
 	}
 	return nil

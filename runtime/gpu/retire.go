@@ -1,10 +1,9 @@
 package gpu
 
 import (
-	"errors"
 	"runtime"
 
-	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
@@ -21,7 +20,7 @@ func (tl *timeline) retire(seq uint64) bool {
 		case !before.tl.retire(before.seq):
 			return false
 		}
-		if before.tl.done.Load() < before.seq {
+		if !before.over() {
 			runtime.Gosched() // it is being issued
 		}
 	}
@@ -44,7 +43,7 @@ func (tl *timeline) retireReady(seq uint64) (before mark, held bool) {
 		for n < len(batch) && tl.ring.head+uint64(n) <= last {
 			s := tl.ring.at(tl.ring.head + uint64(n))
 			for _, m := range s.follows {
-				if m.tl.done.Load() < m.seq {
+				if !m.over() {
 					before = m
 					break take
 				}
@@ -72,6 +71,9 @@ func (tl *timeline) complete(batch []*submission) {
 	var released timepointList
 	for i := 0; i < len(batch); {
 		if err := tl.outcomeOf(batch[i]); err != nil {
+			if m := (mark{tl, batch[i].seq}); m.failed() == nil {
+				tl.addFailed(m.seq, m.seq, err)
+			}
 			released.join(tl.dev.failSignals(batch[i], err))
 		} else if run := sameSignal(batch[i:]); run > 0 && tl.arriveTogether(batch[i:i+run], &released) {
 			i += run
@@ -101,11 +103,10 @@ func (tl *timeline) complete(batch []*submission) {
 func (tl *timeline) outcomeOf(s *submission) error {
 	if tl.ch != nil {
 		if err := tl.ch.Err(); err != nil { // what was aborted is soon done
-			tl.giveUp(s.seq-1, s.seq, err)
 			return err
 		}
 	}
-	return s.gone()
+	return s.cause()
 }
 
 // sameSignal returns how many of the first submissions have nothing left to do but raise one semaphore higher and higher.
@@ -113,7 +114,7 @@ func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {
 		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
-			s.op == opDownload || s.gone() != nil {
+			s.op.Kind == work.Download || s.cause() != nil {
 			return i
 		}
 		value = s.signals[0].Value
@@ -124,54 +125,11 @@ func sameSignal(batch []*submission) int {
 // arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
 func (tl *timeline) arriveTogether(run []*submission, released *timepointList) bool {
 	first, end := run[0], run[len(run)-1]
-	list, err := first.signals[0].Semaphore.arrive(point{value: first.signals[0].Value, tl: tl, seq: first.seq},
-		point{value: end.signals[0].Value, tl: tl, seq: end.seq})
+	list, err := first.signals[0].Semaphore.arrive(point{Value: first.signals[0].Value, Timeline: tl, Seq: first.seq},
+		point{Value: end.signals[0].Value, Timeline: tl, Seq: end.seq})
 	if err != nil {
 		return false
 	}
 	released.join(list)
 	return true
-}
-
-// gone returns why what the work came after was given up, if it was.
-func (s *submission) gone() error {
-	if losses.Load() == 0 {
-		return nil
-	}
-	for _, m := range s.follows {
-		if err := m.gone(); err != nil {
-			return err
-		}
-	}
-	for i := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
-		if err := s.waits[i].Semaphore.failed(); err != nil && errors.Is(err, driver.ErrLost) {
-			return err
-		}
-	}
-	return nil
-}
-
-// drain takes everything out of the ring, gives it up, and fails its signals, of which it returns what they release. All that has
-// happened when the first of it counts as done: who comes after something finds that it has failed.
-func (tl *timeline) drain(err error) (first *submission, released *timepoint) {
-	tl.retireMu.Lock()
-	defer tl.retireMu.Unlock()
-	tl.ring.mu.Lock()
-	last := tl.issued.Load()
-	if from := tl.done.Load(); from < last {
-		tl.giveUp(from, last, err)
-	}
-	end := &first
-	for ; tl.ring.head <= last; tl.ring.head++ {
-		s := tl.ring.at(tl.ring.head)
-		s.next = nil
-		*end, end = s, &s.next
-	}
-	tl.ring.mu.Unlock()
-	var list timepointList
-	for s := first; s != nil; s = s.next {
-		list.join(tl.dev.failSignals(s, err))
-	}
-	tl.done.Store(last)
-	return first, list.first
 }

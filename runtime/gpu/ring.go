@@ -4,11 +4,20 @@ import (
 	"sync"
 )
 
-// inFlight returns how many submissions have been issued and are not retired.
+// inFlight returns how many submissions have been issued, and have neither been retired nor failed.
 func (tl *timeline) inFlight() int {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
-	return int(tl.issued.Load() + 1 - tl.ring.head)
+	last := tl.issued.Load()
+	n := last + 1 - tl.ring.head
+	if ranges := tl.failures.Load(); ranges != nil {
+		for _, r := range *ranges {
+			if from, to := max(r.from, tl.ring.head), min(r.to, last); from <= to {
+				n -= to + 1 - from
+			}
+		}
+	}
+	return int(n)
 }
 
 // A ring holds the submissions in flight by number. One goroutine at a time, which holds the timeline's mu, adds one behind

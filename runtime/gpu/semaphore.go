@@ -5,6 +5,9 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/points"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // MaxValue is the highest value of a semaphore.
@@ -37,14 +40,12 @@ const (
 
 // expected is what is to happen to a semaphore: who will signal it and who waits for that.
 type expected struct {
-	first   [2]point // what backing is at first
-	points  []point  // of work that is issued and not known to be over, by value; a part of backing, whose front it leaves as it goes
-	backing []point
-	issued  timepointHeap
-	reach   timepointHeap
-	order   uint64
-	asked   uint64 // devices have been asked about all points below this value; see want
-	name    string // of the semaphore; see SetName
+	points points.Set[*timeline] // of work that is issued and not known to be over
+	issued timepointHeap
+	reach  timepointHeap
+	order  uint64
+	idle   *hostEvent // kept for who parks next
+	name   string     // of the semaphore; see SetName
 }
 
 type failure struct{ err error }
@@ -54,15 +55,8 @@ var errSemaphoreClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 // semaphoreClosed is the failure of every semaphore that was closed, made once so that closing allocates nothing.
 var semaphoreClosed = failure{errSemaphoreClosed}
 
-// A point says that a value is signalled once a timeline has done a sequence number. It stays until that is so, also where the value
-// has been reached by then: that the signal is a mistake is found out only when the work is over.
-type point struct {
-	value  uint64
-	tl     *timeline
-	seq    uint64
-	late   bool // the signal comes from a barrier, after that of the submission
-	passed bool // by a device: the signal will change nothing, and is no mistake
-}
+// A point says that a value is signalled once a timeline has done a number.
+type point = points.Point[*timeline]
 
 // NewSemaphore makes a semaphore that has reached a value already.
 func NewSemaphore(initial uint64) (*Semaphore, error) {
@@ -220,7 +214,7 @@ func (s *Semaphore) Close() error {
 // signal looks at the list.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
-		s.list = newExpected()
+		s.list = new(expected)
 	}
 	if f := s.flags.Load(); f&flag == 0 {
 		s.flags.Store(f | flag)
@@ -228,18 +222,11 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-func newExpected() *expected {
-	l := new(expected)
-	l.backing = l.first[:]
-	l.points = l.backing[:0]
-	return l
-}
-
 // settle makes flags say what the list has. The caller holds mu.
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
-		if len(l.points) > 0 {
+		if !l.points.Empty() {
 			flags |= hasPoints
 		}
 		if len(l.issued)+len(l.reach) > 0 {
@@ -271,18 +258,9 @@ func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.list
-	n := 0 // of the points, are up to last
-	if l != nil {
-		n = l.find(last.value + 1)
-		if first.value == last.value {
-			for i := range l.points[:n] {
-				if p := &l.points[i]; p.passed && p.within(&first, &last) {
-					l.drop(n, &first, &last)
-					s.settle()
-					return nil, nil
-				}
-			}
-		}
+	if l != nil && first.Value == last.Value && l.points.TakeOvertaken(first) {
+		s.settle()
+		return nil, nil
 	}
 	var now uint64
 	for {
@@ -290,65 +268,20 @@ func (s *Semaphore) arrive(first, last point) (*timepoint, error) {
 		if now == failedValue {
 			return nil, s.failure.Load().err
 		}
-		if first.value <= now {
-			if first.value == last.value && l != nil {
-				l.drop(n, &first, &last)
-				s.settle()
-			}
-			return nil, fmt.Errorf("signal %d of %s, which is at %d: %w", first.value, l.mention(), now, ErrValue)
+		if first.Value <= now {
+			return nil, fmt.Errorf("signal %d of %s, which is at %d: %w", first.Value, l.mention(), now, ErrValue)
 		}
-		if s.value.CompareAndSwap(now, last.value) {
+		if s.value.CompareAndSwap(now, last.Value) {
 			break
 		}
 	}
 	if l == nil {
 		return nil, nil
 	}
-	for i := range l.points[:n] {
-		if p := &l.points[i]; p.value > now && p.value < last.value && !p.within(&first, &last) && !l.again(i, &first, &last) {
-			p.passed = true
-		}
-	}
-	l.drop(n, &first, &last)
-	list := l.reached(last.value)
+	l.points.Arrive(now, first, last)
+	list := l.reached(last.Value)
 	s.settle()
 	return list, nil
-}
-
-// within reports whether a point is that of a submission from first to last.
-func (p *point) within(first, last *point) bool {
-	return p.tl == last.tl && p.late == last.late && p.seq >= first.seq && p.seq <= last.seq && p.value >= first.value && p.value <= last.value
-}
-
-// again reports whether the point at i has the value of one from first to last, or of another one that is no mistake: then it is one.
-func (l *expected) again(i int, first, last *point) bool {
-	is := func(j int) bool {
-		return l.points[j].value == l.points[i].value && (l.points[j].passed || l.points[j].within(first, last))
-	}
-	for j := i - 1; j >= 0 && l.points[j].value == l.points[i].value; j-- {
-		if is(j) {
-			return true
-		}
-	}
-	for j := i + 1; j < len(l.points) && l.points[j].value == l.points[i].value; j++ {
-		if is(j) {
-			return true
-		}
-	}
-	return false
-}
-
-// drop takes the points from first to last, which are among the first n, away.
-func (l *expected) drop(n int, first, last *point) {
-	to := n
-	for i := n - 1; i >= 0; i-- {
-		if p := l.points[i]; !p.within(first, last) {
-			to--
-			l.points[to] = p
-		}
-	}
-	clear(l.points[:to])
-	l.points = l.points[to:]
 }
 
 // reached takes the timepoints up to a value away.
@@ -367,8 +300,8 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	l := s.list
-	if l != nil && len(l.points) > 0 && err != errSemaphoreClosed { // what would have signalled it is in a stream still
-		mishaps.Add(1)
+	if l != nil && err != errSemaphoreClosed { // what would have signalled it is in a stream still
+		l.points.Each((*timeline).doubt)
 	}
 	for {
 		s.final = s.value.Load()
@@ -379,8 +312,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if l == nil {
 		return nil
 	}
-	clear(l.points)
-	l.points = l.points[:0]
+	l.points.Clear()
 	list := l.reached(math.MaxUint64)
 	s.settle()
 	for t := list; t != nil; t = t.next {
@@ -400,45 +332,17 @@ func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 		s.mu.Unlock()
 		return nil, false
 	}
-	n := len(l.points)
-	if n == cap(l.points) { // at the end of the backing: to its front, or to a larger one
-		l.makeRoom()
-	}
-	l.points = l.points[:n+1]
-	l.points[n] = p
-	if n > 0 && l.points[n-1].value > p.value {
-		l.sink(n)
-	}
+	l.points.Add(p)
 	wanted = len(l.reach) > 0
 	if len(l.issued) > 0 {
-		released = s.list.issued.pop(p.value, nil)
+		released = l.issued.pop(p.Value, nil)
 		wanted = wanted || len(l.issued) > 0
 	}
 	if released != nil {
 		s.settle()
 	}
-	if !wanted {
-		l.asked = min(l.asked, p.value)
-	}
 	s.mu.Unlock()
 	return released, wanted
-}
-
-// sink brings the last point to its place.
-func (l *expected) sink(i int) {
-	for ; i > 0 && l.points[i-1].value > l.points[i].value; i-- {
-		l.points[i], l.points[i-1] = l.points[i-1], l.points[i]
-	}
-}
-
-// makeRoom moves the points to the front of the backing, or of a larger one.
-func (l *expected) makeRoom() {
-	if n := len(l.points); n > len(l.backing)/2 {
-		l.backing = make([]point, 4*n)
-	}
-	moved := l.backing[:copy(l.backing, l.points)]
-	clear(l.backing[len(moved):])
-	l.points = moved
 }
 
 // A resolution is how a wait stands.
@@ -458,8 +362,7 @@ func (s *Semaphore) next(value uint64) (resolution, point) {
 	}
 	s.mu.Lock()
 	if l := s.list; l != nil {
-		if i := l.find(value); i < len(l.points) {
-			p := l.points[i]
+		if p, ok := l.points.Lowest(value); ok {
 			s.mu.Unlock()
 			return ordered, p
 		}
@@ -490,10 +393,10 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 	s.mu.Lock()
 	l := s.expect(hasWaiters)
 	var how resolution
-	switch i := l.find(value); {
+	switch {
 	case value <= s.value.Load():
 		how, _ = s.standing()
-	case t.issued && i < len(l.points):
+	case t.issued && l.points.Reaches(value):
 		how = ordered
 	default:
 		t.value, t.order = value, l.order
@@ -504,7 +407,7 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 			l.reach.push(t)
 		}
 		if !t.lazy {
-			l.want(value, i)
+			l.points.Ask(value, (*timeline).want)
 		}
 		s.mu.Unlock()
 		return unknown
@@ -512,22 +415,6 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 	s.settle()
 	s.mu.Unlock()
 	return how
-}
-
-// want has the devices asked on behalf of a waiter for a value, which the point at i is the first to reach: about the points that may
-// reach it, of each timeline the first, and about all below, whose failure would be the semaphore's.
-func (l *expected) want(value uint64, i int) {
-	if l.asked < value {
-		for j := l.find(l.asked); j < i; j++ {
-			l.points[j].tl.want(l.points[j].seq)
-		}
-		l.asked = value
-	}
-	for ; i < len(l.points); i++ {
-		if p := &l.points[i]; i == 0 || l.points[i-1].tl != p.tl || l.points[i-1].value < value {
-			p.tl.want(p.seq)
-		}
-	}
 }
 
 // cancel takes a timepoint back; it reports false if it was released already, or is about to be.
@@ -546,36 +433,18 @@ func (s *Semaphore) cancel(t *timepoint) bool {
 	return true
 }
 
-// find returns the place of the lowest point that reaches a value.
-func (l *expected) find(value uint64) int {
-	low, high := 0, len(l.points)
-	if high > 1 && l.points[high-2].value < value { // mostly it is the last
-		low = high - 1
-	}
-	for low < high {
-		if middle := int(uint(low+high) / 2); l.points[middle].value < value {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
-}
-
 // producer returns the timeline on which a value, or what comes next below it, depends, or nil.
 func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.list
-	if l == nil || len(l.points) == 0 {
+	if s.list == nil {
 		return nil, 0
 	}
-	p := &l.points[min(l.find(value), len(l.points)-1)]
-	return p.tl, p.seq
+	return s.list.points.Next(value)
 }
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
-// stands for the asker does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
+// stands for the poller does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
 // ask, which then does. A channel's thread that has nothing else to do asks itself.
 func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
@@ -588,9 +457,9 @@ func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	case tl.ch != nil && tl.ch.ask(seq):
 		return tl.dev
 	}
-	rounds, times := int32(leaveOut), watch
+	rounds, times := int32(wake.WaiterRests), watch
 	if stands {
-		rounds, times = askerLeaves, 1
+		rounds, times = wake.PollerRests, 1
 	}
 	if !tl.crowded(again, rounds) {
 		tl.poll(seq, times)
@@ -598,43 +467,23 @@ func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	return tl.dev
 }
 
-// pollAll asks the timelines that will raise the value how far they are: that of the highest point, and those of the next
-// ones, as far as it makes sense to look.
+// askAtOnce is how many timelines a query asks at the most. One that comes again asks others.
+const askAtOnce = 8
+
+// pollAll asks the timelines that will raise the value how far they are: that of the highest point, and others.
 func (s *Semaphore) pollAll() {
-	type ask struct {
-		tl  *timeline
-		seq uint64
-	}
-	var asks [8]ask
+	var asks [askAtOnce]points.Front[*timeline]
 	n := 0
 	s.mu.Lock()
-	var points []point
 	if s.list != nil {
-		points = s.list.points
-	}
-	for i := range min(len(points), 64) {
-		p := &points[len(points)-1]
-		if i > 0 {
-			p = &points[i-1]
-		}
-		k := 0
-		for k < n && asks[k].tl != p.tl {
-			k++
-		}
-		switch {
-		case k < n:
-			asks[k].seq = max(asks[k].seq, p.seq)
-		case n < len(asks):
-			asks[n] = ask{p.tl, p.seq}
-			n++
-		}
+		n = s.list.points.Turn(asks[:])
 	}
 	s.mu.Unlock()
 	for _, a := range asks[:n] {
-		if a.tl.dev.caps.SubmitAnywhere {
-			a.tl.poll(a.seq, 1)
+		if a.Timeline.dev.caps.SubmitAnywhere {
+			a.Timeline.poll(a.Seq, 1)
 		} else {
-			a.tl.want(a.seq)
+			a.Timeline.want(a.Seq)
 		}
 	}
 }

@@ -76,9 +76,10 @@ func TestStream(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 8), dev.Queue(0).NewStream()
-			failure, submitted := errors.New("the file is gone"), make(chan struct{})
+			failure := errors.New("the file is gone")
+			submitted := make(chan struct{})
 			must(t, s.HostCall(func() error { <-submitted; return failure }))
-			must(t, s.Fill(b.All(), []byte{1}))
+			must(t, s.Fill(b.All(), []byte{1})) // submitted before the failure is known
 			must(t, s.Fill(b.All(), []byte{1}))
 			close(submitted)
 			err := s.Wait(soon(t))

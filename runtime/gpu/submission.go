@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A Point is a value of a semaphore.
@@ -25,40 +26,6 @@ type Order struct {
 	Signal []Point
 }
 
-// An opcode is a kind of operation.
-type opcode uint8
-
-const (
-	opBarrier opcode = iota
-	opFill
-	opFill8
-	opCopy
-	opUpload
-	opDownload
-	opPrefetch
-	opDispatch
-	opAlloca
-	opDealloca
-	opExecute
-	opCollect
-	opNothing // in command buffers only, as is:
-	opTime
-	opHost
-	opNotify
-	opStream
-)
-
-var opNames = [...]string{"barrier", "fill", "fill", "copy", "update", "download", "prefetch", "dispatch", "alloca", "dealloca", "execute", "collective", "nothing", "timestamp", "host call", "notify", "transfer"}
-
-// warm are the operations that do not use what comes last in their records.
-const warm = 1<<opBarrier | 1<<opFill | 1<<opFill8 | 1<<opCopy | 1<<opAlloca | 1<<opDealloca
-
-// cold reports whether an operation uses what comes last in its record.
-func (op opcode) cold() bool { return warm>>op&1 == 0 }
-
-// onHost reports whether an operation is a call of a function.
-func (op opcode) onHost() bool { return op >= opHost }
-
 // A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
 // first and lies together: often one processor parks a submission and another one issues it.
 type submission struct {
@@ -67,15 +34,15 @@ type submission struct {
 	event  *event // to be recorded behind the work, or behind what comes after it
 	err    atomic.Pointer[failure]
 	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
-	op     opcode
-	hostly bool // waits must be reached, not only issued: for host calls, and where two drivers meet
-	// gathered says that deps have been found, near that what the stream orders anyway was left out of them; passing that the
-	// submission has no work, and is done when its only dep is.
-	gathered, near, passing bool
-	late                    bool   // some of the deps are of barriers, which are done after the work that they are behind
-	recorded                bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	cold                    bool   // what comes last in the record may be in use
-	seq                     uint64 // once issued
+	hostly bool         // waits must be reached, not only issued: for host calls, and where two drivers meet
+	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
+	gathered, passing bool
+	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
+	fed               bool   // it comes from the front of the backlog
+	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
+	cold              bool   // what comes last in the record may be in use
+	seq               uint64 // once issued
+	op                work.Op
 
 	waits   []Point
 	signals []Point
@@ -86,23 +53,18 @@ type submission struct {
 	since         time.Time   // since when
 	tp            timepoint   // the first of the timepoints given to semaphores
 
-	// What to do; which fields count depends on op.
-	dst, src address
-	n        uint64
-	pattern  uint32
-	pattern2 uint32     // the other half of a pattern of 8 bytes
-	width    int        // or, of a prefetch, the kind of memory
-	keep     [2]*Buffer // held until the work is done
+	dst, src address    // what the operation is done with
+	keep     [2]*Buffer // those of dst and src; held until the work is done
 
 	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
 	deps    []dep        // what the work must come after; those without a timeline need nothing
-	follows []mark       // what the work comes after on other timelines
+	follows frontier     // what the work comes after on other timelines
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
-	// What fills, copies, barriers and memory from pools do not use.
+	// What plain operations do not use.
 	host   []byte        // to be filled by a download
 	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
-	launch driver.Launch // Args point into args
+	launch driver.Launch // Args point into args, by their layout
 	args   []uint64
 	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
@@ -136,9 +98,9 @@ type dep struct {
 
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
 // to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
-// barrier, which may have no work: whoever issues it looks that nothing was given up since.
+// barrier, which may have no work.
 func (s *submission) gather() (resolution, error) {
-	s.late, s.near = false, false
+	s.late = false
 	for i := range s.waits {
 		w := &s.waits[i]
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
@@ -153,11 +115,9 @@ func (s *submission) gather() (resolution, error) {
 			s.letGoAll()
 			return unknown, nil
 		case ordered:
-			s.late = s.late || p.late
-			if p.tl == s.q.tl && s.op != opBarrier && losses.Load() == 0 {
-				s.near = true
-			} else {
-				s.addDep(mark{p.tl, p.seq})
+			s.late = s.late || p.Late
+			if p.Timeline != s.q.tl || s.op.Kind == work.Barrier {
+				s.addDep(mark{p.Timeline, p.Seq})
 			}
 		}
 	}
@@ -304,8 +264,8 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.op, s.hostly, s.passing, s.late, s.recorded, s.keep, s.seq = opBarrier, false, false, false, false, [2]*Buffer{}, 0
-	s.dst, s.src = address{}, address{}
+	s.hostly, s.passing, s.late, s.fed, s.recorded, s.keep, s.seq = false, false, false, false, false, [2]*Buffer{}, 0
+	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
 func (s *submission) resetCold() {
@@ -342,33 +302,71 @@ func (s *submission) putTimepoint(t *timepoint) {
 
 // A boundArg is an argument of a kernel that is the address of a buffer's range.
 type boundArg struct {
-	word int // in args
-	at   address
-	held *Buffer
+	index int // of the argument
+	at    address
+	held  *Buffer
 }
 
-// setArgs copies kernel arguments: each is laid on a word of its own and pointed to. Those that are nil are left for later.
-func (s *submission) setArgs(sizes []int, data []unsafe.Pointer) {
-	s.makeArgs(wordOf(sizes, len(sizes)), len(sizes))
-	at := 0
-	for i, n := range sizes {
-		p := unsafe.Pointer(&s.args[at])
-		if data[i] != nil {
-			copy(unsafe.Slice((*byte)(p), n), unsafe.Slice((*byte)(data[i]), n))
+// setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
+func (s *submission) setArgs(l work.Layout, data []unsafe.Pointer) {
+	s.args = l.Append(s.args[:0], data)
+	s.launch.Args = l.Point(s.launch.Args[:0], s.args)
+}
+
+// start makes the native calls of the operation itself, with what its addresses have turned out to be. It reports whether the stream
+// has got any of them.
+func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
+	switch s.op.Kind {
+	case work.Barrier:
+		return true, nil // there will be its event
+	case work.Alloca:
+		return s.alloca(tl)
+	case work.Dealloca:
+		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
+		return err == nil, err
+	case work.Execute:
+		return s.execute(tl)
+	case work.Collect:
+		return s.collect(tl)
+	}
+	if s.cold || s.across(tl.dev) {
+		return s.startWith(tl, dst, src)
+	}
+	return s.op.Run(tl.dev.drv, tl.h, dst, src, nil)
+}
+
+// startWith is start for what needs more than addresses.
+func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
+	x := work.Extra{Launch: &s.launch}
+	if s.across(tl.dev) {
+		if x.DstOf, x.SrcOf, err = tl.dev.owners(s.keep[0], s.keep[1]); err != nil {
+			return false, err
 		}
-		s.launch.Args[i] = p
-		at += (n + 7) / 8
 	}
+	if err := s.resolveArgs(); err != nil {
+		return false, err
+	}
+	if s.stage != nil {
+		x.Host, x.Pinned = s.stage.host, s.stage.ptr
+	}
+	return s.op.Run(tl.dev.drv, tl.h, dst, src, &x)
 }
 
-// makeArgs makes room for so many words of arguments, and so many pointers to them.
-func (s *submission) makeArgs(words, n int) {
-	if cap(s.args) < words {
-		s.args = make([]uint64, words)
+// across reports whether one of the submission's buffers is another device's.
+func (s *submission) across(d *Device) bool {
+	a, b := s.keep[0], s.keep[1]
+	return a != nil && a.dev != d || b != nil && b.dev != d
+}
+
+// resolveArgs puts the addresses of buffers into the arguments.
+func (s *submission) resolveArgs() error {
+	for i := range s.bound {
+		b := &s.bound[i]
+		ptr, err := b.at.resolve()
+		if err != nil {
+			return err
+		}
+		*work.Address(s.launch.Args[b.index]) = ptr
 	}
-	s.args = s.args[:words]
-	if cap(s.launch.Args) < n {
-		s.launch.Args = make([]unsafe.Pointer, n)
-	}
-	s.launch.Args = s.launch.Args[:n]
+	return nil
 }

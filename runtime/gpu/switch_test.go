@@ -21,7 +21,7 @@ func TestSwitches(t *testing.T) {
 		var devs []*gpu.Device
 		var bufs []*gpu.Buffer
 		for i := range devices {
-			devs = append(devs, openDevice(t, d, i, gpu.Options{Queues: 2}))
+			devs = append(devs, openDevice(t, d, i, gpu.Options{Queues: 2, Events: 512}))
 			bufs = append(bufs, allocate(t, devs[i], 64))
 		}
 		binds := func() (n uint64) {

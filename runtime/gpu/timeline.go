@@ -9,21 +9,21 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev   *Device
-	ch    *Channel // nil if it is a queue's of the program
-	h     driver.Stream
-	lives atomic.Uint32 // how many streams it has had before
+	dev *Device
+	ch  *Channel // nil if it is a queue's of the program
+	h   driver.Stream
 
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
 	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
-	base   uint64     // what was issued before it had this stream
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
 	done   atomic.Uint64
@@ -34,22 +34,17 @@ type timeline struct {
 
 	ring ring // from the oldest that is not retired to issued
 
-	seen  atomic.Uint64 // of issued, by those who ask again and again
-	leave atomic.Int32  // for so many rounds they do not
-	vain  atomic.Uint32 // how often nothing was found done, while nothing was lost anywhere
-	slow  uint64        // an alloca that may be stuck, and
-	since time.Time     // since when it seems to be; under the ring's mu
+	crowd wake.Crowd
+	vain  atomic.Uint32 // how often nothing was found done
+	stuck uint64        // the number of work that waits for nothing but a lost device, and
+	since time.Time     // since when; under the ring's mu
 
 	askMu    sync.Mutex // one at a time asks the device
 	failed   int        // how often in a row that failed; under askMu
 	retireMu sync.Mutex // one at a time retires; held for no timeline while another's is taken
 
-	goneMu sync.Mutex // a leaf
-	gone   []gone
-
-	replacing atomic.Bool     // the device's thread will call replace
-	old       []driver.Stream // streams that were given up; the thread's, as is:
-	limbo     []*submission   // what is in them
+	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
+	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
 }
 
 func newTimeline(d *Device) *timeline {
@@ -61,12 +56,6 @@ func newTimeline(d *Device) *timeline {
 // maxFailed is how often in a row asking a device may fail before it counts as lost.
 const maxFailed = 8
 
-// A mark is a place in a timeline.
-type mark struct {
-	tl  *timeline
-	seq uint64
-}
-
 // want has the device asked until seq is done.
 func (tl *timeline) want(seq uint64) {
 	for {
@@ -75,7 +64,7 @@ func (tl *timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.dev.signalAsker()
+			tl.dev.signalPoller()
 			return
 		}
 	}
@@ -100,21 +89,12 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.event == nil || s.op == opAlloca && s.keep[0].pool.blocks != nil || s.op == opDealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
 	}
 	tl.mu.Lock()
-	for s.op == opAlloca && s.outlived() {
-		tl.mu.Unlock()
-		s.unprepare(isPending)
-		s.letGoAll() // also of what had that memory
-		if how, err := tl.equip(s, onThread); err != nil {
-			return how, err
-		}
-		tl.mu.Lock()
-	}
 	how, err := tl.submit(s)
 	for how == unmarked {
 		how, err = tl.submitMarked(s)
@@ -125,11 +105,11 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		if s.op != opAlloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
-			mishaps.Add(1)
+		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
+			tl.doubt(s.seq)
 		}
 		released = tl.dev.failSignals(s, err)
-		if s.op == opAlloca {
+		if s.op.Kind == work.Alloca {
 			s.spoil(tl)
 		}
 	default:
@@ -169,18 +149,27 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 // equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is
 // issue's.
 func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error) {
-	if err = tl.dev.halted(); err == nil && !s.gathered {
+	err = tl.dev.halted()
+	if err == nil && tl.ch == nil && !s.fed && tl.dev.backlog.n.Load() > 0 {
+		tl.dev.starve(s, onThread)
+		return starved, errStarved
+	}
+	if err == nil && !s.gathered {
 		how, err = s.gatherAll()
 	}
-	if err == nil && s.event == nil {
+	if err == nil && tl.ch != nil && s.event == nil { // groups keep their order, on a bound thread of their own
 		how = refused
-		s.event, err = tl.dev.events.get(onThread) // which may have to happen on the device's thread
+		s.event, err = tl.dev.events.get()
 	}
-	if err == nil && s.op == opAlloca {
+	if err == nil && tl.ch == nil && !s.supply() {
+		tl.dev.starve(s, onThread)
+		return starved, errStarved
+	}
+	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
 		err = s.prepare()
 	}
-	if err == nil && s.op == opDealloca {
+	if err == nil && s.op.Kind == work.Dealloca {
 		s.comeAfterAlloca()
 	}
 	if err != nil {
@@ -206,7 +195,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	if how == early || how == foreign {
 		state = isPending
 	}
-	if s.op == opAlloca {
+	if s.op.Kind == work.Alloca {
 		s.unprepare(state)
 	}
 	switch how {
@@ -216,9 +205,6 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 		s.hostly = true
 		s.q.enlist(s, onThread)
 	case refused:
-		if s.op == opCollect || s.stage != nil { // the library may have begun; others of its pieces may be in the stream
-			mishaps.Add(1)
-		}
 		tl.dev.check(err)
 		fallthrough
 	default:
@@ -245,7 +231,7 @@ func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
 // awaited has the device asked until seq is done, for somebody is parked until then.
 func (tl *timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
-		tl.dev.signalAsker()
+		tl.dev.signalPoller()
 	} else {
 		tl.want(seq)
 	}
@@ -268,9 +254,12 @@ const (
 	foreign                     // it waits for a device of another driver, or for its turn, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
+	starved                     // it is in the backlog, and no more the caller's
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
+
+var errStarved = errors.New("gpu: in the backlog")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
@@ -279,13 +268,13 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	}
 	if !s.gathered {
 		if len(s.waits) == 1 && s.waits[0] == tl.last && tl.last.Semaphore.failed() == nil {
-			s.gathered, s.near = true, true
+			s.gathered = true
 		} else if how, err := s.gatherAll(); err != nil {
 			return how, err
 		}
 	}
 	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
-	if len(s.deps) > 0 || s.near && losses.Load() != 0 {
+	if len(s.deps) > 0 {
 		how, waits, err := tl.order(s)
 		if how != issuedWork {
 			return how, err
@@ -319,11 +308,6 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 // order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
 // events; the others it lets go of.
 func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
-	if s.near && losses.Load() != 0 { // something may have been given up since it was left out
-		if how, err := s.gatherAll(); err != nil {
-			return how, false, err
-		}
-	}
 	for i := range s.deps {
 		p := &s.deps[i]
 		if p.tl == nil {
@@ -332,12 +316,12 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
 			return foreign, false, nil
 		}
+		if err := p.failed(); err != nil {
+			return notIssued, false, err
+		}
 		if tl.covers(p.tl, p.seq) {
-			if err := p.gone(); err != nil {
-				return notIssued, false, err
-			}
-			if p.tl != tl && p.tl.done.Load() < p.seq { // if it is given up, this fails as well
-				s.follows = append(s.follows, p.mark)
+			if p.tl != tl && p.tl.done.Load() < p.seq { // if it fails, this fails as well
+				s.follows.add(p.mark)
 			}
 			s.letGo(i)
 			continue
@@ -347,11 +331,6 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 			ok := false
 			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
 				return unmarked, false, nil
-			}
-			if p.event == nil { // done, or given up, since covers looked
-				if err := p.gone(); err != nil {
-					return notIssued, false, err
-				}
 			}
 		}
 	}
@@ -384,7 +363,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	}
 	if !brief { // else it has nothing to do with other streams and devices
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.op == opAlloca {
+			if s.op.Kind == work.Alloca {
 				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
 			}
 			return started, err
@@ -401,8 +380,8 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 	}
 	for i := range s.deps {
 		p := &s.deps[i]
-		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lend(mark{tl, seq}) {
-			continue // there is no need, or that device is closed: its work is done, or was given up
+		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lent.add(mark{tl, seq}) {
+			continue // there is no need, or that device is closed: its work is done, or has failed
 		}
 		if p.event != nil { // else it is done, and the host will know in a moment
 			if err := tl.dev.drv.StreamWait(tl.h, p.event.h); err != nil {
@@ -417,7 +396,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
 		// also what the host must see done before this.
 		tl.addCover(p.tl, p.seq, seq)
-		s.follows = append(s.follows, p.mark)
+		s.follows.add(p.mark)
 	}
 	return started, nil
 }
@@ -425,7 +404,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
 	use := func(b *Buffer) {
-		if err == nil && b != nil && b.dev != to.tl.dev && !b.dev.lend(to) {
+		if err == nil && b != nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 	}
@@ -455,64 +434,24 @@ func (s *submission) borrow(to mark) (err error) {
 func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 	if len(s.signals) == 1 {
 		tl.last = s.signals[0]
-		return tl.last.Semaphore.publish(point{value: tl.last.Value, tl: tl, seq: s.seq})
+		return tl.last.Semaphore.publish(point{Value: tl.last.Value, Timeline: tl, Seq: s.seq})
 	}
 	tl.last = Point{}
 	var released timepointList
 	wanted := false
 	for _, p := range s.signals {
-		list, want := p.Semaphore.publish(point{value: p.Value, tl: tl, seq: s.seq})
+		list, want := p.Semaphore.publish(point{Value: p.Value, Timeline: tl, Seq: s.seq})
 		released.join(list)
 		wanted = wanted || want
 	}
 	return released.first, wanted
 }
 
-// start makes the native calls of the operation itself. It reports whether the stream has got any of them.
-func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
-	d := tl.dev.drv
-	switch s.op {
-	case opFill:
-		err = d.Fill(tl.h, dst, s.pattern, s.width, s.n)
-	case opFill8:
-		if err = d.FillStrided(tl.h, dst, s.pattern, 8, s.n); err == nil {
-			started = true
-			err = d.FillStrided(tl.h, dst+4, s.pattern2, 8, s.n)
-		}
-	case opCopy:
-		err = tl.dev.copy(tl.h, dst, s.keep[0], src, s.keep[1], s.n)
-	case opUpload:
-		err = tl.dev.upload(tl.h, dst, s.keep[0], s.stage, s.n)
-	case opDownload:
-		err = tl.dev.download(tl.h, s.stage, src, s.keep[0], s.n)
-	case opPrefetch:
-		err = d.(driver.Prefetcher).Prefetch(tl.h, dst, s.n, MemKind(s.width))
-	case opDispatch:
-		for i := range s.bound {
-			ptr, err := s.bound[i].at.resolve()
-			if err != nil {
-				return false, err
-			}
-			s.args[s.bound[i].word] = uint64(ptr)
-		}
-		err = d.Launch(tl.h, &s.launch)
-	case opAlloca:
-		return s.alloca(tl)
-	case opDealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
-	case opExecute:
-		return s.execute(tl)
-	case opCollect:
-		return s.collect(tl)
-	}
-	return started || err == nil, err
-}
-
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work
 // is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
 // seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
 func (tl *timeline) poll(seq uint64, times int) bool {
-	if tl.done.Load() >= seq || !tl.askMu.TryLock() {
+	if tl.done.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
 		return false
 	}
 	done, err := tl.ask(seq, times)
@@ -530,12 +469,8 @@ func (tl *timeline) poll(seq uint64, times int) bool {
 	case err != nil: // the work may be going on, and next time the device may answer
 		return false
 	case done == 0:
-		switch err := tl.stuck(); {
-		case err == nil:
-		case tl.ch != nil:
-			tl.ch.fail(err)
-		case tl.replacing.CompareAndSwap(false, true):
-			tl.dev.post(tl.replace)
+		if err := tl.stuckBehind(); err != nil {
+			tl.dev.lose(err)
 		}
 		return false
 	}
@@ -606,7 +541,7 @@ func (tl *timeline) tidy(seq uint64) {
 
 // reap retires what is done if everything up to seq is, and reports whether it is. An error is for those who wait to find.
 func (tl *timeline) reap(seq uint64) bool {
-	if tl.done.Load() >= seq || !tl.askMu.TryLock() {
+	if tl.done.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
 		return true
 	}
 	at, done, err := tl.query(seq, math.MaxUint64, 1)
@@ -617,5 +552,7 @@ func (tl *timeline) reap(seq uint64) bool {
 	return tl.retire(at)
 }
 
-// busy reports whether work is issued that is not known to be done.
-func (tl *timeline) busy() bool { return tl.done.Load() < tl.issued.Load() }
+// busy reports whether work is issued that will be found done. Of a lost device nothing will.
+func (tl *timeline) busy() bool {
+	return tl.done.Load() < tl.issued.Load() && tl.dev.lost.Load() == nil
+}

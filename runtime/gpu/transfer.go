@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // Upload writes host data to a range. Unlike [Queue.Update] it may read the data later, which must be left alone until a
@@ -97,7 +99,7 @@ func (q *Queue) stream(o Order, op string, r Range, also *Buffer, up bool, do fu
 	if _, err := check(op, q); err != nil {
 		return err
 	}
-	s := q.get(opStream)
+	s := q.get(work.Transfer)
 	s.hostly = true
 	s.fn = func() error {
 		err := q.pieces(r, up, do)
@@ -139,22 +141,21 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 	submit := func(i int) error {
 		at := uint64(i) * size
 		part := Range{r.Buffer, r.Offset + at, min(size, r.Size-at)}
-		op := opDownload
+		op := work.Download
 		if up {
-			op = opUpload
+			op = work.Upload
 		}
 		s := q.get(op)
-		s.n, s.stage, s.keep[0] = part.Size, blocks[i%len(blocks)].hold(), part.Buffer
+		s.op.Count, s.stage = part.Size, blocks[i%len(blocks)].hold()
+		ours, keep := &s.src, 1
+		if up {
+			ours, keep = &s.dst, 0
+		}
+		s.keep[keep] = part.Buffer
 		part.Buffer.refs.Add(1)
-		ptr, err := part.check(opNames[op], q)
-		if err != nil {
+		if *ours, err = part.check(op.String(), q); err != nil {
 			q.dev.recycle(s)
 			return err
-		}
-		if up {
-			s.dst = ptr
-		} else {
-			s.src = ptr
 		}
 		err = q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}}) // in the order of the pieces: one stream does them
 		if err == nil {

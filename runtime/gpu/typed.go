@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // A TypedKernel is a kernel whose arguments are a struct. It is made by [Bind], launches again and again without being checked anew,
@@ -17,8 +19,7 @@ type TypedKernel[A any] struct {
 type boundKernel struct {
 	kernel *Kernel
 	params []param
-	sizes  []int // of the arguments, bytes; the fields', or what a Dispatch has
-	words  int   // of all arguments
+	layout work.Layout // of the arguments: the fields', or what a Dispatch has
 }
 
 // A param is a kernel's parameter, and the field of the struct that is its argument.
@@ -27,7 +28,6 @@ type param struct {
 	kind   paramKind
 	offset uintptr // in the struct
 	size   int     // of the argument, bytes
-	word   int     // where it begins among the words of all arguments
 }
 
 // A paramKind says how a field becomes an argument.
@@ -104,7 +104,7 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 		if f.Name == "_" {
 			continue
 		}
-		p := param{name: f.Name, offset: f.Offset, size: 8, word: b.words}
+		p := param{name: f.Name, offset: f.Offset, size: 8}
 		where, of, why := f.Name, f.Type, ""
 		switch {
 		case f.Anonymous:
@@ -122,8 +122,7 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 		if why != "" {
 			return boundKernel{}, argument(op, "field %s (%v): %s", where, of, why)
 		}
-		b.params, b.sizes = append(b.params, p), append(b.sizes, p.size)
-		b.words += (p.size + 7) / 8
+		b.params, b.layout = append(b.params, p), append(b.layout, p.size)
 	}
 	known := k.info.Params
 	if known == nil {
@@ -169,18 +168,16 @@ func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) e
 	if err := b.check(q.dev, &g); err != nil {
 		return err
 	}
-	s := q.get(opDispatch)
-	s.makeArgs(b.words, len(b.params))
+	s := q.get(work.Dispatch)
+	s.setArgs(b.layout, nil)
 	ended := q.dev.failed() != nil
 	for i := range b.params {
 		p := &b.params[i]
-		at := unsafe.Pointer(&s.args[p.word])
-		s.launch.Args[i] = at
 		if p.kind == byValue {
-			copy(unsafe.Slice((*byte)(at), p.size), unsafe.Slice((*byte)(unsafe.Add(args, p.offset)), p.size))
+			work.SetArg(s.launch.Args[i], unsafe.Add(args, p.offset), p.size)
 			continue
 		}
-		if err := s.setBuffer(p.word, p.memory(args), ended); err != nil {
+		if err := s.setBuffer(i, p.memory(args), ended); err != nil {
 			q.dev.recycle(s)
 			return b.refused(i, err)
 		}
@@ -209,12 +206,12 @@ func (b *boundKernel) record(c *CommandBuffer, g Grid, args unsafe.Pointer, afte
 			buffers = append(buffers, BufferArg{i, p.memory(args)})
 		}
 	}
-	if err := c.begin(opDispatch); err != nil {
+	if err := c.begin(work.Dispatch); err != nil {
 		return -1, err
 	}
 	defer c.leave()
 	if err := b.check(c.dev, &g); err != nil {
-		return -1, c.fail(opDispatch, err)
+		return -1, c.fail(work.Dispatch, err)
 	}
 	return c.recordLaunch(&g, b, values, buffers, after)
 }

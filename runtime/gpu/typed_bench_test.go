@@ -23,7 +23,7 @@ func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.
 func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
 
 // BenchmarkLaunch launches saxpy, each time after the time before: with a Dispatch and with a struct of arguments, in a queue and in a
-// stream. The device does nothing at all.
+// stream, and 16 times in a recording. The device does nothing at all.
 func BenchmarkLaunch(b *testing.B) {
 	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
 	must(b, err)
@@ -48,6 +48,16 @@ func BenchmarkLaunch(b *testing.B) {
 		v++
 		return gpu.Order{Wait: wait[:], Signal: signal[:]}
 	}
+	r := commandBuffer(b, dev, gpu.StreamMode)
+	bound, err := r.Binding()
+	must(b, err)
+	ys, err := gpu.SliceOf[float32](bound.Range(0, 4000))
+	must(b, err)
+	for range 16 {
+		recorded(b)(typed.Record(r, gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, ys}))
+	}
+	must(b, r.End())
+	binding := []gpu.Range{xs.Range()}
 	for _, c := range []struct {
 		name   string
 		launch func() error
@@ -60,6 +70,7 @@ func BenchmarkLaunch(b *testing.B) {
 		{"stream, struct", func() error {
 			return typed.Launch(s, gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs})
 		}},
+		{"stream, recording", func() error { return s.Execute(r, binding...) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -2,15 +2,9 @@ package gpu
 
 import (
 	"context"
-	"runtime"
-	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
-
-// maxSpins is how often a wait asks at most where time stands still, as in a bubble of testing/synctest.
-const maxSpins = 1 << 14
-
-// hope is how long a wait for a channel that has nobody to ask yet does not park: to issue a group takes its thread about that.
-const hope = 50 * time.Microsecond
 
 // anyHopes reports whether something may be about to be issued by a channel's thread.
 func anyHopes(points []Point) bool {
@@ -111,66 +105,35 @@ func askOnce(ctx context.Context, points []Point, all bool, index *int) error {
 
 // askUntil waits by asking, as long as that makes sense, and reports whether the wait is over.
 func askUntil(ctx context.Context, points []Point, all bool, index *int) (over bool, err error) {
-	var stands *Device // for the asker of this one
-	defer func() {
-		if stands != nil {
-			stands.stoodFor.Store(false)
-		}
-	}()
-	start := time.Time{}
-	for n := 0; ; n++ {
+	var w wake.Waiter
+	defer w.End()
+	for {
 		if over, err := standing(points, all, index); over {
 			return true, err
 		}
 		if ctx.Err() != nil {
 			return true, waitEnded(ctx, points)
 		}
-		var dev *Device
+		var policy *wake.Policy
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasPoints != 0 && p.Semaphore.value.Load() < p.Value {
-				if d := p.Semaphore.poll(p.Value, n > 0, stands != nil); d != nil && (dev == nil || d.opt.Spin > dev.opt.Spin) {
-					dev = d
+				if d := p.Semaphore.poll(p.Value, w.Asked() > 0, w.Stands()); d != nil && (policy == nil || d.waits.Spin > policy.Spin) {
+					policy = &d.waits
 				}
 			}
 		}
 		if over, err := standing(points, all, index); over {
 			return true, err
 		}
-		spin := hope
-		if dev != nil {
-			spin = dev.opt.Spin
-		}
-		if spin <= 0 || dev == nil && !anyHopes(points) {
+		if policy == nil && !anyHopes(points) || !w.Again(policy) {
 			return false, nil
 		}
-		if start.IsZero() {
-			start = time.Now()
-		}
-		switch past := time.Since(start); {
-		case past == 0 && n > maxSpins:
-			return false, nil
-		case past <= spin || stands != nil && stands == dev && past <= dev.opt.Poll:
-		case dev != nil && stands != dev && past <= dev.opt.Poll && dev.standFor():
-			if stands != nil { // for which there is nothing left to wait
-				stands.stoodFor.Store(false)
-			}
-			stands = dev
-		default:
-			return false, nil
-		}
-		runtime.Gosched()
 	}
-}
-
-// standFor has a waiter go on asking in the asker's place, as long as that would ask without a pause: to be woken takes a parked
-// waiter much longer. There is one at a time, and who comes when somebody has parked is none: the asker asks then.
-func (d *Device) standFor() bool {
-	return !d.wanted() && d.stoodFor.CompareAndSwap(false, true)
 }
 
 // parkUntil waits without asking.
 func parkUntil(ctx context.Context, points []Point, all bool, index *int) error {
-	e := newHostEvent(len(points))
+	e := hostEventFor(points)
 	defer e.takeBack(points)
 	for i, p := range points {
 		e.placed[i] = p.Semaphore.expectAt(p.Value, &e.tps[i]) == unknown

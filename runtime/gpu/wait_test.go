@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestStandFor has a waiter ask in the asker's place for as long as it is alone, or was when it began.
+// TestStandFor has a waiter ask in the poller's place for as long as it is alone, or was when it began.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := Open(sim, 0, Options{Spin: time.Microsecond, Poll: time.Hour})
@@ -41,13 +41,13 @@ func TestStandFor(t *testing.T) {
 			}
 		}
 		first := waiter(v)
-		until("the first one asks", d.stoodFor.Load)
+		until("the first one asks", d.waits.Stood)
 		if d.wanted() {
 			t.Error("the only waiter has parked")
 		}
 		second, third := waiter(v), waiter(v+1)
 		until("the others have parked", d.wanted)
-		if !d.stoodFor.Load() {
+		if !d.waits.Stood() {
 			t.Error("the first one has gone")
 		}
 		sim.ResumeDevice(0)
@@ -57,32 +57,16 @@ func TestStandFor(t *testing.T) {
 			}
 		}
 		until("nobody asks any more", func() bool { return !d.wanted() })
-		if d.stoodFor.Load() {
-			t.Error("somebody still stands for the asker")
+		if d.waits.Stood() {
+			t.Error("somebody still stands for the poller")
 		}
-	}
-	// While somebody has parked nobody does.
-	sim.StallDevice(0)
-	if err := d.Queue(0).Fill(Order{Signal: []Point{{s, 9}}}, b.All(), []byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	d.stoodFor.Store(true) // as if there were one
-	parked := waiter(9)
-	until("it has parked", d.wanted)
-	d.stoodFor.Store(false)
-	if d.standFor() {
-		t.Error("beside one who has parked")
-	}
-	sim.ResumeDevice(0)
-	if err := <-parked; err != nil {
-		t.Error(err)
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestStandForAll has a waiter for several devices ask in the place of each one's asker, one after the other.
+// TestStandForAll has a waiter for several devices ask in the place of each one's poller, one after the other.
 func TestStandForAll(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{Devices: 3})
 	var points []Point
@@ -106,13 +90,13 @@ func TestStandForAll(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- WaitAll(within(t), points...) }()
 	for i, d := range devs {
-		for end := time.Now().Add(time.Minute); !d.stoodFor.Load(); runtime.Gosched() {
+		for end := time.Now().Add(time.Minute); !d.waits.Stood(); runtime.Gosched() {
 			if d.wanted() || time.Now().After(end) {
 				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, d.wanted())
 			}
 		}
 		for _, other := range devs[:i] {
-			for end := time.Now().Add(time.Minute); other.stoodFor.Load(); runtime.Gosched() { // it leaves that a moment later
+			for end := time.Now().Add(time.Minute); other.waits.Stood(); runtime.Gosched() { // it leaves that a moment later
 				if time.Now().After(end) {
 					t.Fatalf("beside device %d it stands for another", i)
 				}
@@ -124,8 +108,8 @@ func TestStandForAll(t *testing.T) {
 		t.Error(err)
 	}
 	for _, d := range devs {
-		if d.stoodFor.Load() {
-			t.Error("somebody still stands for an asker")
+		if d.waits.Stood() {
+			t.Error("somebody still stands for a poller")
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ func newTestServer(t *testing.T, c simdriver.Config, requests int, timeout time.
 	t.Helper()
 	c.Kernels = kernels
 	d := simdriver.New(c)
-	o := gpu.Options{Queues: 4, Spin: -1, Poll: -1} // in a bubble of synctest no time passes while a wait spins
+	o := gpu.Options{Queues: 4}
 	m, err := newModel(t.Context(), d, o, newNetwork(sizes...))
 	if err != nil {
 		t.Fatal(err)

@@ -519,6 +519,7 @@ var operations = []struct {
 		x.must(err)
 	}},
 	{"Pool.SetReuse", func(x *stand) { x.must(x.p.SetReuse(gpu.Reuse{Events: true, Opportunistic: true, Internal: true})) }},
+	{"Device.Trim", func(x *stand) { x.must(x.d.Trim()) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
 		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool it cannot lose

@@ -218,4 +218,20 @@ var failures = []test{
 		e.settled(e.devs[0])
 		e.at(s, n)
 	}},
+	{name: "B5 B83 a value that other work has passed while this work was parked is no mistake", run: func(e *env) {
+		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
+		for i := range uint64(3) {
+			o := gpu.Order{Wait: points(gate, i+1), Signal: []gpu.Point{{Semaphore: s, Value: i + 1}, {Semaphore: x, Value: i + 1}}}
+			e.must(e.q(int(i)).Fill(o, b.Range(i, 1), []byte{1}))
+		}
+		e.must(e.q(0).Fill(signal(s, 5), b.Range(4, 1), []byte{1}))
+		e.wait(s, 5)
+		for i := range uint64(3) {
+			e.must(gate.Signal(i + 1))
+			e.wait(x, i+1)
+		}
+		e.must(e.q(0).Fill(signal(s, 6), b.Range(4, 1), []byte{1}))
+		e.wait(s, 6)
+		e.settled(e.devs[0])
+	}},
 }

@@ -151,7 +151,8 @@ func (h timepointHeap) down(i int) {
 // PoolStats counts the records of a pool.
 type PoolStats struct {
 	Made int // ever
-	Free int // in the pool now
+	Held int // of which there still are: Device.Trim gives others back
+	Free int // of which are not in use
 }
 
 // A timepointPool recycles timepoints.
@@ -169,6 +170,7 @@ func (p *timepointPool) get() *timepoint {
 		p.stats.Free--
 	} else {
 		p.stats.Made++
+		p.stats.Held++
 	}
 	p.mu.Unlock()
 	if t == nil {
@@ -183,6 +185,15 @@ func (p *timepointPool) put(t *timepoint) {
 	p.mu.Lock()
 	t.next, p.free = p.free, t
 	p.stats.Free++
+	p.mu.Unlock()
+}
+
+// trim drops the free timepoints.
+func (p *timepointPool) trim() {
+	p.mu.Lock()
+	p.free = nil
+	p.stats.Held -= p.stats.Free
+	p.stats.Free = 0
 	p.mu.Unlock()
 }
 

@@ -3,6 +3,8 @@ package gpu
 import (
 	"errors"
 	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // run is the device's thread.
@@ -15,27 +17,28 @@ func (d *Device) run(started chan<- error) {
 		return
 	}
 	started <- nil
-	var wait patience
+	pauses := d.waits.Pauses(wake.Slice, wake.Slice)
 	for {
 		worked, ended := d.work()
 		if ended {
+			d.making.Wait()
 			if d.left = d.destroy(); len(d.left) == 0 && d.lost.Load() == nil {
 				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
 			}
 			return
 		}
 		switch {
-		case d.asker != nil || !d.wanted():
-			wait = patience{}
+		case d.poller != nil || !d.wanted():
+			pauses.Reset()
 			if !worked {
 				<-d.wake
 			}
 		default:
 			if further, _ := d.askWanted(false); further || worked {
-				wait = patience{}
+				pauses.Reset()
 				runtime.Gosched() // whoever was woken sits in this thread's queue
 			} else {
-				wait.pause(d.opt.Poll, slice, slice, d.wake)
+				pauses.Pause(d.wake)
 			}
 		}
 	}
@@ -59,20 +62,16 @@ func (d *Device) start() error {
 	return d.events.grow()
 }
 
-// work does what was posted and issues what is ready. It reports whether there was something, and whether the thread is
-// to end.
+// work issues what is ready, and the backlog. It reports whether there was something, and whether the thread is to end.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
-	todo, list := d.todo, d.runnow
-	d.todo, d.spare = d.spare[:0], nil
+	list := d.runnow
 	d.runnow, d.runend = nil, &d.runnow
 	d.running = list != nil
 	ended = d.ended
 	d.mu.Unlock()
-	for _, fn := range todo {
-		fn()
-	}
 	if list != nil {
+		worked = true
 		d.issuing.Store(true)
 		for s := list; s != nil; {
 			next := s.next
@@ -82,43 +81,45 @@ func (d *Device) work() (worked, ended bool) {
 		}
 		d.issuing.Store(false)
 	}
-	worked = len(todo) > 0 || list != nil
-	clear(todo)
+	if n := d.backlog.n.Load(); n > 0 {
+		d.feed(true)
+		worked = worked || d.backlog.n.Load() < n
+	}
 	d.mu.Lock()
-	d.spare = todo[:0]
 	d.running = false
 	d.mu.Unlock()
 	return worked, ended && !worked
 }
 
-func (d *Device) signalThread() { nudge(d.wake) }
+func (d *Device) signalThread() { wake.Nudge(d.wake) }
 
-// post has a function run on the device's thread, some time. It does nothing, and reports false, when the thread is ending:
-// then it gives back all that there is.
-func (d *Device) post(fn func()) bool {
-	d.mu.Lock()
-	if d.ended {
-		d.mu.Unlock()
-		return false
-	}
-	d.todo = append(d.todo, fn)
-	d.mu.Unlock()
-	d.signalThread()
-	return true
-}
+// callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
+// may not have any number of them.
+const callsAtOnce = 16
 
-// do runs a function on the device's thread and waits for it.
+// do runs a function that makes something, which may wait for the driver's allocator or compiler, for a call that waits for it: on a
+// thread of its own to which the device is bound, so that what is current on the caller's stays as it is. The device gives nothing
+// back while it runs.
 func (d *Device) do(fn func() error) error {
-	done := make(chan error, 1)
-	d.mu.Lock()
-	if d.ended {
-		d.mu.Unlock()
+	d.slots <- struct{}{}
+	defer func() { <-d.slots }()
+	if !d.enter() {
 		return d.closedError()
 	}
-	d.todo = append(d.todo, func() { done <- fn() })
-	d.mu.Unlock()
-	d.signalThread()
-	return <-done
+	defer d.making.Done()
+	return d.onThread(fn)
+}
+
+// enter keeps the device's thread from giving anything back until making is told that the caller is done. It reports false if that
+// has begun.
+func (d *Device) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return false
+	}
+	d.making.Add(1)
+	return true
 }
 
 // ready hands over a submission to the device's thread, to be issued.

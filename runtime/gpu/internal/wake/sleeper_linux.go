@@ -1,4 +1,4 @@
-package gpu
+package wake
 
 import (
 	"cmp"
@@ -26,11 +26,11 @@ const (
 
 // sleep waits for a channel on which something is sent before rouse is called. It reports false, and has waited for a short time or
 // not at all, where that is better left to Go.
-func (s *sleeper) sleep(wake <-chan struct{}) bool {
-	if !keepProcessor(longKeep) { // which Go takes away where others need it, and after some time anyway
+func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
+	if !of.keep(longKeep) { // which Go takes away where others need it, and after some time anyway
 		return false
 	}
-	defer giveProcessor()
+	defer of.give()
 	for until := time.Now().Add(cmp.Or(s.limit, sleepLimit)); ; {
 		s.word.Store(1)
 		select {
@@ -48,6 +48,9 @@ func (s *sleeper) sleep(wake <-chan struct{}) bool {
 		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&s.word)), futexWait, 1, uintptr(unsafe.Pointer(&limit)), 0, 0)
 	}
 }
+
+// sleeps reports whether it does.
+func (s *sleeper) sleeps() bool { return s.word.Load() != 0 }
 
 // rouse wakes the thread if it sleeps.
 func (s *sleeper) rouse() {

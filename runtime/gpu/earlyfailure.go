@@ -1,0 +1,153 @@
+package gpu
+
+import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+
+// Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
+// semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
+// have failed, or have been reached, says nothing about the stream: what the work holds (buffers, executables, recordings, staging memory,
+// events) it holds until the stream has passed it, and what comes after it in other streams still comes after it.
+
+// A failedRange is work of a timeline that failed before the stream had passed it.
+type failedRange struct {
+	from, to uint64 // the first and the last number
+	err      error
+}
+
+// failed returns why the work at a mark failed, if it did before its stream had passed it. It may have been passed since.
+func (m mark) failed() error {
+	ranges := m.tl.failures.Load()
+	if ranges == nil {
+		return nil
+	}
+	for _, r := range *ranges {
+		if r.from <= m.seq && m.seq <= r.to {
+			return r.err
+		}
+	}
+	return nil
+}
+
+// over reports whether the work at a mark has been passed, or has failed: whether its signals are out, or about to be.
+func (m mark) over() bool { return m.tl.done.Load() >= m.seq || m.failed() != nil }
+
+// lost returns why the stream will never be known to have passed the work at a mark, if it is not known now.
+func (m mark) lost() error {
+	if f := m.tl.dev.lost.Load(); f != nil && m.tl.done.Load() < m.seq {
+		return f.err
+	}
+	return nil
+}
+
+// addFailed notes that work has failed. It comes before the failure of any of its signals. The caller holds retireMu.
+func (tl *timeline) addFailed(from, to uint64, err error) {
+	var all []failedRange
+	if known := tl.failures.Load(); known != nil {
+		all = *known
+	}
+	grown := make([]failedRange, 0, len(all)+1)
+	grown = append(grown, all...)
+	if n := len(grown); n > 0 && grown[n-1].to+1 == from && grown[n-1].err == err {
+		grown[n-1].to = to
+	} else {
+		grown = append(grown, failedRange{from, to, err})
+	}
+	tl.failures.Store(&grown)
+}
+
+// failInFlight fails the signals of all work that the stream has been given and has not passed, and returns what that releases. The
+// work stays in the ring.
+func (tl *timeline) failInFlight(err error) *timepoint {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	from, last := tl.done.Load(), tl.issued.Load()
+	if ranges := tl.failures.Load(); ranges != nil {
+		from = max(from, (*ranges)[len(*ranges)-1].to)
+	}
+	if from >= last {
+		return nil
+	}
+	tl.addFailed(from+1, last, err)
+	tl.doubt(last)
+	tl.ring.mu.Lock()
+	all := make([]*submission, 0, last-from)
+	for seq := from + 1; seq <= last; seq++ {
+		all = append(all, tl.ring.at(seq))
+	}
+	tl.ring.mu.Unlock()
+	var released timepointList
+	for _, s := range all {
+		released.join(tl.dev.failSignals(s, err))
+	}
+	return released.first
+}
+
+// doubt notes that of the work up to seq some has failed, or is about to, that the stream has not passed.
+func (tl *timeline) doubt(seq uint64) {
+	for now := tl.doubted.Load(); now < seq && !tl.doubted.CompareAndSwap(now, seq); now = tl.doubted.Load() {
+	}
+	tl.dev.doubts.Store(true)
+}
+
+// inDoubt reports whether work that has failed may still use a buffer: work of its own device, or of another one.
+func (b *Buffer) inDoubt() bool {
+	if b.dev.doubts.Load() {
+		for _, q := range b.dev.all() {
+			if q.tl.doubts(b) {
+				return true
+			}
+		}
+	}
+	return b.dev.lent.any(func(m mark) bool { return m.tl.dev.doubts.Load() && m.tl.doubts(b) })
+}
+
+// doubts reports whether work that the stream has not passed, and some of which has failed, uses a buffer.
+func (tl *timeline) doubts(b *Buffer) bool {
+	end := tl.doubted.Load()
+	if tl.done.Load() >= end {
+		return false
+	}
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	last := tl.issued.Load()
+	for seq := tl.ring.head; seq <= min(end, last); seq++ {
+		if tl.ring.at(seq).uses(b) {
+			return true
+		}
+	}
+	return end > last // it is being issued
+}
+
+// uses reports whether a submission may use a buffer. It does not look what recordings and groups use.
+func (s *submission) uses(b *Buffer) bool {
+	if s.keep[0] == b || s.keep[1] == b || s.recording != nil || s.op.Kind == work.Collect {
+		return true
+	}
+	if s.cold {
+		for i := range s.bound {
+			if s.bound[i].held == b {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cause returns why a submission that its stream has passed has failed all the same: because of what it came after.
+func (s *submission) cause() error {
+	failed := s.q.tl.failures.Load() != nil
+	for _, m := range s.follows {
+		if err := m.failed(); err != nil {
+			return err
+		}
+		failed = failed || m.tl.failures.Load() != nil
+	}
+	if !failed {
+		return nil
+	}
+	for i := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
+		if err, ok := s.waits[i].Semaphore.failed().(*SubmitError); ok { // and not because the program failed the semaphore
+			return err
+		}
+	}
+	return nil
+}

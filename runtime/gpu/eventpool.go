@@ -1,0 +1,171 @@
+package gpu
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An event is a native event on loan from its device's pool. Each submission has one at the most, to be recorded behind it or
+// never, and shared by those who make a stream wait for it. A submission's record keeps it for the next one unless somebody
+// else still has it then.
+type event struct {
+	pool *eventPool
+	h    driver.Event
+	refs atomic.Int32 // 1 in the pool
+	next *event
+}
+
+func (e *event) hold() { e.refs.Add(1) }
+
+// alone reports whether the caller, who has a reference, has the only one. Nobody else may be about to take one.
+func (e *event) alone() bool { return e.refs.Load() == 1 }
+
+func (e *event) drop() {
+	if e.refs.Add(-1) == 0 {
+		e.refs.Store(1)
+		e.pool.put(e)
+	}
+}
+
+// An eventPool holds a device's events. The refiller makes more when few are left.
+type eventPool struct {
+	dev   *Device
+	batch int
+
+	mu      sync.Mutex
+	free    *event
+	all     []driver.Event
+	stats   PoolStats
+	growing bool // by the refiller
+}
+
+// mostLeft is how many events a pool that runs low has at the most. Fewer are left in a small one, of which half are in use.
+const mostLeft = 512
+
+// take takes an event, with one reference, or returns nil if there is none. If few are left more are being made from then on.
+func (p *eventPool) take() *event {
+	p.mu.Lock()
+	e := p.free
+	if e != nil {
+		p.free = e.next
+		p.stats.Free--
+	}
+	low := !p.growing && p.stats.Free <= min(p.stats.Held/2, mostLeft)
+	if low {
+		p.growing = true
+	}
+	p.mu.Unlock()
+	if low {
+		p.dev.refill(p.grow, p.grown, func(s *submission) bool { return s.event == nil })
+	}
+	if e != nil {
+		e.next = nil
+	}
+	return e
+}
+
+// grown notes that the refiller is done, and reports whether there are no events.
+func (p *eventPool) grown() (empty bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.growing = false
+	return p.free == nil
+}
+
+// get takes an event, and makes some if there are none. It runs on a thread to which the device is bound.
+func (p *eventPool) get() (*event, error) {
+	for {
+		if e := p.take(); e != nil {
+			return e, nil
+		}
+		if err := p.grow(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *eventPool) put(e *event) {
+	p.mu.Lock()
+	e.next, p.free = p.free, e
+	p.stats.Free++
+	p.mu.Unlock()
+}
+
+// grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on a bound thread.
+func (p *eventPool) grow() error {
+	for range min(max(p.batch, p.statistics().Held), 1024) {
+		h, err := p.dev.drv.NewEvent()
+		if err != nil {
+			return err
+		}
+		e := &event{pool: p, h: h}
+		e.refs.Store(1)
+		p.mu.Lock()
+		e.next, p.free = p.free, e
+		p.all = append(p.all, h)
+		p.stats.Made++
+		p.stats.Held++
+		p.stats.Free++
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// trim destroys the free events but for as many as are made at a time. Those that the driver does not take, since something still waits
+// for them, stay. It runs on a bound thread.
+func (p *eventPool) trim() (err error) {
+	p.mu.Lock()
+	first, n := p.free, 0
+	end := &first
+	for p.stats.Free > p.batch {
+		e := p.free
+		p.free, *end, end = e.next, e, &e.next
+		p.stats.Free--
+		n++
+	}
+	*end = nil
+	p.mu.Unlock()
+	gone := make(map[driver.Event]struct{}, n)
+	for e := first; e != nil; {
+		next := e.next
+		switch e2 := p.dev.drv.DestroyEvent(e.h); {
+		case errors.Is(e2, driver.ErrBusy):
+			p.put(e)
+		default:
+			err = cmp.Or(err, e2) // it is not given back again: it may have been taken all the same
+			gone[e.h] = struct{}{}
+		}
+		e = next
+	}
+	p.mu.Lock()
+	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
+	p.stats.Held -= len(gone)
+	p.mu.Unlock()
+	return err
+}
+
+// close destroys all events. It runs on the device's thread. Other devices may keep some that their work has waited for, and
+// do nothing with them any more.
+func (p *eventPool) close() error {
+	p.mu.Lock()
+	all := p.all
+	p.all, p.free = nil, nil
+	p.stats.Held, p.stats.Free = 0, 0
+	p.mu.Unlock()
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, p.dev.insist(func() error { return p.dev.drv.DestroyEvent(h) }))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *eventPool) statistics() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}

@@ -1,0 +1,78 @@
+package gpu
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A mark is a place in a timeline: behind the work with that number.
+type mark struct {
+	tl  *timeline
+	seq uint64
+}
+
+// A frontier is a set of marks, one a timeline, the last: "after all of this".
+type frontier []mark
+
+// add has the frontier come after a mark as well.
+func (f *frontier) add(m mark) {
+	for i := range *f {
+		if at := &(*f)[i]; at.tl == m.tl {
+			at.seq = max(at.seq, m.seq)
+			return
+		}
+	}
+	*f = append(*f, m)
+}
+
+// passed reports whether the streams have passed all of it, as far as is known.
+func (f frontier) passed() bool {
+	for _, m := range f {
+		if m.tl.done.Load() < m.seq {
+			return false
+		}
+	}
+	return true
+}
+
+// A loan is what other devices' work uses of a device's events and buffers. It has an end, after which nothing is lent.
+type loan struct {
+	some  atomic.Bool // something is lent, or has been
+	mu    sync.Mutex  // a leaf
+	marks frontier
+	ended bool
+}
+
+// add notes that work of another device is about to use something. It reports false if it is too late.
+func (l *loan) add(m mark) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.marks.add(m)
+		l.some.Store(true)
+	}
+	return !l.ended
+}
+
+// end has nothing lent any more, and returns what is.
+func (l *loan) end() frontier {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	return l.marks
+}
+
+// any reports whether something holds for one of the marks.
+func (l *loan) any(so func(mark) bool) bool {
+	if !l.some.Load() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.marks {
+		if so(m) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package points
+
+// many is a Set of any number of points. Its methods are those of Set.
+type many[T comparable] struct {
+	list      list[T]               // by value; what is reached leaves it with the next arrival
+	fronts    []Front[T]            // of each timeline that has points in flight
+	room      [2]Front[T]           // what fronts has at first
+	turn      int                   // the last one of fronts that inTurn has returned
+	overtaken map[Point[T]]struct{} // no longer in list
+	peak      int                   // how many have been overtaken at a time, since none was
+}
+
+// keep is for how many overtaken points the map is kept when it is empty: a map never gets smaller.
+const keep = 1 << 14
+
+// front returns that of one timeline, or nil.
+func (m *many[T]) front(timeline T) *Front[T] {
+	for i := range m.fronts {
+		if f := &m.fronts[i]; f.Timeline == timeline {
+			return f
+		}
+	}
+	return nil
+}
+
+func (m *many[T]) add(p Point[T]) {
+	m.count(p)
+	m.list.add(p)
+}
+
+// addOvertaken adds a point that has been overtaken.
+func (m *many[T]) addOvertaken(p Point[T]) {
+	m.count(p)
+	m.overtake(p)
+}
+
+// count adds a point to its timeline's front.
+func (m *many[T]) count(p Point[T]) {
+	f := m.front(p.Timeline)
+	switch {
+	case f == nil:
+		if m.fronts == nil {
+			m.fronts = m.room[:0]
+		}
+		m.fronts = append(m.fronts, Front[T]{Timeline: p.Timeline, Seq: p.Seq, value: p.Value, n: 1})
+	case p.Seq >= f.Seq && p.Value >= f.value:
+		f.Seq, f.value = p.Seq, p.Value
+		f.n++
+	default:
+		f.Seq, f.value = max(f.Seq, p.Seq), max(f.value, p.Value)
+		f.jumbled = f.value
+		f.n++
+	}
+}
+
+func (m *many[T]) lowest(value uint64) (p Point[T], ok bool) {
+	k, at := m.list.find(value)
+	if k == m.list.dir.len() {
+		return p, false
+	}
+	return m.list.dir.all()[k].chunk.all()[at], true
+}
+
+func (m *many[T]) reaches(value uint64) bool {
+	back := m.list.back()
+	return back != nil && back.Value >= value
+}
+
+func (m *many[T]) next(value uint64) (timeline T, seq uint64) {
+	p, ok := m.lowest(value)
+	switch back := m.list.back(); {
+	case ok:
+	case back != nil:
+		p = *back
+	case len(m.fronts) > 0:
+		return m.fronts[0].Timeline, m.fronts[0].Seq
+	}
+	return p.Timeline, p.Seq
+}
+
+func (m *many[T]) inTurn(asks []Front[T]) (n int) {
+	if len(m.fronts) <= len(asks) {
+		return copy(asks, m.fronts)
+	}
+	if back := m.list.back(); back != nil {
+		asks[0] = *m.front(back.Timeline)
+		n = 1
+	}
+	for ; n < len(asks); n++ {
+		m.turn++
+		asks[n] = m.fronts[m.turn%len(m.fronts)]
+	}
+	return n
+}
+
+func (m *many[T]) arrive(now uint64, first, last Point[T]) {
+	own := 0
+	value, taken, next := uint64(0), false, Point[T]{} // next is overtaken unless this work has taken the value
+	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
+		if p.Value != value {
+			if next.Seq != 0 && !taken {
+				m.overtake(next)
+			}
+			value, taken, next = p.Value, false, Point[T]{}
+		}
+		switch {
+		case p.within(&first, &last):
+			taken = true
+			own++
+		case next.Seq == 0 && value > now && value < last.Value:
+			next = *p
+		}
+		m.list.pop()
+	}
+	if next.Seq != 0 && !taken {
+		m.overtake(next)
+	}
+	m.drop(last.Timeline, own)
+}
+
+func (m *many[T]) overtake(p Point[T]) {
+	if m.overtaken == nil {
+		m.overtaken = make(map[Point[T]]struct{})
+	}
+	m.overtaken[p] = struct{}{}
+	m.peak = max(m.peak, len(m.overtaken))
+}
+
+func (m *many[T]) takeOvertaken(p Point[T]) bool {
+	if _, is := m.overtaken[p]; !is {
+		return false
+	}
+	if delete(m.overtaken, p); len(m.overtaken) == 0 {
+		if m.peak > keep {
+			m.overtaken = nil
+		}
+		m.peak = 0
+	}
+	m.drop(p.Timeline, 1)
+	return true
+}
+
+// drop takes n points off the count of a timeline.
+func (m *many[T]) drop(timeline T, n int) {
+	if n == 0 {
+		return
+	}
+	f := m.front(timeline)
+	if f.n -= n; f.n == 0 {
+		last := len(m.fronts) - 1
+		*f, m.fronts[last] = m.fronts[last], Front[T]{}
+		m.fronts = m.fronts[:last]
+	}
+}
+
+// nearby is how many points ask looks at.
+const nearby = 16
+
+func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
+	for i := range m.fronts {
+		m.fronts[i].want = 0
+	}
+	k, at := m.list.find(value)
+	for n, left := 0, len(m.fronts); n < nearby && left > 0 && k < m.list.dir.len(); n++ {
+		points := m.list.dir.all()[k].chunk.all()
+		p := &points[at]
+		if f := m.front(p.Timeline); f.want == 0 && p.Value > f.jumbled {
+			f.want = p.Seq
+			left--
+		}
+		if at++; at == len(points) {
+			k, at = k+1, 0
+		}
+	}
+	for i := range m.fronts {
+		f := &m.fronts[i]
+		if f.want == 0 {
+			f.want = f.Seq
+		}
+		ask(f.Timeline, f.want)
+	}
+}

@@ -1,0 +1,383 @@
+package points
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A naive set keeps all points in a slice by value until their own signals come, and looks at all of them.
+type naive struct {
+	points   []naivePoint
+	from, to uint64 // between these values work alone has raised the value
+}
+
+type naivePoint struct {
+	Point[int]
+	passed bool // by other work: the signal is no mistake
+}
+
+func (m *naive) add(p Point[int]) {
+	i := len(m.points)
+	for i > 0 && m.points[i-1].Value > p.Value {
+		i--
+	}
+	passed := m.from < p.Value && p.Value < m.to && !slices.Contains(m.points, naivePoint{p, true})
+	m.points = slices.Insert(m.points, i, naivePoint{p, passed})
+}
+
+func (m *naive) lowest(value uint64) (Point[int], bool) {
+	for _, p := range m.points {
+		if p.Value >= value {
+			return p.Point, true
+		}
+	}
+	return Point[int]{}, false
+}
+
+// takePassed takes a point away if it has been passed.
+func (m *naive) takePassed(p Point[int]) bool {
+	for i, q := range m.points {
+		if q.passed && q.Point == p {
+			m.points = slices.Delete(m.points, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *naive) arrive(now uint64, first, last Point[int]) {
+	if now != m.to {
+		m.from = now
+	}
+	m.to = last.Value
+	for i := range m.points {
+		p := &m.points[i]
+		if p.Value <= now || p.Value >= last.Value || p.within(&first, &last) {
+			continue
+		}
+		p.passed = !slices.ContainsFunc(m.points, func(q naivePoint) bool {
+			return q.Value == p.Value && (q.passed || q.within(&first, &last))
+		})
+	}
+	m.points = slices.DeleteFunc(m.points, func(p naivePoint) bool { return p.within(&first, &last) })
+}
+
+// A tape makes decisions.
+type tape interface {
+	IntN(n int) int
+}
+
+// A work is in flight on a timeline.
+type work struct {
+	seq     uint64
+	signals []uint64
+}
+
+// play has timelines signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
+func play(r tape, steps int) error {
+	var s Set[int]
+	var m naive
+	now := uint64(0)
+	timelines := make([][]work, 1+r.IntN(5))
+	late := []Point[int](nil) // of barriers, which may come at any time after their work
+	issued := make([]uint64, len(timelines))
+	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
+	value := func() uint64 {
+		switch kind {
+		case 0: // ascending
+			top++
+			return now + top
+		case 1: // descending
+			bottom--
+			return bottom
+		case 2: // anything, hardly ever twice
+			return now + 1 + uint64(r.IntN(256))<<16 + uint64(r.IntN(256))<<8 + uint64(r.IntN(256))
+		}
+		return now + uint64(r.IntN(20)) // often twice, or reached
+	}
+	for step := range steps {
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("step %d: %s", step, fmt.Sprintf(format, args...))
+		}
+		arrive := func(first, last Point[int]) (mistake bool, err error) {
+			if first == last {
+				is := s.TakeOvertaken(first)
+				if was := m.takePassed(first); is != was {
+					return false, fail("%+v is overtaken: %t", first, is)
+				} else if is {
+					return false, nil
+				}
+			}
+			if first.Value <= now {
+				return true, nil
+			}
+			s.Arrive(now, first, last)
+			m.arrive(now, first, last)
+			now = last.Value
+			return false, nil
+		}
+		mistake, err := false, error(nil)
+		timeline := r.IntN(len(timelines))
+		at := Point[int]{Timeline: timeline}
+		switch k := r.IntN(20); {
+		case k < 10:
+			for range 1 + r.IntN(6) {
+				issued[timeline]++
+				w := work{seq: issued[timeline]}
+				for range 1 + r.IntN(5)/4 {
+					at.Seq, at.Value = w.seq, value()
+					w.signals = append(w.signals, at.Value)
+					s.Add(at)
+					m.add(at)
+				}
+				timelines[timeline] = append(timelines[timeline], w)
+			}
+		case k == 10 && len(timelines[timeline]) > 0:
+			w := timelines[timeline][r.IntN(len(timelines[timeline]))]
+			at.Seq, at.Late, at.Value = w.seq, true, value()
+			s.Add(at)
+			m.add(at)
+			late = append(late, at)
+		case k == 11 && len(late) > 0:
+			i := r.IntN(len(late))
+			if p := late[i]; len(timelines[p.Timeline]) == 0 || timelines[p.Timeline][0].seq > p.Seq {
+				late = slices.Delete(late, i, i+1)
+				mistake, err = arrive(p, p)
+			}
+		case k == 12 && r.IntN(8) == 0: // the host
+			now += uint64(r.IntN(50))
+		case k == 13: // something that was not added
+			at.Value = now + uint64(r.IntN(3))
+			mistake, err = arrive(at, at)
+		case k < 17 && len(timelines[timeline]) > 0: // several works at once
+			n := 0
+			for n < len(timelines[timeline]) && len(timelines[timeline][n].signals) == 1 && (n == 0 || timelines[timeline][n].signals[0] > at.Value) {
+				at.Value = timelines[timeline][n].signals[0]
+				n++
+			}
+			if n > 0 && timelines[timeline][0].signals[0] > now {
+				first, last := at, at
+				first.Seq, first.Value = timelines[timeline][0].seq, timelines[timeline][0].signals[0]
+				last.Seq = timelines[timeline][n-1].seq
+				timelines[timeline] = timelines[timeline][n:]
+				mistake, err = arrive(first, last)
+			}
+		case len(timelines[timeline]) > 0:
+			w := timelines[timeline][0]
+			timelines[timeline] = timelines[timeline][1:]
+			for _, v := range w.signals {
+				if at.Seq, at.Value = w.seq, v; err == nil && !mistake {
+					mistake, err = arrive(at, at)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if mistake { // the semaphore fails
+			s.Clear()
+			m, late = naive{}, nil
+			clear(timelines)
+		}
+		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {
+			return fail("%v", err)
+		}
+		if n := len(m.points); n > 0 {
+			p := m.points[n-1]
+			if err := compare(&s, &m, now, max(now, p.Value-min(p.Value, uint64(r.IntN(300))))+1); err != nil {
+				return fail("%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// compare compares a Set with a naive one as to who waits for a value.
+func compare(s *Set[int], m *naive, now, value uint64) error {
+	p, ok := s.Lowest(value)
+	if q, also := m.lowest(value); ok != also || p != q {
+		return fmt.Errorf("at %d, %+v, %t reaches %d; want %+v, %t", now, p, ok, value, q, also)
+	}
+	if s.Reaches(value) != ok {
+		return fmt.Errorf("at %d, a point reaches %d: %t", now, value, !ok)
+	}
+	timeline, seq := s.Next(value)
+	switch q := len(m.points) - 1; {
+	case ok && (timeline != p.Timeline || seq != p.Seq):
+		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, p)
+	case !ok && q >= 0 && m.points[q].Value > now && (timeline != m.points[q].Timeline || seq != m.points[q].Seq):
+		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, m.points[q])
+	case q >= 0 && seq == 0, q < 0 && seq != 0:
+		return fmt.Errorf("timeline %d at %d is next, and %d points are in flight", timeline, seq, q+1)
+	}
+	type need struct {
+		least, last uint64
+		reaching    bool // a point that reaches the value has been seen
+	}
+	needs := map[int]*need{}
+	for _, p := range m.points {
+		n := needs[p.Timeline]
+		if n == nil {
+			n = new(need)
+			needs[p.Timeline] = n
+		}
+		switch {
+		case p.Value < value:
+			n.least = max(n.least, p.Seq)
+		case !n.reaching:
+			n.least, n.reaching = max(n.least, p.Seq), true
+		}
+		n.last = max(n.last, p.Seq)
+	}
+	asked := map[int]uint64{}
+	s.Ask(value, func(timeline int, seq uint64) { asked[timeline] = seq })
+	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
+		return fmt.Errorf("asked %v for %d, and points are on %d timelines", asked, value, len(needs))
+	}
+	for timeline, n := range needs {
+		if asked[timeline] < n.least {
+			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
+		}
+	}
+	each := 0
+	s.Each(func(timeline int, seq uint64) {
+		if n := needs[timeline]; n != nil && seq >= n.last {
+			each++
+		}
+	})
+	if each != len(needs) {
+		return fmt.Errorf("%d timelines are told with all that is in flight, and points are on %d", each, len(needs))
+	}
+	turn := map[int]bool{}
+	for range len(needs) {
+		var asks [2]Front[int]
+		n := s.Turn(asks[:])
+		if n != min(len(asks), len(needs)) {
+			return fmt.Errorf("%d timelines are asked at a time, of %d", n, len(needs))
+		}
+		for _, f := range asks[:n] {
+			turn[f.Timeline] = true
+		}
+	}
+	if len(turn) != len(needs) {
+		return fmt.Errorf("%d timelines are asked, of %d", len(turn), len(needs))
+	}
+	if s.many == nil {
+		return nil
+	}
+	for _, f := range s.many.fronts {
+		n := 0
+		for _, p := range m.points {
+			if p.Timeline == f.Timeline {
+				n++
+			}
+		}
+		if f.n != n || f.Seq < needs[f.Timeline].last {
+			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
+		}
+	}
+	return check(&s.many.list)
+}
+
+// check returns what is wrong with how a list is laid out.
+func check[T comparable](l *list[T]) error {
+	dir := l.dir.all()
+	value := uint64(0)
+	for i, e := range dir {
+		c := e.chunk.all()
+		if len(c) == 0 || e.low > c[0].Value || e.low < value {
+			return fmt.Errorf("chunk %d of %d, from %d, has %d points", i, len(dir), e.low, len(c))
+		}
+		for _, p := range c {
+			if p.Value < value {
+				return fmt.Errorf("%d lies behind %d", p.Value, value)
+			}
+			value = p.Value
+		}
+		for j, p := range e.chunk.buf {
+			if (j < e.chunk.low || j >= e.chunk.high) && p != (Point[T]{}) {
+				return fmt.Errorf("%+v was left behind in chunk %d", p, i)
+			}
+		}
+	}
+	return nil
+}
+
+// TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
+func TestAsk(t *testing.T) {
+	at := func(timeline int, seq, value uint64) Point[int] {
+		return Point[int]{Value: value, Timeline: timeline, Seq: seq}
+	}
+	for name, c := range map[string]struct {
+		points []Point[int]
+		value  uint64
+		want   map[int]uint64
+	}{
+		"nothing in flight":             {nil, 5, map[int]uint64{}},
+		"the only one, above":           {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
+		"the only one, below":           {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
+		"one timeline":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
+		"two timelines":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
+		"one timeline is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
+		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
+		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
+		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Timeline: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+	} {
+		var s Set[int]
+		for _, p := range c.points {
+			s.Add(p)
+		}
+		got := map[int]uint64{}
+		s.Ask(c.value, func(timeline int, seq uint64) { got[timeline] = seq })
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: asked about %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestModel(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 30
+	}
+	for seed := range uint64(rounds) {
+		if err := play(rand.New(rand.NewPCG(seed, 1)), 300); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// A script decides as the bytes of a fuzzer say.
+type script []byte
+
+func (s *script) IntN(n int) int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b) % n
+}
+
+func FuzzSet(f *testing.F) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		b := make([]byte, 1000)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 5000 {
+			return
+		}
+		s := script(b)
+		if err := play(&s, len(b)/4); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package wake
+
+import "testing"
+
+// TestCrowd looks when those who ask again leave a stream alone.
+func TestCrowd(t *testing.T) {
+	var c Crowd
+	issued := uint64(0)
+	asks := func(rounds int, each func(), issuing bool) (n int) {
+		for range rounds {
+			each()
+			if !c.Rests(true, issued, issuing, WaiterRests) {
+				n++
+			}
+		}
+		return n
+	}
+	nothing, issue := func() {}, func() { issued++ }
+	if issue(); c.Rests(false, issued, true, WaiterRests) {
+		t.Error("who asks for the first time does not")
+	}
+	for _, x := range []struct {
+		rounds  int
+		each    func()
+		issuing bool
+		want    int
+	}{
+		{100, nothing, false, 100},
+		{10 * WaiterRests, issue, false, 10},
+		{WaiterRests, nothing, false, WaiterRests},
+		{10 * WaiterRests, nothing, true, 10},
+	} {
+		if n := asks(x.rounds, x.each, x.issuing); n != x.want {
+			t.Errorf("of %d rounds %d ask, want %d", x.rounds, n, x.want)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package wake
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// newPolicy makes one with the default times.
+func newPolicy(c Clock) *Policy {
+	return &Policy{Spin: 50 * time.Microsecond, Poll: 10 * time.Millisecond, Parked: func() bool { return false },
+		Processors: new(Processors), Clock: c}
+}
+
+// asksFor returns for how long a waiter asks in vain.
+func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
+	start := c.now
+	for w.Again(p) {
+	}
+	return c.now.Sub(start)
+}
+
+// TestWaiterSpins has waiters ask for as long as they are to: as the poller if there is need of that, else for less.
+func TestWaiterSpins(t *testing.T) {
+	c := newFake()
+	within := func(what string, past, want time.Duration) {
+		t.Helper()
+		if past < want || past > want+5*time.Microsecond {
+			t.Errorf("%s asks for %v, want %v", what, past, want)
+		}
+	}
+	p := newPolicy(c)
+	var first, second Waiter
+	within("the only one", asksFor(&first, p, c), p.Poll)
+	if !first.Stands() || !p.Stood() || first.Asked() == 0 {
+		t.Error("it does not stand for the poller")
+	}
+	within("beside it one", asksFor(&second, p, c), p.Spin)
+	first.End()
+	second.End()
+	if p.Stood() || first.Stands() {
+		t.Error("it stands for the poller still")
+	}
+	p.Parked = func() bool { return true }
+	var third Waiter
+	within("beside one who has parked one", asksFor(&third, p, c), p.Spin)
+	if p.Stood() || third.Stands() {
+		t.Error("it stands for the poller")
+	}
+	for _, spin := range []time.Duration{0, -1} {
+		if (&Waiter{}).Again(&Policy{Spin: spin, Poll: time.Hour, Clock: c}) {
+			t.Error("it asks though it is to park at once")
+		}
+	}
+}
+
+// TestWaiterMoves has a waiter stand for one poller after the other.
+func TestWaiterMoves(t *testing.T) {
+	c := newFake()
+	a, b := newPolicy(c), newPolicy(c)
+	var w Waiter
+	for w.Again(a) && !w.Stands() {
+	}
+	if !a.Stood() {
+		t.Fatal("it does not stand for the first")
+	}
+	if !w.Again(b) || a.Stood() || !b.Stood() {
+		t.Error("it does not stand for the second alone")
+	}
+	if w.End(); b.Stood() {
+		t.Error("it stands still")
+	}
+}
+
+// TestWaiterHopes has a waiter that has nobody to ask give up soon.
+func TestWaiterHopes(t *testing.T) {
+	var w Waiter
+	defer w.End()
+	start := time.Now()
+	for w.Again(nil) {
+	}
+	if past := time.Since(start); past < hope {
+		t.Errorf("it hopes for %v", past)
+	}
+}
+
+// TestWaiterYields has waiters yield each time that they have asked, if that takes little.
+func TestWaiterYields(t *testing.T) {
+	c := newFake()
+	p := newPolicy(c)
+	var w Waiter
+	asksFor(&w, p, c)
+	if w.End(); c.yields != w.Asked()-1 || p.Processors.Kept() != 0 {
+		t.Errorf("%d yields in %d rounds", c.yields, w.Asked())
+	}
+}
+
+// TestWaiterKeeps has waiters keep their processors for a slice where to yield takes long, if others are left.
+func TestWaiterKeeps(t *testing.T) {
+	processors(t, 4)
+	c := newFake()
+	c.yield = 2 * dearTurn
+	p := newPolicy(c)
+	p.Poll = 10 * Slice
+	p.keep.Store(1)
+	waiters := make([]Waiter, 3)
+	for i := range waiters {
+		waiters[i].Again(p)
+		if keeps := c.yields == 0; keeps != (i < 2) {
+			t.Errorf("waiter %d of four processors keeps one: %t", i, keeps)
+		}
+	}
+	for i := range waiters {
+		waiters[i].End()
+	}
+	if n := p.Processors.Kept(); n != 0 {
+		t.Errorf("%d processors are kept", n)
+	}
+	c.yields = 0
+	var w Waiter
+	start := c.now
+	for w.Again(p) && c.yields == 0 {
+	}
+	if past := c.now.Sub(start) - c.yield; past < Slice || past > Slice+5*time.Microsecond {
+		t.Errorf("it yields after %v", past)
+	}
+	asksFor(&w, p, c)
+	if c.yields < 9 || c.yields > 11 || p.Processors.Kept() != 1 {
+		t.Errorf("%d yields in %v, and %d processors are kept", c.yields, p.Poll, p.Processors.Kept())
+	}
+	w.End()
+	c.yield = 0
+	w = Waiter{}
+	asksFor(&w, p, c)
+	if p.Processors.Kept() != 0 || p.keep.Load() != 0 {
+		t.Error("it keeps one though to yield takes little again")
+	}
+	w.End()
+}
+
+// TestWaiterLetsRun has waiters yield each time though it takes long, where that is what ends their waits; but now and then one tries.
+func TestWaiterLetsRun(t *testing.T) {
+	processors(t, 4)
+	c := newFake()
+	c.yield = 2 * dearTurn
+	p := newPolicy(c)
+	const n = 1000
+	kept := 0
+	for range n {
+		var w Waiter
+		c.yields = 0
+		if w.Again(p); c.yields == 0 {
+			kept++
+		}
+		for c.yields == 0 && w.Again(p) {
+		}
+		w.End()
+	}
+	if most := n/tryAgain + 1; kept == 0 || kept > most {
+		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
+	}
+	// Where it ends without, they go on so.
+	kept = 0
+	for range n {
+		var w Waiter
+		if w.Again(p); p.Processors.Kept() > 0 {
+			kept++
+		}
+		w.End()
+	}
+	if least := n - tryAgain - 2; kept < least {
+		t.Errorf("%d of %d waiters keep their processors, want %d", kept, n, least)
+	}
+}
+
+// TestWaiterStill has a waiter park soon where time stands still.
+func TestWaiterStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPolicy(nil)
+		p.Spin, p.Poll = time.Hour, time.Hour
+		p.keep.Store(1)
+		var w Waiter
+		for w.Again(p) {
+		}
+		if w.Asked() != stillRounds || w.Stands() || p.Processors.Kept() != 0 {
+			t.Errorf("it asks %d times, and stands for the poller: %t", w.Asked(), w.Stands())
+		}
+		w.End()
+	})
+}

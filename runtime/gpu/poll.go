@@ -1,0 +1,39 @@
+package gpu
+
+import "github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+
+// signalPoller makes whoever asks look what is wanted.
+func (d *Device) signalPoller() {
+	if d.poller != nil {
+		d.poller.Signal()
+	} else {
+		d.signalThread()
+	}
+}
+
+// wanted reports whether somebody is parked until a timeline comes further than it is known to be.
+func (d *Device) wanted() bool {
+	for _, q := range d.all() {
+		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// askWanted asks the timelines for which somebody is parked, and reports whether one has come further, and whether any was asked:
+// whoever goes on without a pause leaves out those to which somebody is giving work.
+func (d *Device) askWanted(again bool) (further, asked bool) {
+	for _, q := range d.all() {
+		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, wake.PollerRests) {
+			further, asked = q.tl.poll(wanted, 1) || further, true
+		}
+	}
+	return further, asked
+}
+
+// crowded reports whether whoever asks again, without a pause, is to leave the driver to those who give the timeline work, for
+// this round.
+func (tl *timeline) crowded(again bool, rounds int32) bool {
+	return tl.crowd.Rests(again, tl.issued.Load(), tl.dev.issuing.Load(), rounds)
+}

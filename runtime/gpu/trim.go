@@ -1,0 +1,40 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Trim gives back what the device keeps for later submissions and does not use now, as after many that were in flight at a time: events,
+// but for as many as [Options].Events says, pinned memory for transfers, and records. [Device.Stats] counts them. It may be called at any
+// time, and blocks while the driver takes them, which may wait for the device's work. Memory of pools is for [Pool.Trim].
+func (d *Device) Trim() error {
+	if err := d.failed(); err != nil {
+		return err
+	}
+	for _, q := range d.all() {
+		q.trim()
+	}
+	d.timepoints.trim()
+	err := d.do(func() error { return errors.Join(d.events.trim(), d.stage.trim()) })
+	if err != nil {
+		d.check(err)
+		return fmt.Errorf("gpu: trim %s: %w", d.info.Name, err)
+	}
+	return nil
+}
+
+// trim drops the free records, whose events go back to the pool.
+func (q *Queue) trim() {
+	q.mu.Lock()
+	s := q.free
+	q.free, q.kept = nil, 0
+	q.records.Held -= q.records.Free
+	q.records.Free = 0
+	q.mu.Unlock()
+	for ; s != nil; s = s.next {
+		if s.event != nil {
+			s.event.drop()
+		}
+	}
+}
