@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -393,38 +392,4 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestStuck closes a device whose work does not end.
-func TestStuck(t *testing.T) {
-	t.Run("B85 Close ends in bounded time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := simdriver.New(simdriver.Config{Devices: 2, Kernels: simKernels})
-			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
-			s := semaphores(t, 4)
-			a, b := allocate(t, dev, 64), allocate(t, other, 64)
-			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(order(s[3], 1, s[1], 1), a.All(), []byte{1}))
-			must(t, other.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, b.All(), []byte{1}))
-			got := make(chan error, 1)
-			go func() { got <- s[0].Wait(context.Background(), 1) }()
-			start := time.Now()
-			dev.Close()
-			if took := time.Since(start); took > 11*time.Second {
-				t.Errorf("Close took %v", took)
-			}
-			if err := <-got; !errors.Is(err, gpu.ErrClosed) {
-				t.Errorf("the waiter got %v", err)
-			}
-			for i := range 3 {
-				if err := s[i].Wait(context.Background(), 1); !errors.Is(err, gpu.ErrClosed) {
-					t.Errorf("semaphore %d: %v", i, err)
-				}
-			}
-			d.LoseDevice(0, nil)
-			d.ResumeDevice(0)
-			other.Close()
-		})
-	})
 }
