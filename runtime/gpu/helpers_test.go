@@ -1,14 +1,109 @@
 package gpu_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
+
+func pts(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
+
+func order(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order {
+	return gpu.Order{Wait: pts(w, wv), Signal: pts(s, sv)}
+}
+
+func semaphores(t testing.TB, n int) (all []*gpu.Semaphore) {
+	t.Helper()
+	for range n {
+		s, err := gpu.NewSemaphore(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func openDevice(t testing.TB, d driver.Driver, i int, o gpu.Options) *gpu.Device {
+	t.Helper()
+	dev, err := gpu.Open(d, i, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+func allocate(t testing.TB, d *gpu.Device, size uint64) *gpu.Buffer {
+	t.Helper()
+	b, err := d.Alloc(gpu.DeviceMem, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func minute(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// soon returns a context that ends when something that should not block has.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A capabilitySet is what the devices of some driver can do.
+type capabilitySet struct {
+	name string
+	caps driver.Caps
+}
+
+// capabilitySets are those of the drivers that there are, and one with nothing that a driver can do without.
+func capabilitySets() []capabilitySet {
+	anywhere := simdriver.HIPCaps() // as HIP is from 5.6 on
+	anywhere.SubmitAnywhere = true
+	return []capabilitySet{
+		{"cuda", simdriver.CUDACaps()},
+		{"hip", simdriver.HIPCaps()},
+		{"hip from any thread", anywhere},
+		{"bare", driver.Caps{SubmitAnywhere: true}},
+	}
+}
+
+// onEach runs a test on simulated devices of each capability set, in a bubble: what hangs is found out at once.
+func onEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driver, caps driver.Caps)) {
+	for _, set := range capabilitySets() {
+		t.Run(set.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, newSim(t, simdriver.Config{Devices: devices, Caps: &set.caps}), set.caps)
+			})
+		})
+	}
+}
+
+// inFlight waits until a device has so many submissions in flight.
+func inFlight(t testing.TB, dev *gpu.Device, n int) {
+	t.Helper()
+	eventually(t, "the work is in flight", func() bool { return dev.Stats().InFlight == n })
+}
 
 // simKernels stand for those of testdata/kernels.
 var simKernels = map[string]simdriver.Kernel{
@@ -94,68 +189,4 @@ func closeBound(v driver.Device) {
 // callsOf counts a device's calls for the suite.
 func callsOf(d *simdriver.Driver) func(device int, op string) uint64 {
 	return func(device int, op string) uint64 { return d.Counters().Devices[device].Calls[simdriver.Op(op)] }
-}
-
-func TestConformance(t *testing.T) {
-	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	anywhere := hip // which is how HIP is from 5.6 on
-	anywhere.SubmitAnywhere = true
-	bare := driver.Caps{SubmitAnywhere: true} // nothing that can be done without
-	for _, on := range []struct {
-		name    string
-		caps    driver.Caps
-		devices int
-		brief   bool
-	}{
-		{"cuda", cuda, 3, false},
-		{"hip over 1 device", hip, 1, true}, // without what needs two
-		{"hip over 2 devices", hip, 2, true},
-		{"hip over 8 devices", hip, 8, false},
-		{"hip from any thread", anywhere, 2, true},
-		{"bare", bare, 3, false},
-	} {
-		if testing.Short() && on.name != "cuda" && on.devices != 2 {
-			continue
-		}
-		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // whose goroutines are the others' too
-			continue
-		}
-		t.Run(on.name, func(t *testing.T) {
-			gputest.Run(t, func(t *testing.T) gputest.Harness {
-				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps})
-				binders := map[int]driver.Device{}
-				return gputest.Harness{
-					Driver:  d,
-					Kernels: true,
-					Comms:   on.caps.Comms,
-					Brief:   on.brief || raceEnabled,
-					Stall: func(device int) func() {
-						d.StallDevice(device)
-						return func() { d.ResumeDevice(device) }
-					},
-					Calls: callsOf(d),
-					Current: func() any {
-						if i, ok := d.Current(); ok {
-							return i
-						}
-						return nil
-					},
-					SetCurrent: func(device int) {
-						v := binders[device]
-						if v == nil {
-							var err error
-							if v, err = d.Open(device); err != nil {
-								t.Fatal(err)
-							}
-							binders[device] = v
-							t.Cleanup(func() { closeBound(v) })
-						}
-						if err := v.Bind(); err != nil {
-							t.Error(err)
-						}
-					},
-				}
-			})
-		})
-	}
 }
