@@ -190,3 +190,31 @@ func closeBound(v driver.Device) {
 func callsOf(d *simdriver.Driver) func(device int, op string) uint64 {
 	return func(device int, op string) uint64 { return d.Counters().Devices[device].Calls[simdriver.Op(op)] }
 }
+
+// submitted counts a device's calls that give streams something to do.
+func submitted(d *simdriver.Driver, device int) (n uint64) {
+	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
+		n += calls(d, device, op)
+	}
+	return n
+}
+
+// in returns a context for a time.
+func in(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// calls counts a device's calls of an operation.
+func calls(d *simdriver.Driver, device int, op simdriver.Op) uint64 {
+	return d.Counters().Devices[device].Calls[op]
+}
+
+// alloca allocates.
+func alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
+	t.Helper()
+	b, err := q.Alloca(o, p, size)
+	must(t, err)
+	return b
+}
