@@ -35,7 +35,7 @@ demo: generate ## generate the bindings, then run the examples on the GPU there 
 
 .PHONY: test
 test: ## vet and test everything: without cgo, and with the race detector (needs gcc)
-	@echo "on two cores that have nothing else to do this takes about six minutes, and longer the first time"
+	@echo "on two cores that have nothing else to do this takes about five minutes, and longer the first time"
 	$(GO) vet ./...
 	cd testdata/callbench && $(GO) vet ./...
 	@$(MAKE) -j2 test-plain test-race
