@@ -184,6 +184,26 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
+// A download whose semaphore fails may go on: Freed tells when the slice is the program's again.
+func ExampleOrder_freed() {
+	dev := simulated()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 4)
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	slice, free := make([]byte, 4), make(chan struct{})
+	check(dev.Queue(0).Download(gpu.Order{Signal: at(s, 1), Freed: func() { close(free) }}, slice, mem.All()))
+	s.Fail(errors.New("too late"))
+	fmt.Println(s.Wait(context.Background(), 1))
+	<-free
+	copy(slice, "mine")
+	fmt.Printf("%s\n", slice)
+	// Output:
+	// too late
+	// mine
+}
+
 // Files are read and written in the order of the work, by goroutines, through pinned memory.
 func ExampleQueue_Read() {
 	dev := simulated()

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -49,8 +50,9 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	if err != nil {
 		return err
 	}
+	freed := lastOf(len(parts), o.Freed) // a part may have failed, and be over, before one that comes before it
 	for i := range parts {
-		step := Order{Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
+		step := Order{Freed: freed, Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
 		if i == 0 {
 			step.Wait = o.Wait
 		}
@@ -65,10 +67,29 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 			if i == 0 {
 				return err
 			}
+			if freed != nil {
+				for range parts[i:] {
+					tell(freed)
+				}
+			}
 			return nil
 		}
 	}
 	return nil
+}
+
+// lastOf returns a function that calls freed when it has been called n times, or nil if freed is nil.
+func lastOf(n int, freed func()) func() {
+	if freed == nil {
+		return nil
+	}
+	left := new(atomic.Int32)
+	left.Store(int32(n))
+	return func() {
+		if left.Add(-1) == 0 {
+			freed()
+		}
+	}
 }
 
 // takeTurn reports whether a submission that is about to be issued may record the events of timestamps. If another one that records

@@ -105,6 +105,9 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.recycle(s)
 		return err
 	}
+	if o.Freed != nil {
+		s.freed, s.cold = o.Freed, true
+	}
 	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
 		if how, _ := q.tl.issue(s, false); how != early {
 			return nil
@@ -125,6 +128,7 @@ func (q *Queue) submitLater(s *submission) error {
 	switch {
 	case s.op.Kind == work.Collect:
 		if err := q.tl.ch.take(s); err != nil {
+			s.freed = nil
 			q.dev.failSubmission(s, err)
 			return err
 		}
