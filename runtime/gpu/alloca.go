@@ -370,7 +370,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Freed: o.Freed})
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free})
 	if err != nil {
 		turn.Fail(err)
 	}

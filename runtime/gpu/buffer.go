@@ -351,12 +351,9 @@ func (b *Buffer) over() {
 		b.rare.exe.release()
 	}
 	if b.rare.freed != nil {
-		tell(b.rare.freed)
+		go b.rare.freed()
 	}
 }
-
-// tell calls a function of the program that is told when something is free, which the caller, who may hold locks, does not wait for.
-func tell(freed func()) { go freed() }
 
 // A Range is a part of a buffer, in bytes.
 type Range struct {

@@ -117,7 +117,7 @@ func (s *submission) letGoCold() {
 	if s.stage != nil {
 		s.stage.free()
 	}
-	if s.freed != nil {
-		tell(s.freed)
+	if s.lent != nil {
+		s.lent.over(1)
 	}
 }

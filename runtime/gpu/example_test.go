@@ -184,19 +184,21 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
-// A download whose semaphore fails may go on: Freed tells when the slice is the program's again.
-func ExampleOrder_freed() {
+// A download whose semaphore fails may go on: Free tells when the slice is the program's again.
+func ExampleOrder_free() {
 	dev := simulated()
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 4)
 	check(err)
 	s, err := gpu.NewSemaphore(0)
 	check(err)
-	slice, free := make([]byte, 4), make(chan struct{})
-	check(dev.Queue(0).Download(gpu.Order{Signal: at(s, 1), Freed: func() { close(free) }}, slice, mem.All()))
+	free, err := gpu.NewSemaphore(0)
+	check(err)
+	slice := make([]byte, 4)
+	check(dev.Queue(0).Download(gpu.Order{Signal: at(s, 1), Free: at(free, 1)}, slice, mem.All()))
 	s.Fail(errors.New("too late"))
 	fmt.Println(s.Wait(context.Background(), 1))
-	<-free
+	check(free.Wait(context.Background(), 1))
 	copy(slice, "mine")
 	fmt.Printf("%s\n", slice)
 	// Output:

@@ -3,7 +3,6 @@ package gpu
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -41,7 +40,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 
 func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
 	if len(parts) == 1 {
-		return q.executePart(o, c, parts, 0, bindings)
+		return q.executePart(o, c, parts, 0, bindings, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -50,16 +49,19 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	if err != nil {
 		return err
 	}
-	freed := lastOf(len(parts), o.Freed) // a part may have failed, and be over, before one that comes before it
+	var l *lent // of all parts: one may have failed, and be over, before one that comes before it
+	if len(o.Free) > 0 {
+		l = newLent(len(parts), o.Free)
+	}
 	for i := range parts {
-		step := Order{Freed: freed, Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
+		step := Order{Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
 		if i == 0 {
 			step.Wait = o.Wait
 		}
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
-		if err := q.executePart(step, c, parts, i, bindings); err != nil {
+		if err := q.executePart(step, c, parts, i, bindings, l); err != nil {
 			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
 				return err
 			}
@@ -67,29 +69,13 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 			if i == 0 {
 				return err
 			}
-			if freed != nil {
-				for range parts[i:] {
-					tell(freed)
-				}
+			if rest := len(parts) - i - 1; l != nil && rest > 0 {
+				l.over(rest)
 			}
 			return nil
 		}
 	}
 	return nil
-}
-
-// lastOf returns a function that calls freed when it has been called n times, or nil if freed is nil.
-func lastOf(n int, freed func()) func() {
-	if freed == nil {
-		return nil
-	}
-	left := new(atomic.Int32)
-	left.Store(int32(n))
-	return func() {
-		if left.Add(-1) == 0 {
-			freed()
-		}
-	}
 }
 
 // takeTurn reports whether a submission that is about to be issued may record the events of timestamps. If another one that records
@@ -129,8 +115,8 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part.
-func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
+// executePart submits a part; l, if it is not nil, is told when that is over.
+func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range, l *lent) error {
 	op, p := work.Execute, &parts[i]
 	switch {
 	case p.host != nil:
@@ -139,6 +125,7 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
+	s.lent = l
 	if p.host != nil {
 		s.fn, s.hostly = p.host, true
 	}

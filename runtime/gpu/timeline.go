@@ -117,7 +117,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dismiss(s, how, err, onThread)
 		return how, err
 	}
-	wanted = wanted || s.cold && s.freed != nil // for which somebody waits, whatever becomes of the signals
+	wanted = wanted || s.cold && s.lent != nil // for which somebody waits, whatever becomes of the signals
 	seq, done, recorded := s.seq, tl.done.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
