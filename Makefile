@@ -12,7 +12,7 @@ TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
 UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|gpubench))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs)|tools/(extract|gen|symbols|ctxprobe))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -48,16 +48,15 @@ test-tags: ## test under each build tag what is another under it
 		{ set +x; } 2>/dev/null; \
 	done
 
-# The longest tests keep one core busy for half of the time: side by side the two use both, and the longest of all goes first. The
-# sweep over all faults, which is the same without the race detector, is left to that; building the examples for other systems to
-# build-matrix.
+# The longest tests keep one core busy for half of the time: side by side the two use both. To test copies of the examples, and to
+# build them for other systems, is left to build-matrix; and to the half without the race detector what -short leaves out.
 .PHONY: test-plain test-race
 test-plain:
-	CGO_ENABLED=0 $(GO) test -skip '^TestCopyOut$$/^other_systems$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$')
-	CGO_ENABLED=0 $(GO) test -skip '^TestFaults$$' ./runtime/gpu
+	CGO_ENABLED=0 $(GO) test -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$')
+	CGO_ENABLED=0 $(GO) test ./runtime/gpu
 test-race:
 	CGO_ENABLED=1 $(GO) test -race ./runtime/gpu
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)')
+	CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)')
 
 .PHONY: soak
 soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run

@@ -151,6 +151,9 @@ func body(src []byte) []byte {
 
 // TestGenerated checks that the files in the tree are what the tables give.
 func TestGenerated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("generates all that there is")
+	}
 	for _, library := range Libraries() {
 		changed, err := Run("..", library, false)
 		if err != nil {
@@ -164,6 +167,9 @@ func TestGenerated(t *testing.T) {
 
 // TestGenerateTwice checks that generation is reproducible byte for byte.
 func TestGenerateTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("generates all that there is")
+	}
 	for _, library := range Libraries() {
 		a, err := Generate(library)
 		if err != nil {

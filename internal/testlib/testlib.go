@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,21 +22,46 @@ type Fake struct {
 	Symbols []string // functions to export: those that Source does not define do nothing and return 0
 }
 
-// Build compiles f and returns the library's path. It skips the test where there is no C compiler.
+// built has the libraries that this process has built.
+var built struct {
+	sync.Mutex
+	libs map[string][]byte // by what they were built of
+}
+
+// Build compiles f and returns the path of a library of its own. It skips the test where there is no C compiler.
 func (f Fake) Build(t testing.TB) string {
 	t.Helper()
 	cc := compiler(t)
+	key := fmt.Sprintf("%q", f)
+	built.Lock()
+	defer built.Unlock()
+	if built.libs[key] == nil {
+		if built.libs == nil {
+			built.libs = map[string][]byte{}
+		}
+		built.libs[key] = f.compile(t, cc)
+	}
 	// A library that was opened stays in the process, and the loader knows it by its name: each gets a directory of its own.
+	out := filepath.Join(t.TempDir(), f.File)
+	if err := os.WriteFile(out, built.libs[key], 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (f Fake) compile(t testing.TB, cc string) []byte {
+	t.Helper()
 	dir := t.TempDir()
-	out, stubs := filepath.Join(dir, f.File), filepath.Join(dir, "stubs.c")
-	var b strings.Builder
+	out, stubs := filepath.Join(dir, "lib.so"), filepath.Join(dir, "stubs.c")
+	var b strings.Builder // of names for one function, which the compiler is through with sooner than with hundreds of functions
+	fmt.Fprintln(&b, "__attribute__((unused)) static int stub(void) { return 0; }")
 	for _, name := range f.Symbols {
-		fmt.Fprintf(&b, "__attribute__((weak)) int %s(void) { return 0; }\n", name)
+		fmt.Fprintf(&b, "__attribute__((weak, alias(\"stub\"))) int %s(void);\n", name)
 	}
 	if err := os.WriteFile(stubs, []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-shared", "-fPIC", "-o", out, stubs}
+	args := []string{"-std=gnu11", "-Wall", "-Werror", "-pthread", "-shared", "-fPIC", "-o", out, stubs}
 	if f.Source != "" {
 		for _, d := range f.Defines {
 			args = append(args, "-D"+d)
@@ -45,7 +71,11 @@ func (f Fake) Build(t testing.TB) string {
 	if msg, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, msg)
 	}
-	return out
+	lib, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
 }
 
 func compiler(t testing.TB) string {

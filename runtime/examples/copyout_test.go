@@ -71,8 +71,7 @@ func TestCopyOut(t *testing.T) {
 	}
 
 	host("vet", "./...")
-	host("test", "./...")
-	host("build", "-o", bin+string(filepath.Separator), "./...")
+	host("build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./...")
 	for _, name := range mains {
 		want, known := simulated[name]
 		if !known {
@@ -91,6 +90,12 @@ func TestCopyOut(t *testing.T) {
 			t.Errorf("%s: %v, printed\n%s\nwant as the last line\n%s", name, err, text, want.last)
 		}
 	}
+	t.Run("tests", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("builds each test anew")
+		}
+		goCommand(t, dir, nil, "test", "-vet=off", "./...")
+	})
 	t.Run("other systems", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("builds each program three times")

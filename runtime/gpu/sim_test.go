@@ -117,7 +117,7 @@ func TestConformance(t *testing.T) {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
 			continue
 		}
-		if raceEnabled && on.devices != 2 && on.name != "cuda" { // whose goroutines are the others' too
+		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // whose goroutines are the others' too
 			continue
 		}
 		t.Run(on.name, func(t *testing.T) {

@@ -39,12 +39,13 @@ func buildNCCL(t *testing.T) string {
 	return f.Build(t)
 }
 
-// usePyTorch has the environment of Python contain a PyTorch that does nothing, and an NCCL that it brings. It returns the
-// NCCL's file.
-func usePyTorch(t *testing.T) string {
+// usePyTorch has the environment of Python contain a PyTorch that does nothing, and an NCCL that it brings. It returns the program of
+// Python, which python3 may only start in its turn, after some time, and the NCCL's file.
+func usePyTorch(t *testing.T) (python, nccl string) {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	if python = strings.TrimSpace(string(out)); err != nil || python == "" {
+		t.Skipf("no python3: %v", err)
 	}
 	stub, err := filepath.Abs("testdata/python")
 	if err != nil {
@@ -61,7 +62,7 @@ func usePyTorch(t *testing.T) string {
 	t.Setenv("PYTHONPATH", stub+":"+site)
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	t.Setenv(ncclVariable, "")
-	return file
+	return python, file
 }
 
 // measureSome runs some rows of the group.
@@ -93,8 +94,8 @@ func TestPyTorch(t *testing.T) {
 		t.Skip("it starts many processes, one after the other")
 	}
 	buildCUDA(t)
-	file := usePyTorch(t)
-	opt := options{device: "0", python: "python3"}
+	python, file := usePyTorch(t)
+	opt := options{device: "0", python: python}
 	t.Setenv("FAKE_TORCH", "2 2.28.3")
 	rows, remarks := measureSome(t, opt, inOne, inMany)
 	if len(rows) != 2*(5+5+2) {

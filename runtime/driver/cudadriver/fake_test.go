@@ -4,8 +4,6 @@ package cudadriver
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -49,31 +47,8 @@ var fakeSpec = dl.Spec{
 // ofPools finds the functions that a fake lacks with NOPOOLS.
 var ofPools = regexp.MustCompile(`MemPool|^cuMem(Alloc|AllocFromPool|Free)Async$`)
 
-// built has the libraries that were built, by release and defines.
-var built = map[string][]byte{}
-
-// newFake makes a driver of a release, which no other test has: a copy of a library is one by itself.
+// newFake makes a driver of a release, which no other test has.
 func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
-	t.Helper()
-	key := fmt.Sprint(release, defines)
-	if built[key] == nil {
-		b, err := os.ReadFile(buildFake(t, release, defines))
-		if err != nil {
-			t.Fatal(err)
-		}
-		built[key] = b
-	}
-	f := &fake{t: t, path: filepath.Join(t.TempDir(), "libcuda.so.1")}
-	if err := os.WriteFile(f.path, built[key], 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func buildFake(t testing.TB, release dl.Version, defines []string) string {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
 	if err != nil {
@@ -84,13 +59,17 @@ func buildFake(t testing.TB, release dl.Version, defines []string) string {
 		Defines: append([]string{fmt.Sprint("VERSION=", int(release))}, defines...),
 		Symbols: []string{},
 	}
-	for _, f := range tab.Funcs {
-		if dl.Version(1000*f.Since.Major+10*f.Since.Minor) <= release && !strings.HasPrefix(f.Symbol, "cuGetProcAddress") &&
-			!(slices.Contains(defines, "NOPOOLS") && ofPools.MatchString(f.Symbol)) {
-			lib.Symbols = append(lib.Symbols, f.Symbol)
+	for _, fn := range tab.Funcs {
+		if dl.Version(1000*fn.Since.Major+10*fn.Since.Minor) <= release && !strings.HasPrefix(fn.Symbol, "cuGetProcAddress") &&
+			!(slices.Contains(defines, "NOPOOLS") && ofPools.MatchString(fn.Symbol)) {
+			lib.Symbols = append(lib.Symbols, fn.Symbol)
 		}
 	}
-	return lib.Build(t)
+	f := &fake{t: t, path: lib.Build(t)}
+	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // set makes a function return a code from now on, 0 for what it would return. The other settings are those of driver.c.

@@ -4,8 +4,6 @@ package hipdriver
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -77,31 +75,11 @@ func newFakeOf(t testing.TB, release dl.Version, defines []string, without ...st
 			lib.Symbols = append(lib.Symbols, f.Symbol)
 		}
 	}
-	f := &fake{t: t, path: copied(t, lib)}
+	f := &fake{t: t, path: lib.Build(t)}
 	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
 		t.Fatal(err)
 	}
 	return f
-}
-
-// built has the libraries that were built so far. Each fake is a copy, and so a library of its own to the loader.
-var built = map[string][]byte{}
-
-func copied(t testing.TB, lib testlib.Fake) string {
-	t.Helper()
-	key := fmt.Sprint(lib)
-	if built[key] == nil {
-		b, err := os.ReadFile(lib.Build(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		built[key] = b
-	}
-	path := filepath.Join(t.TempDir(), lib.File)
-	if err := os.WriteFile(path, built[key], 0o777); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // set makes a function return a code from now on, 0 for what it would return. The other settings are those of driver.c.

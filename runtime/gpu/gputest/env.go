@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -200,10 +201,10 @@ func (e *env) settled(d *gpu.Device) {
 
 // random returns bytes that differ from one seed to another.
 func random(n int, seed uint64) []byte {
-	data, r := make([]byte, n), rand.New(rand.NewPCG(seed, uint64(n)))
-	for i := range data {
-		data[i] = byte(r.Uint32())
-	}
+	data, key := make([]byte, n), [32]byte{}
+	binary.LittleEndian.PutUint64(key[:], seed)
+	binary.LittleEndian.PutUint64(key[8:], uint64(n))
+	rand.NewChaCha8(key).Read(data)
 	return data
 }
 
@@ -212,6 +213,9 @@ func (e *env) same(what string, got, want []byte) {
 	e.Helper()
 	if len(got) != len(want) {
 		e.Errorf("%s: %d bytes, want %d", what, len(got), len(want))
+		return
+	}
+	if bytes.Equal(got, want) {
 		return
 	}
 	for i := range got {

@@ -1,0 +1,302 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// soon returns a context that ends when something that should not block has.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// waiters are the ways to wait for a value without asking the device oneself. Each returns what the wait has ended with. dev is not
+// the device whose work is to reach the value.
+var waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error{
+	"a host wait": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- s.Wait(soon(t), value) }()
+		return ended
+	},
+	"a function": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended := make(chan error, 1)
+		s.OnReached(value, func(err error) { ended <- err })
+		return ended
+	},
+	"a link": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended, to := make(chan error, 1), semaphores(t, 1)[0]
+		to.OnReached(1, func(err error) { ended <- err })
+		s.Link(value, to, 1)
+		return ended
+	},
+	"a parked submission": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended, then := make(chan error, 1), semaphores(t, 1)[0]
+		then.OnReached(1, func(err error) { ended <- err })
+		must(t, dev.Queue(0).Fill(order(s, value, then, 1), allocate(t, dev, 64).All(), []byte{1}))
+		return ended
+	},
+	"a parked barrier": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended, then := make(chan error, 1), semaphores(t, 1)[0]
+		then.OnReached(1, func(err error) { ended <- err })
+		must(t, dev.Queue(0).Barrier(order(s, value, then, 1)))
+		return ended
+	},
+	"a host call": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
+		ended, then := make(chan error, 1), semaphores(t, 1)[0]
+		then.OnReached(1, func(err error) { ended <- err })
+		must(t, dev.Queue(0).HostCall(order(s, value, then, 1), func() error { return nil }))
+		return ended
+	},
+}
+
+// ends checks that a wait ends with an error of a kind.
+func ends(t *testing.T, ended <-chan error, want error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, want) {
+			t.Errorf("%v; want %v", err, want)
+		}
+	case <-soon(t).Done():
+		t.Errorf("the wait has not ended; want %v", want)
+	}
+}
+
+// TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: a waiter for any
+// later value learns of it, though nothing in flight reaches that.
+func TestLossBelow(t *testing.T) {
+	for name, wait := range waiters {
+		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+					dev, other, s := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1, Poll: -1}), semaphores(t, 1)[0]
+					b := allocate(t, dev, 64)
+					d.StallDevice(0)
+					var ended <-chan error
+					switch when {
+					case "before the work":
+						ended = wait(t, other, s, 2)
+					case "behind the work again":
+						s.OnReached(2, func(error) {})()
+					}
+					must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+					inFlight(t, dev, 1)
+					if ended == nil {
+						ended = wait(t, other, s, 2)
+					}
+					time.Sleep(time.Second) // of the bubble: waiters that are to park have
+					d.LoseDevice(0, nil)
+					ends(t, ended, driver.ErrLost)
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
+func BenchmarkOnReachedBehind(b *testing.B) {
+	for _, n := range []int{1, 100, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			d := newSim(b, simdriver.Config{})
+			dev, s := openDevice(b, d, 0, gpu.Options{}), semaphores(b, 1)[0]
+			buf := allocate(b, dev, 64)
+			d.StallDevice(0)
+			for i := range n {
+				must(b, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, uint64(i)+1)}, buf.All(), []byte{1}))
+			}
+			for b.Loop() {
+				s.OnReached(uint64(n), func(error) {})()
+			}
+			d.ResumeDevice(0)
+		})
+	}
+}
+
+func TestLost(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	t.Run("B81 a lost device fails what it has and what it gets, and no other device", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+		ctx, cause := minute(t), errors.New("fell off the bus")
+		s := semaphores(t, 6)
+		a, b := allocate(t, lost, 64), allocate(t, other, 64)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))                                                                               // in flight
+		must(t, lost.Queue(1).Fill(order(s[1], 1, s[2], 1), a.All(), []byte{1}))                                                                                       // parked
+		must(t, other.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, b.All(), []byte{1})) // parked elsewhere
+		waiter := make(chan error, 1)
+		go func() { waiter <- s[0].Wait(ctx, 1) }()
+		d.LoseDevice(0, cause)
+		if err := <-waiter; !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the waiter got %v", err)
+		}
+		must(t, s[1].Signal(1))
+		for _, i := range []int{2, 3} {
+			if err := s[i].Wait(ctx, 1); !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		if err := lost.Queue(0).Barrier(gpu.Order{Signal: pts(s[4], 1)}); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("a submission to a lost device: %v", err)
+		}
+		if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("its signal: %v", err)
+		}
+		if _, err := lost.Alloc(gpu.DeviceMem, 16); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("an allocation: %v", err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.All(), []byte{1}))
+		must(t, s[5].Wait(ctx, 1))
+	})
+	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 3})
+		lost, other, third := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2}), openDevice(t, d, 2, gpu.Options{})
+		ctx := minute(t)
+		s := semaphores(t, 5)
+		a, b := allocate(t, lost, 64), allocate(t, other, 64)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		for _, i := range []int{2, 1, 0} {
+			if err := s[i].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		err := other.Queue(1).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1})
+		if first := lost.Info().Name; !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "waits for work of another device") ||
+			!strings.Contains(err.Error(), first) {
+			t.Errorf("another queue of it, which is lost after %s: %v", first, err)
+		}
+		must(t, third.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, allocate(t, third, 64).All(), []byte{1}))
+		must(t, s[4].Wait(ctx, 1))
+	})
+	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s, b := semaphores(t, 3), allocate(t, other, 64)
+		d.StallDevice(1)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		eventually(t, "the lost device has done its part", func() bool { return d.Counters().Devices[0].Pending == 0 })
+		d.LoseDevice(0, nil)
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		d.ResumeDevice(1)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
+			t.Error(err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1}))
+		must(t, s[2].Wait(minute(t), 1))
+	})
+	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
+		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+			d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
+			lost, healthy, stuck := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), openDevice(t, d, 2, gpu.Options{})
+			s := semaphores(t, 4)
+			a, b, c := allocate(t, lost, 64), allocate(t, healthy, 64), allocate(t, stuck, 64)
+			d.StallDevice(0)
+			d.StallDevice(1)
+			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+			must(t, healthy.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, stuck.Queue(0).Fill(order(s[0], 1, s[2], 1), c.All(), []byte{1}))
+			given := func(waits uint64) {
+				for d.Counters().Calls[simdriver.OpStreamWait] < waits {
+					runtime.Gosched()
+				}
+			}
+			given(1)
+			must(t, stuck.Queue(0).Copy(order(s[1], 1, s[3], 1), c.All(), b.All()))
+			given(2)
+			d.LoseDevice(0, nil)
+			d.ResumeDevice(1)
+			for i, s := range s {
+				if err := s.Wait(minute(t), 1); i != 1 && !errors.Is(err, driver.ErrLost) {
+					t.Errorf("semaphore %d: %v", i, err)
+				}
+			}
+			must(t, healthy.Close())
+			must(t, stuck.Close())
+		}
+	})
+	t.Run("B81 a kernel that does what it must not", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, err := dev.Load(kernels.Basic)
+		must(t, err)
+		k, err := x.Kernel("index")
+		must(t, err)
+		s := semaphores(t, 2)
+		n, one, ptr := uint64(64), uint32(1), driver.Ptr(0xdead0000)
+		must(t, dev.Queue(0).Dispatch(gpu.Order{Signal: pts(s[0], 1)}, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64},
+			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}}))
+		dev.Queue(0).Barrier(order(s[0], 1, s[1], 1))
+		for _, s := range s {
+			var access *simdriver.AccessError
+			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.As(err, &access) {
+				t.Errorf("Wait = %v", err)
+			}
+		}
+	})
+}
+
+// TestRecover loses a device with work in flight, parked and in a recording, closes it, opens it again, and goes on with a new semaphore.
+func TestRecover(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		bystander := openDevice(t, d, 1, gpu.Options{})
+		for range 3 {
+			dev, err := gpu.Open(d, 0, gpu.Options{})
+			must(t, err)
+			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
+			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, b.Size())))
+			must(t, s[0].Wait(soon(t), 1))
+			d.StallDevice(0) // until all is submitted
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Download(gpu.Order{Wait: pts(s[1], 1), Signal: pts(s[2], 1)}, make([]byte, b.Size()), b.All()))
+			must(t, dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, s[3], 1), b.All(), []byte{1}))
+			d.ResumeDevice(0)
+			for _, s := range s[1:] {
+				if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
+					t.Errorf("%v; want the loss", err)
+				}
+			}
+			must(t, dev.Close())
+
+			if dev, err = gpu.Open(d, 0, gpu.Options{}); err != nil {
+				t.Fatalf("open again: %v", err)
+			}
+			again := semaphores(t, 1)[0]
+			b = allocate(t, dev, 64)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(again, 1)}, b.All(), []byte{7}))
+			if got := bytesOf(t, dev.Queue(0), b, gpu.Point{Semaphore: again, Value: 1}); got[0] != 7 || got[63] != 7 {
+				t.Errorf("memory has %d", got)
+			}
+			must(t, dev.Close())
+		}
+		b := allocate(t, bystander, 64)
+		must(t, bystander.Queue(0).Fill(gpu.Order{}, b.All(), []byte{3}))
+		if got := bytesOf(t, bystander.Queue(0), b); got[0] != 3 {
+			t.Errorf("memory of the other device has %d", got)
+		}
+	})
+}
