@@ -222,7 +222,7 @@ func (s *submission) prepare() error {
 			if last.lost() != nil {
 				continue // nobody will know what that device does with the block: it stays taken
 			}
-			if last.tl.done.Load() < last.seq {
+			if last.tl.passed.Load() < last.seq {
 				s.addDep(last)
 			}
 		}

@@ -106,7 +106,7 @@ func (tl *timeline) stuckBehind() (err error) {
 		for _, m := range s.follows {
 			if e := m.lost(); e != nil {
 				err = fmt.Errorf("a stream waits for work of another device: %w", e)
-			} else if m.tl.done.Load() < m.seq {
+			} else if m.tl.passed.Load() < m.seq {
 				late.add(m)
 			}
 		}
