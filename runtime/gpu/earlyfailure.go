@@ -134,7 +134,7 @@ func (s *submission) uses(b *Buffer) bool {
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it came after.
 func (s *submission) cause() error {
-	failed := s.q.tl.failures.Load() != nil
+	failed := s.late || s.q.tl.failures.Load() != nil // a barrier may fail though the work in front of it does not
 	for _, m := range s.follows {
 		if err := m.failed(); err != nil {
 			return err
