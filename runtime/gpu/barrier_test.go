@@ -11,14 +11,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// submitted counts a device's calls that give streams something to do.
-func submitted(d *simdriver.Driver, device int) (n uint64) {
-	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
-		n += calls(d, device, op)
-	}
-	return n
-}
-
 // TestBarriers looks what barriers cost, and what becomes of those that have no place in a stream.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier behind one piece of work makes no native call and holds up no stream", func(t *testing.T, caps driver.Caps) {

@@ -16,13 +16,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// in returns a context for a time.
-func in(t testing.TB, limit time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // sum is an all-reduce of a buffer in place.
 func sum(b *gpu.Buffer) gpu.Collective {
 	return gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())
@@ -182,7 +175,9 @@ func (d *stubbornDriver) Open(i int) (driver.Device, error) {
 }
 
 func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
+
 	return driver.Caps{Comms: true, SubmitAnywhere: true, RerecordEvents: v.Device.Caps().RerecordEvents}
+
 }
 
 func (v *stubbornDevice) Collect(s driver.Stream, c driver.Comm, ops []driver.CommOp) error {

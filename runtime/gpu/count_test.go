@@ -13,11 +13,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// calls counts a device's calls of an operation.
-func calls(d *simdriver.Driver, device int, op simdriver.Op) uint64 {
-	return d.Counters().Devices[device].Calls[op]
-}
-
 // TestElision counts the waits of streams for events: those that the order of the work gives already are not made.
 func TestElision(t *testing.T) {
 	now := goleak.IgnoreCurrent()

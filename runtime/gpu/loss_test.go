@@ -1,7 +1,6 @@
 package gpu_test
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"strconv"
@@ -17,13 +16,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
-
-// soon returns a context that ends when something that should not block has.
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // waiters are the ways to wait for a value without asking the device oneself. Each returns what the wait has ended with. dev is not
 // the device whose work is to reach the value.

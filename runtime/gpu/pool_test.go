@@ -20,14 +20,6 @@ func newPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 	return p
 }
 
-// alloca allocates.
-func alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
-	t.Helper()
-	b, err := q.Alloca(o, p, size)
-	must(t, err)
-	return b
-}
-
 // unused waits until nothing of a pool is used.
 func unused(t testing.TB, p *gpu.Pool) {
 	t.Helper()

@@ -3,6 +3,9 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"unsafe"
@@ -11,6 +14,115 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
+
+// TestExtremes calls everything with sizes, offsets, values and numbers from one end to the other, on memory in all its states.
+// Each error is of a kind that is documented, that of the call and that of the signals.
+func TestExtremes(t *testing.T) {
+	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {SubmitAnywhere: true, Comms: true}} {
+		t.Run(name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Caps: &caps, Memory: 1 << 24, HostMemory: 1 << 24})
+			dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})
+			q := dev.Queue(0)
+			w := newWorld(t)
+			buffers := func(kinds ...*gpu.Buffer) { just(w, kinds...) }
+			var pools []*gpu.Pool
+			for _, o := range []gpu.PoolOptions{{}, {Portable: true}, {MaxSize: 4096}, {MaxSize: 4096, Portable: true}, {Zero: true, Portable: true},
+				{Over: allocate(t, dev, 4096)}} {
+				p, err := dev.NewPool(o)
+				must(t, err)
+				pools = append(pools, p)
+				if o.MaxSize == 0 {
+					b := alloca(t, q, gpu.Order{}, p, 512)
+					buffers(b)
+					gone := alloca(t, q, gpu.Order{}, p, 512)
+					must(t, gone.Dealloca(gpu.Order{}))
+					shut := alloca(t, q, gpu.Order{}, p, 512)
+					shut.Close()
+					buffers(gone, shut)
+				}
+			}
+			closedPool, err := dev.NewPool(gpu.PoolOptions{Portable: true})
+			must(t, err)
+			left := alloca(t, q, gpu.Order{}, closedPool, 512)
+			closedPool.Close()
+			just(w, append(pools, closedPool)...)
+			imported, err := dev.Import(allocate(t, dev, 4096).Ptr(), 4096, nil)
+			must(t, err)
+			host, err := dev.Alloc(gpu.HostMem, 8192)
+			must(t, err)
+			closed := allocate(t, dev, 64)
+			closed.Close()
+			c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+			must(t, err)
+			bound, err := c.Binding()
+			must(t, err)
+			small := allocate(t, dev, 255)
+			buffers(allocate(t, dev, 8192), small, allocate(t, dev, 0), imported, host, closed, bound, left)
+			ended, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+			must(t, err)
+			must(t, ended.End())
+			just(w, c, ended)
+			just(w, dev)
+			x, err := dev.Load([]byte("// sim: nothing saxpy"))
+			must(t, err)
+			k, err := x.Kernel("saxpy")
+			must(t, err)
+			just(w, k)
+			g, err := gpu.NewGroup(dev)
+			must(t, err)
+			id, err := dev.NewChannelID()
+			must(t, err)
+			ch, err := dev.NewChannel(minute(t), gpu.ChannelOptions{ID: id, Count: 1})
+			must(t, err)
+			just(w, ch)
+			just(w, gpu.PoolOptions{}, gpu.PoolOptions{Over: small}, gpu.PoolOptions{Over: allocate(t, dev, 0)}, gpu.PoolOptions{Over: new(gpu.Buffer)},
+				gpu.PoolOptions{InitialSize: math.MaxUint64}, gpu.PoolOptions{InitialSize: math.MaxUint64, Portable: true},
+				gpu.PoolOptions{InitialSize: 1 << 62, Portable: true}, gpu.PoolOptions{MaxSize: 1, Portable: true},
+				gpu.PoolOptions{MaxSize: math.MaxUint64, InitialSize: 1, Threshold: math.MaxUint64})
+			var signalled []*gpu.Semaphore
+			for _, value := range []uint64{1, gpu.MaxValue} {
+				give(w, func() gpu.Order {
+					s := new(gpu.Semaphore)
+					signalled = append(signalled, s)
+					return gpu.Order{Signal: pts(s, value)}
+				})
+			}
+			for _, of := range []any{dev, q, g, c, x, ch, pools[0], pools[1], imported, host, left} {
+				typ := reflect.TypeOf(of)
+				for i := range typ.NumMethod() {
+					method := typ.Method(i).Name
+					switch name := typ.Elem().Name() + "." + method; {
+					case method == "Close" || method == "Shutdown" || method == "End" || method == "Abort" || method == "Shrink":
+						continue
+					case name == "Buffer.Dealloca" && of != left: // the memory stays for others
+						continue
+					default:
+						t.Run(name, func(t *testing.T) {
+							r := rand.New(rand.NewPCG(3, uint64(i)))
+							for range 300 {
+								signalled = signalled[:0]
+								if errs := w.try(t, name, reflect.ValueOf(of).Method(i), r); len(errs) > 0 {
+									continue
+								}
+								for _, s := range signalled {
+									ctx, cancel := context.WithTimeout(t.Context(), patience)
+									if err := s.Wait(ctx, 1); err != nil && (!documented(err) || errors.Is(err, context.DeadlineExceeded)) {
+										t.Errorf("%s signals with an error that is not documented: %v", name, err)
+									}
+									cancel()
+								}
+							}
+						})
+					}
+				}
+			}
+			if err := q.Flush(); err != nil {
+				t.Errorf("the device is lost: %v", err)
+			}
+		})
+	}
+}
 
 // A mistake is what a wrong call has to work with.
 type mistake struct {
@@ -90,19 +202,33 @@ var wrongOrders = map[string]struct {
 	of   func(m *mistake) gpu.Order
 	want error
 }{
+
 	"a signal of a value that is reached":  {func(m *mistake) gpu.Order { return m.signals(5) }, gpu.ErrValue},
+
 	"a signal of a value that has passed":  {func(m *mistake) gpu.Order { return m.signals(1) }, gpu.ErrValue},
+
 	"the second signal backward":           {func(m *mistake) gpu.Order { return m.signals(7, 6) }, gpu.ErrValue},
+
 	"a signal twice":                       {func(m *mistake) gpu.Order { return m.signals(6, 6) }, gpu.ErrValue},
+
 	"a wait for its own signal":            {func(m *mistake) gpu.Order { return m.waiting(6, 6) }, gpu.ErrValue},
+
 	"a wait for more than its own signal":  {func(m *mistake) gpu.Order { return m.waiting(9, 6) }, gpu.ErrValue},
+
 	"a wait for the first of its signals":  {func(m *mistake) gpu.Order { return m.waiting(6, 6, 7) }, gpu.ErrValue},
+
 	"a signal of no semaphore":             {func(m *mistake) gpu.Order { return gpu.Order{Signal: append(pts(m.x, 1), gpu.Point{})} }, gpu.ErrArgument},
+
 	"a wait for no semaphore":              {func(m *mistake) gpu.Order { return gpu.Order{Wait: pts(nil, 1), Signal: pts(m.x, 1)} }, gpu.ErrArgument},
+
 	"a signal above the highest":           {func(m *mistake) gpu.Order { return m.signals(gpu.MaxValue + 1) }, gpu.ErrArgument},
+
 	"a signal backward in a list of 1,000": {func(m *mistake) gpu.Order { return m.long(9, 8) }, gpu.ErrValue},
+
 	"a list of 1,000 with a wait for it":   {func(m *mistake) gpu.Order { o := m.long(8, 9); o.Wait = append(o.Wait, pts(m.s, 9)...); return o }, gpu.ErrValue},
+
 	"a list of 1,000 with one reached":     {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
+
 }
 
 // long makes a long order that signals s twice.
@@ -120,18 +246,31 @@ var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error
 }{
+
 	"Open with no driver":       {func(*mistake) error { _, err := gpu.Open(nil, 0, gpu.Options{}); return err }, gpu.ErrArgument},
+
 	"OpenGroup with no driver":  {func(*mistake) error { _, err := gpu.OpenGroup(nil, gpu.Options{}); return err }, gpu.ErrArgument},
+
 	"Wait with no context":      {func(m *mistake) error { return m.s.Wait(nil, 6) }, gpu.ErrArgument},
+
 	"WaitAll with no context":   {func(m *mistake) error { return gpu.WaitAll(nil, pts(m.s, 6)...) }, gpu.ErrArgument},
+
 	"WaitAny with no context":   {func(m *mistake) error { _, err := gpu.WaitAny(nil, pts(m.s, 6)...); return err }, gpu.ErrArgument},
+
 	"Wait of no semaphore":      {func(m *mistake) error { return (*gpu.Semaphore)(nil).Wait(m.t.Context(), 1) }, gpu.ErrArgument},
+
 	"WaitAll for no semaphore":  {func(m *mistake) error { return gpu.WaitAll(m.t.Context(), gpu.Point{Value: 1}) }, gpu.ErrArgument},
+
 	"WaitAny for no semaphore":  {func(m *mistake) error { _, err := gpu.WaitAny(m.t.Context(), gpu.Point{}); return err }, gpu.ErrArgument},
+
 	"Signal of no semaphore":    {func(m *mistake) error { return (*gpu.Semaphore)(nil).Signal(1) }, gpu.ErrArgument},
+
 	"Query of no semaphore":     {func(m *mistake) error { _, err := (*gpu.Semaphore)(nil).Query(); return err }, gpu.ErrArgument},
+
 	"SignalAll of no semaphore": {func(m *mistake) error { return gpu.SignalAll(gpu.Point{Value: 1}) }, gpu.ErrArgument},
+
 	"Signal of a value reached": {func(m *mistake) error { return m.s.Signal(5) }, gpu.ErrValue},
+
 	"OnReached of no semaphore": {func(m *mistake) (err error) {
 		(*gpu.Semaphore)(nil).OnReached(1, func(e error) { err = e })
 		return err

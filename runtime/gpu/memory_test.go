@@ -10,6 +10,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
+// TestImportHostReadOnly has the driver refuse to pin memory for reading: then it is pinned as other memory is, unless that cannot
+// be done either.
+func TestImportHostReadOnly(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	broken, worse := errors.New("broken"), errors.New("worse")
+	mem := []byte("memory")
+	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1, Err: broken})
+	b, err := dev.ImportHostReadOnly(mem, nil)
+	must(t, err)
+	if got := content(t, dev.Queue(0), b); string(got) != string(mem) {
+		t.Errorf("%q", got)
+	}
+	if err := dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("Fill = %v", err)
+	}
+	must(t, b.Close())
+	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1, Err: broken})
+	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 2, Err: worse})
+	if b, err := dev.ImportHostReadOnly(make([]byte, 8), nil); b != nil || !errors.Is(err, broken) {
+		t.Errorf("ImportHostReadOnly = %v, %v", b, err)
+	}
+	must(t, dev.Close())
+}
+
 // TestRegister counts how often the program's own memory is registered and unregistered.
 func TestRegister(t *testing.T) {
 	count := func(t *testing.T, d *simdriver.Driver, registered, unregistered uint64) {
@@ -180,26 +205,31 @@ func (v *watchedDevice) NewEvent() (driver.Event, error) {
 	v.look("new event")
 	return v.Device.NewEvent()
 }
+
 func (v *watchedDevice) DestroyEvent(e driver.Event) error {
 	v.look("destroy event")
 	return v.Device.DestroyEvent(e)
 }
+
 func (v *watchedDevice) DestroyStream(s driver.Stream) error {
 	v.look("destroy stream")
 	return v.Device.DestroyStream(s)
 }
+
 func (v *watchedDevice) Record(e driver.Event, s driver.Stream) error {
 	if !v.Caps().SubmitAnywhere {
 		v.look("record")
 	}
 	return v.Device.Record(e, s)
 }
+
 func (v *watchedDevice) Query(e driver.Event) (bool, error) {
 	if !v.Caps().SubmitAnywhere {
 		v.look("query")
 	}
 	return v.Device.Query(e)
 }
+
 func (v *watchedDevice) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if !v.Caps().SubmitAnywhere {
 		v.look("copy")
