@@ -86,7 +86,7 @@ func (tl *timeline) abandon() {
 
 // lossPatience is how long a stream may take to pass work that waits for nothing but a lost device. What it waits for may have been done
 // before the loss, and then the work is about to be done as well.
-const lossPatience = 500 * time.Millisecond
+const lossPatience = 200 * time.Millisecond
 
 // askLate is how often in vain somebody asks about work before those are asked, too, whom it comes after: one of them may be lost,
 // and nobody else may be asking it.
