@@ -56,7 +56,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
 	}
-	if size > 0 && len(o.Wait)+len(o.Signal) == 0 && !p.opt.Zero && d.caps.SubmitAnywhere {
+	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere {
 		if p.blocks == nil {
 			return q.allocaNow(p, size)
 		}
@@ -222,7 +222,7 @@ func (s *submission) prepare() error {
 			if last.lost() != nil {
 				continue // nobody will know what that device does with the block: it stays taken
 			}
-			if last.tl.done.Load() < last.seq {
+			if last.tl.passed.Load() < last.seq {
 				s.addDep(last)
 			}
 		}
@@ -344,7 +344,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if len(o.Wait)+len(o.Signal) == 0 && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
+	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
@@ -370,7 +370,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}})
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free})
 	if err != nil {
 		turn.Fail(err)
 	}

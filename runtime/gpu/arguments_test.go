@@ -203,32 +203,31 @@ var wrongOrders = map[string]struct {
 	want error
 }{
 
-	"a signal of a value that is reached":  {func(m *mistake) gpu.Order { return m.signals(5) }, gpu.ErrValue},
+	"a signal of a value that is reached": {func(m *mistake) gpu.Order { return m.signals(5) }, gpu.ErrValue},
 
-	"a signal of a value that has passed":  {func(m *mistake) gpu.Order { return m.signals(1) }, gpu.ErrValue},
+	"a signal of a value that has passed": {func(m *mistake) gpu.Order { return m.signals(1) }, gpu.ErrValue},
 
-	"the second signal backward":           {func(m *mistake) gpu.Order { return m.signals(7, 6) }, gpu.ErrValue},
+	"the second signal backward": {func(m *mistake) gpu.Order { return m.signals(7, 6) }, gpu.ErrValue},
 
-	"a signal twice":                       {func(m *mistake) gpu.Order { return m.signals(6, 6) }, gpu.ErrValue},
+	"a signal twice": {func(m *mistake) gpu.Order { return m.signals(6, 6) }, gpu.ErrValue},
 
-	"a wait for its own signal":            {func(m *mistake) gpu.Order { return m.waiting(6, 6) }, gpu.ErrValue},
+	"a wait for its own signal": {func(m *mistake) gpu.Order { return m.waiting(6, 6) }, gpu.ErrValue},
 
-	"a wait for more than its own signal":  {func(m *mistake) gpu.Order { return m.waiting(9, 6) }, gpu.ErrValue},
+	"a wait for more than its own signal": {func(m *mistake) gpu.Order { return m.waiting(9, 6) }, gpu.ErrValue},
 
-	"a wait for the first of its signals":  {func(m *mistake) gpu.Order { return m.waiting(6, 6, 7) }, gpu.ErrValue},
+	"a wait for the first of its signals": {func(m *mistake) gpu.Order { return m.waiting(6, 6, 7) }, gpu.ErrValue},
 
-	"a signal of no semaphore":             {func(m *mistake) gpu.Order { return gpu.Order{Signal: append(pts(m.x, 1), gpu.Point{})} }, gpu.ErrArgument},
+	"a signal of no semaphore": {func(m *mistake) gpu.Order { return gpu.Order{Signal: append(pts(m.x, 1), gpu.Point{})} }, gpu.ErrArgument},
 
-	"a wait for no semaphore":              {func(m *mistake) gpu.Order { return gpu.Order{Wait: pts(nil, 1), Signal: pts(m.x, 1)} }, gpu.ErrArgument},
+	"a wait for no semaphore": {func(m *mistake) gpu.Order { return gpu.Order{Wait: pts(nil, 1), Signal: pts(m.x, 1)} }, gpu.ErrArgument},
 
-	"a signal above the highest":           {func(m *mistake) gpu.Order { return m.signals(gpu.MaxValue + 1) }, gpu.ErrArgument},
+	"a signal above the highest": {func(m *mistake) gpu.Order { return m.signals(gpu.MaxValue + 1) }, gpu.ErrArgument},
 
 	"a signal backward in a list of 1,000": {func(m *mistake) gpu.Order { return m.long(9, 8) }, gpu.ErrValue},
 
-	"a list of 1,000 with a wait for it":   {func(m *mistake) gpu.Order { o := m.long(8, 9); o.Wait = append(o.Wait, pts(m.s, 9)...); return o }, gpu.ErrValue},
+	"a list of 1,000 with a wait for it": {func(m *mistake) gpu.Order { o := m.long(8, 9); o.Wait = append(o.Wait, pts(m.s, 9)...); return o }, gpu.ErrValue},
 
-	"a list of 1,000 with one reached":     {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
-
+	"a list of 1,000 with one reached": {func(m *mistake) gpu.Order { return m.long(4, 9) }, gpu.ErrValue},
 }
 
 // long makes a long order that signals s twice.
@@ -247,25 +246,25 @@ var wrongCalls = map[string]struct {
 	want error
 }{
 
-	"Open with no driver":       {func(*mistake) error { _, err := gpu.Open(nil, 0, gpu.Options{}); return err }, gpu.ErrArgument},
+	"Open with no driver": {func(*mistake) error { _, err := gpu.Open(nil, 0, gpu.Options{}); return err }, gpu.ErrArgument},
 
-	"OpenGroup with no driver":  {func(*mistake) error { _, err := gpu.OpenGroup(nil, gpu.Options{}); return err }, gpu.ErrArgument},
+	"OpenGroup with no driver": {func(*mistake) error { _, err := gpu.OpenGroup(nil, gpu.Options{}); return err }, gpu.ErrArgument},
 
-	"Wait with no context":      {func(m *mistake) error { return m.s.Wait(nil, 6) }, gpu.ErrArgument},
+	"Wait with no context": {func(m *mistake) error { return m.s.Wait(nil, 6) }, gpu.ErrArgument},
 
-	"WaitAll with no context":   {func(m *mistake) error { return gpu.WaitAll(nil, pts(m.s, 6)...) }, gpu.ErrArgument},
+	"WaitAll with no context": {func(m *mistake) error { return gpu.WaitAll(nil, pts(m.s, 6)...) }, gpu.ErrArgument},
 
-	"WaitAny with no context":   {func(m *mistake) error { _, err := gpu.WaitAny(nil, pts(m.s, 6)...); return err }, gpu.ErrArgument},
+	"WaitAny with no context": {func(m *mistake) error { _, err := gpu.WaitAny(nil, pts(m.s, 6)...); return err }, gpu.ErrArgument},
 
-	"Wait of no semaphore":      {func(m *mistake) error { return (*gpu.Semaphore)(nil).Wait(m.t.Context(), 1) }, gpu.ErrArgument},
+	"Wait of no semaphore": {func(m *mistake) error { return (*gpu.Semaphore)(nil).Wait(m.t.Context(), 1) }, gpu.ErrArgument},
 
-	"WaitAll for no semaphore":  {func(m *mistake) error { return gpu.WaitAll(m.t.Context(), gpu.Point{Value: 1}) }, gpu.ErrArgument},
+	"WaitAll for no semaphore": {func(m *mistake) error { return gpu.WaitAll(m.t.Context(), gpu.Point{Value: 1}) }, gpu.ErrArgument},
 
-	"WaitAny for no semaphore":  {func(m *mistake) error { _, err := gpu.WaitAny(m.t.Context(), gpu.Point{}); return err }, gpu.ErrArgument},
+	"WaitAny for no semaphore": {func(m *mistake) error { _, err := gpu.WaitAny(m.t.Context(), gpu.Point{}); return err }, gpu.ErrArgument},
 
-	"Signal of no semaphore":    {func(m *mistake) error { return (*gpu.Semaphore)(nil).Signal(1) }, gpu.ErrArgument},
+	"Signal of no semaphore": {func(m *mistake) error { return (*gpu.Semaphore)(nil).Signal(1) }, gpu.ErrArgument},
 
-	"Query of no semaphore":     {func(m *mistake) error { _, err := (*gpu.Semaphore)(nil).Query(); return err }, gpu.ErrArgument},
+	"Query of no semaphore": {func(m *mistake) error { _, err := (*gpu.Semaphore)(nil).Query(); return err }, gpu.ErrArgument},
 
 	"SignalAll of no semaphore": {func(m *mistake) error { return gpu.SignalAll(gpu.Point{Value: 1}) }, gpu.ErrArgument},
 

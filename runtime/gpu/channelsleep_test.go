@@ -43,7 +43,7 @@ func TestThreadSleeps(t *testing.T) {
 			}
 		}
 		for i, c := range chans {
-			for c.q.tl.issued.Load() < v || c.ask(v) && c.q.tl.done.Load() < v {
+			for c.q.tl.issued.Load() < v || c.ask(v) && c.q.tl.passed.Load() < v {
 				runtime.Gosched()
 			}
 			if err := s[i].Wait(within(t), v); err != nil {

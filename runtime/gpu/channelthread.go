@@ -47,7 +47,7 @@ func (c *Channel) run(started chan<- error) {
 func (c *Channel) askSought() bool {
 	tl := c.q.tl
 	seq := min(c.sought.Load(), tl.issued.Load())
-	if seq <= tl.done.Load() {
+	if seq <= tl.passed.Load() {
 		return false
 	}
 	tl.poll(seq, 1)

@@ -270,9 +270,9 @@ func (d *Device) takeBack(ctx context.Context) {
 			if !m.tl.dev.caps.SubmitAnywhere {
 				m.tl.want(seq)
 			}
-			for m.tl.dev.caps.SubmitAnywhere && m.tl.done.Load() < seq && m.tl.poll(seq, 1) {
+			for m.tl.dev.caps.SubmitAnywhere && m.tl.passed.Load() < seq && m.tl.poll(seq, 1) {
 			}
-			return m.tl.done.Load() >= seq || m.tl.dev.lost.Load() != nil // of that nobody will know
+			return m.tl.passed.Load() >= seq || m.tl.dev.lost.Load() != nil // of that nobody will know
 		})
 	}
 }

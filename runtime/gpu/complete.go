@@ -117,4 +117,7 @@ func (s *submission) letGoCold() {
 	if s.stage != nil {
 		s.stage.free()
 	}
+	if s.lent != nil {
+		s.lent.over(1)
+	}
 }

@@ -9,7 +9,7 @@ type covered struct {
 
 // covers reports whether all later work is ordered after seq of another timeline already.
 func (tl *timeline) covers(of *timeline, seq uint64) bool {
-	if of == tl || of.done.Load() >= seq {
+	if of == tl || of.passed.Load() >= seq {
 		return true
 	}
 	tl.coverMu.Lock()

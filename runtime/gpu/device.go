@@ -164,7 +164,7 @@ func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 		if affinity != 0 && affinity>>i&1 == 0 {
 			continue
 		}
-		if n := q.tl.issued.Load() - q.tl.done.Load(); n < least {
+		if n := q.tl.issued.Load() - q.tl.passed.Load(); n < least {
 			best, least = q, n
 		}
 	}

@@ -28,11 +28,11 @@ func (m mark) failed() error {
 }
 
 // over reports whether the work at a mark has been passed, or has failed: whether its signals are out, or about to be.
-func (m mark) over() bool { return m.tl.done.Load() >= m.seq || m.failed() != nil }
+func (m mark) over() bool { return m.tl.passed.Load() >= m.seq || m.failed() != nil }
 
 // lost returns why the stream will never be known to have passed the work at a mark, if it is not known now.
 func (m mark) lost() error {
-	if f := m.tl.dev.lost.Load(); f != nil && m.tl.done.Load() < m.seq {
+	if f := m.tl.dev.lost.Load(); f != nil && m.tl.passed.Load() < m.seq {
 		return f.err
 	}
 	return nil
@@ -59,7 +59,7 @@ func (tl *timeline) addFailed(from, to uint64, err error) {
 func (tl *timeline) failInFlight(err error) *timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
-	from, last := tl.done.Load(), tl.issued.Load()
+	from, last := tl.passed.Load(), tl.issued.Load()
 	if ranges := tl.failures.Load(); ranges != nil {
 		from = max(from, (*ranges)[len(*ranges)-1].to)
 	}
@@ -103,7 +103,7 @@ func (b *Buffer) inDoubt() bool {
 // doubts reports whether work that the stream has not passed, and some of which has failed, uses a buffer.
 func (tl *timeline) doubts(b *Buffer) bool {
 	end := tl.doubted.Load()
-	if tl.done.Load() >= end {
+	if tl.passed.Load() >= end {
 		return false
 	}
 	tl.ring.mu.Lock()
@@ -134,7 +134,7 @@ func (s *submission) uses(b *Buffer) bool {
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it came after.
 func (s *submission) cause() error {
-	failed := s.q.tl.failures.Load() != nil
+	failed := s.late || s.q.tl.failures.Load() != nil // a barrier may fail though the work in front of it does not
 	for _, m := range s.follows {
 		if err := m.failed(); err != nil {
 			return err

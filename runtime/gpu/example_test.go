@@ -184,6 +184,28 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
+// A download whose semaphore fails may go on: Free tells when the slice is the program's again.
+func ExampleOrder_free() {
+	dev := simulated()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 4)
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	free, err := gpu.NewSemaphore(0)
+	check(err)
+	slice := make([]byte, 4)
+	check(dev.Queue(0).Download(gpu.Order{Signal: at(s, 1), Free: at(free, 1)}, slice, mem.All()))
+	s.Fail(errors.New("too late"))
+	fmt.Println(s.Wait(context.Background(), 1))
+	check(free.Wait(context.Background(), 1))
+	copy(slice, "mine")
+	fmt.Printf("%s\n", slice)
+	// Output:
+	// too late
+	// mine
+}
+
 // Files are read and written in the order of the work, by goroutines, through pinned memory.
 func ExampleQueue_Read() {
 	dev := simulated()

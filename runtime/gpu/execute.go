@@ -40,7 +40,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 
 func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
 	if len(parts) == 1 {
-		return q.executePart(o, c, parts, 0, bindings)
+		return q.executePart(o, c, parts, 0, bindings, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -48,6 +48,10 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
 		return err
+	}
+	var l *lent // of all parts: one may have failed, and be over, before one that comes before it
+	if len(o.Free) > 0 {
+		l = newLent(len(parts), o.Free)
 	}
 	for i := range parts {
 		step := Order{Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
@@ -57,13 +61,16 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 		if i == len(parts)-1 {
 			step.Signal = o.Signal
 		}
-		if err := q.executePart(step, c, parts, i, bindings); err != nil {
+		if err := q.executePart(step, c, parts, i, bindings, l); err != nil {
 			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
 				return err
 			}
 			FailAll(err, signalled(o)...) // what has been submitted goes on
 			if i == 0 {
 				return err
+			}
+			if rest := len(parts) - i - 1; l != nil && rest > 0 {
+				l.over(rest)
 			}
 			return nil
 		}
@@ -108,8 +115,8 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part.
-func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range) error {
+// executePart submits a part; l, if it is not nil, is told when that is over.
+func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range, l *lent) error {
 	op, p := work.Execute, &parts[i]
 	switch {
 	case p.host != nil:
@@ -118,6 +125,7 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
+	s.lent = l
 	if p.host != nil {
 		s.fn, s.hostly = p.host, true
 	}

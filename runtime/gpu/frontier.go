@@ -28,7 +28,7 @@ func (f *frontier) add(m mark) {
 // passed reports whether the streams have passed all of it, as far as is known.
 func (f frontier) passed() bool {
 	for _, m := range f {
-		if m.tl.done.Load() < m.seq {
+		if m.tl.passed.Load() < m.seq {
 			return false
 		}
 	}

@@ -231,7 +231,7 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 		return false, err
 	}
 	for _, m := range p.launched {
-		if m.tl != tl && m.tl.done.Load() < m.seq {
+		if m.tl != tl && m.tl.passed.Load() < m.seq {
 			s.follows.add(m)
 		}
 	}

@@ -86,7 +86,7 @@ func (tl *timeline) abandon() {
 
 // lossPatience is how long a stream may take to pass work that waits for nothing but a lost device. What it waits for may have been done
 // before the loss, and then the work is about to be done as well.
-const lossPatience = 500 * time.Millisecond
+const lossPatience = 200 * time.Millisecond
 
 // askLate is how often in vain somebody asks about work before those are asked, too, whom it comes after: one of them may be lost,
 // and nobody else may be asking it.
@@ -106,7 +106,7 @@ func (tl *timeline) stuckBehind() (err error) {
 		for _, m := range s.follows {
 			if e := m.lost(); e != nil {
 				err = fmt.Errorf("a stream waits for work of another device: %w", e)
-			} else if m.tl.done.Load() < m.seq {
+			} else if m.tl.passed.Load() < m.seq {
 				late.add(m)
 			}
 		}

@@ -180,6 +180,29 @@ func TestLost(t *testing.T) {
 		must(t, third.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, allocate(t, third, 64).All(), []byte{1}))
 		must(t, s[4].Wait(ctx, 1))
 	})
+	t.Run("B78 B81 what comes after a barrier of a lost device fails, though the work in front of it does not", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s, b := semaphores(t, 4), allocate(t, other, 64)
+		d.StallDevice(1)
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, lost.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
+		must(t, other.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the barrier: %v", err)
+		}
+		d.ResumeDevice(1)
+		if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what comes after it: %v", err)
+		}
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1}))
+		must(t, s[3].Wait(minute(t), 1))
+	})
 	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})

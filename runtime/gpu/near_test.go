@@ -73,7 +73,7 @@ func TestNear(t *testing.T) {
 				fill(t, q, Order{Signal: []Point{{y, 1}}}, b)
 			}
 			q.tl.retireMu.Lock()
-			q.tl.addFailed(q.tl.done.Load()+1, q.tl.issued.Load(), io.EOF)
+			q.tl.addFailed(q.tl.passed.Load()+1, q.tl.issued.Load(), io.EOF)
 			q.tl.retireMu.Unlock()
 			fill(t, q, Order{Wait: []Point{{s, 1}}, Signal: []Point{{x, 1}}}, b)
 			release(s.fail(q.submitError(work.Fill, io.EOF)))

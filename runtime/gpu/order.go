@@ -2,6 +2,9 @@ package gpu
 
 import "fmt"
 
+// bare reports whether nobody is to be told of the operation.
+func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 }
+
 // check returns an error if a signal is known not to raise its semaphore: because the value has been reached, because the operation
 // waits for that value or a higher one itself, or because the list signals such a one before it. Of a semaphore that has failed nothing
 // is checked: the operation's other signals are reached all the same. All points are valid.
@@ -33,7 +36,7 @@ func (o *Order) check() error {
 
 // checkAll is check of points that may not be valid.
 func (o *Order) checkAll() error {
-	for _, list := range [][]Point{o.Wait, o.Signal} {
+	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {
 			if p.Semaphore == nil || p.Value > MaxValue {
 				return fmt.Errorf("a point has no semaphore, or a value above %d: %w", uint64(MaxValue), ErrArgument)

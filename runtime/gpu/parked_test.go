@@ -144,7 +144,7 @@ func TestParked(t *testing.T) {
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
 			go func() { done <- behind.Wait(within(t), 1) }()
-			for q.tl.done.Load() == 0 {
+			for q.tl.passed.Load() == 0 {
 				runtime.Gosched()
 			}
 			if second.value.Load() != 0 || behind.value.Load() != 0 {

@@ -9,7 +9,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 	live := 0
 	for i := range s.deps {
 		p := &s.deps[i]
-		if p.tl.done.Load() < p.seq {
+		if p.tl.passed.Load() < p.seq {
 			if live++; live > 1 {
 				return false
 			}
@@ -21,7 +21,7 @@ func (q *Queue) pass(s *submission, onThread bool) bool {
 			q.dev.failSubmission(s, err)
 			return true
 		}
-		if live > 0 && p.tl.done.Load() < p.seq {
+		if live > 0 && p.tl.passed.Load() < p.seq {
 			s.deps[0], *p = *p, s.deps[0]
 		}
 	}

@@ -14,7 +14,7 @@ func (d *Device) signalPoller() {
 // wanted reports whether somebody is parked until a timeline comes further than it is known to be.
 func (d *Device) wanted() bool {
 	for _, q := range d.all() {
-		if q.tl.busy() && q.tl.done.Load() < q.tl.wanted.Load() {
+		if q.tl.busy() && q.tl.passed.Load() < q.tl.wanted.Load() {
 			return true
 		}
 	}
@@ -25,7 +25,7 @@ func (d *Device) wanted() bool {
 // whoever goes on without a pause leaves out those to which somebody is giving work.
 func (d *Device) askWanted(again bool) (further, asked bool) {
 	for _, q := range d.all() {
-		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.done.Load() < wanted && !q.tl.crowded(again, wake.PollerRests) {
+		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.passed.Load() < wanted && !q.tl.crowded(again, wake.PollerRests) {
 			further, asked = q.tl.poll(wanted, 1) || further, true
 		}
 	}

@@ -156,7 +156,7 @@ func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
 
 // Done reports whether a timeline's stream has passed seq.
 func (o *poolOrder) Done(timeline int, seq uint64) bool {
-	return (*Pool)(o).timeline(timeline).done.Load() >= seq
+	return (*Pool)(o).timeline(timeline).passed.Load() >= seq
 }
 
 // After reports whether all later work of a timeline is ordered after seq of another.
@@ -175,7 +175,7 @@ func (p *Pool) maintain(done mark) {
 	}
 	keep := p.threshold.Load()
 	p.dev.clean(func() {
-		for done.tl.done.Load() < done.seq {
+		for done.tl.passed.Load() < done.seq {
 			runtime.Gosched()
 		}
 		if p.blocks == nil {

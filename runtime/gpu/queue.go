@@ -96,6 +96,11 @@ func (q *Queue) submit(s *submission, o Order) error {
 		}
 		s.signals = append(s.signals, p)
 	}
+	for _, p := range o.Free {
+		if p.Semaphore == nil || p.Value > MaxValue {
+			return q.reject(s, "point of Free")
+		}
+	}
 	if err := q.dev.failed(); err != nil {
 		q.dev.failSubmission(s, err)
 		return err
@@ -104,6 +109,9 @@ func (q *Queue) submit(s *submission, o Order) error {
 		err = fmt.Errorf("gpu: %s on %v: %w", s.op.Kind, q, err)
 		q.dev.recycle(s)
 		return err
+	}
+	if len(o.Free) > 0 {
+		s.lent, s.cold = newLent(1, o.Free), true
 	}
 	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
 		if how, _ := q.tl.issue(s, false); how != early {
@@ -125,6 +133,7 @@ func (q *Queue) submitLater(s *submission) error {
 	switch {
 	case s.op.Kind == work.Collect:
 		if err := q.tl.ch.take(s); err != nil {
+			s.lent = nil
 			q.dev.failSubmission(s, err)
 			return err
 		}

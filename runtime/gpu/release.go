@@ -72,7 +72,7 @@ func passOn(list *timepoint, inline int) *timepoint {
 
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.
 func (s *submission) mayIssue() bool {
-	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && s.q.tl.issued.Load()-s.q.tl.done.Load() < 64
+	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && s.q.tl.issued.Load()-s.q.tl.passed.Load() < 64
 }
 
 // A readyList gathers submissions of a device that are ready to be issued.

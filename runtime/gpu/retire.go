@@ -93,7 +93,7 @@ func (tl *timeline) complete(batch []*submission) {
 	}
 	held.release()
 	q.putAll(batch[0], batch[len(batch)-1])
-	tl.done.Store(last)
+	tl.passed.Store(last)
 	if released.first != nil {
 		release(released.first)
 	}

@@ -52,7 +52,7 @@ func (s *Stream) begin() (Order, error) {
 	s.waits[0].Value = s.n
 	s.n++
 	s.signal[0].Value = s.n
-	return Order{s.waits, s.signal[:]}, nil
+	return Order{Wait: s.waits, Signal: s.signal[:]}, nil
 }
 
 // end unlocks the stream after an operation has been submitted or, as err says, refused.

@@ -21,9 +21,15 @@ func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 
 // Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
 // work is done, in the order of the list.
+//
+// The points in Free are signalled when nothing touches any more what the operation was given: neither the device nor the runtime its slices,
+// memory that was imported, or buffers. A signal that is reached says that as well. One that has failed does not, for a device may go
+// on with work whose semaphore was failed, or whose channel was aborted; Free tells then. It says nothing about success, and of a lost
+// device it tells when that is closed. A value that has been reached by then stays. If the call returns an error nothing is signalled.
 type Order struct {
 	Wait   []Point
 	Signal []Point
+	Free   []Point
 }
 
 // A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
@@ -69,6 +75,7 @@ type submission struct {
 	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
 	fn     func() error
+	lent   *lent // to be told when the submission lets go of what it holds
 
 	recording  *CommandBuffer // of which a part is executed, with
 	part       int
@@ -274,7 +281,7 @@ func (s *submission) resetCold() {
 	clear(s.bound)
 	clear(s.binds)
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
-	s.host, s.stage, s.fn = nil, nil, nil
+	s.host, s.stage, s.fn, s.lent = nil, nil, nil, nil
 	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
 	s.turn, s.turnBefore = nil, nil
 	clear(s.group)

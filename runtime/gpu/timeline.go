@@ -26,7 +26,7 @@ type timeline struct {
 	loose  bool       // the stream has been given work that has no number
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
-	done   atomic.Uint64
+	passed atomic.Uint64 // the stream has passed this number, as far as the host knows; signals may have been out before
 	wanted atomic.Uint64 // somebody is parked until this is done
 
 	coverMu sync.Mutex // a leaf
@@ -117,7 +117,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dismiss(s, how, err, onThread)
 		return how, err
 	}
-	seq, done, recorded := s.seq, tl.done.Load(), s.recorded
+	wanted = wanted || s.cold && s.lent != nil // for which somebody waits, whatever becomes of the signals
+	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
 	if recorded {
@@ -320,7 +321,7 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 			return notIssued, false, err
 		}
 		if tl.covers(p.tl, p.seq) {
-			if p.tl != tl && p.tl.done.Load() < p.seq { // if it fails, this fails as well
+			if p.tl != tl && p.tl.passed.Load() < p.seq { // if it fails, this fails as well
 				s.follows.add(p.mark)
 			}
 			s.letGo(i)
@@ -451,7 +452,7 @@ func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 // is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
 // seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
 func (tl *timeline) poll(seq uint64, times int) bool {
-	if tl.done.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
+	if tl.passed.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
 		return false
 	}
 	done, err := tl.ask(seq, times)
@@ -491,7 +492,7 @@ func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
 		return at, nil
 	}
 	last := at // not done
-	for next, step := tl.done.Load()+1, uint64(1); next < last; next, step = done+step, 2*step {
+	for next, step := tl.passed.Load()+1, uint64(1); next < last; next, step = done+step, 2*step {
 		at, ok, err := tl.query(next, last, 1)
 		if at == 0 || !ok || err != nil {
 			return done, err
@@ -525,7 +526,7 @@ func (tl *timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 	}
 	e.hold() // it may be retired meanwhile, for something else that is done
 	tl.ring.mu.Unlock()
-	for ; times > 0 && !done && err == nil && tl.done.Load() < at; times-- {
+	for ; times > 0 && !done && err == nil && tl.passed.Load() < at; times-- {
 		done, err = tl.dev.drv.Query(e.h)
 	}
 	e.drop()
@@ -534,14 +535,14 @@ func (tl *timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 
 // tidy retires what is done of the work up to seq, if that is much.
 func (tl *timeline) tidy(seq uint64) {
-	if done := tl.done.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
+	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
 	}
 }
 
 // reap retires what is done if everything up to seq is, and reports whether it is. An error is for those who wait to find.
 func (tl *timeline) reap(seq uint64) bool {
-	if tl.done.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
+	if tl.passed.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
 		return true
 	}
 	at, done, err := tl.query(seq, math.MaxUint64, 1)
@@ -554,5 +555,5 @@ func (tl *timeline) reap(seq uint64) bool {
 
 // busy reports whether work is issued that will be found done. Of a lost device nothing will.
 func (tl *timeline) busy() bool {
-	return tl.done.Load() < tl.issued.Load() && tl.dev.lost.Load() == nil
+	return tl.passed.Load() < tl.issued.Load() && tl.dev.lost.Load() == nil
 }
