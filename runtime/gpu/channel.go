@@ -73,7 +73,7 @@ type Channel struct {
 	comm    driver.Comm
 	limits  driver.CommLimits // nil if it has nothing to say
 	asked   driver.Comm       // whom that is asked about
-	rank    int
+	rank    int               // set by the thread under mu, before the channel is handed out, as is:
 	count   int
 	opt     ChannelOptions
 	q       *Queue
@@ -314,13 +314,13 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		}
 		pauses.Pause(ctx.Done())
 	}
-	return c.do(func() (err error) {
-		c.rank, c.count, err = c.comms.CommRank(c.comm)
+	return c.do(func() error {
+		rank, count, err := c.comms.CommRank(c.comm)
 		if err == nil {
 			c.limits, _ = c.comms.(driver.CommLimits)
 			c.asked = c.comm
 			c.mu.Lock()
-			c.made = true
+			c.rank, c.count, c.made = rank, count, true
 			c.mu.Unlock()
 		}
 		return err

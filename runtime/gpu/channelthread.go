@@ -270,7 +270,10 @@ func (c *Channel) fail(err error) {
 
 // setFailure says why the channel fails, if it has not yet. It returns why it has.
 func (c *Channel) setFailure(err error) error {
-	c.failure.CompareAndSwap(nil, &failure{&ChannelError{c.dev.info.Name, c.opt.Name, c.rank, c.count, err}})
+	c.mu.Lock()
+	rank, count := c.rank, c.count // the communicator may be being made
+	c.mu.Unlock()
+	c.failure.CompareAndSwap(nil, &failure{&ChannelError{c.dev.info.Name, c.opt.Name, rank, count, err}})
 	return c.Err()
 }
 
