@@ -88,8 +88,8 @@ func (tl *timeline) abandon() {
 // before the loss, and then the work is about to be done as well.
 const lossPatience = 200 * time.Millisecond
 
-// askLate is how often in vain somebody asks about work before those are asked, too, whom it comes after: one of them may be lost,
-// and nobody else may be asking it.
+// askLate is how often in vain somebody asks about work before those are asked on, too, whom it comes after: one of them may be stuck
+// behind a lost device, and nobody else may be asking it.
 const askLate = 16
 
 // stuckBehind returns with what its device is to be lost if the stream waits for a lost device. The oldest work tells: it comes after
@@ -122,7 +122,7 @@ func (tl *timeline) stuckBehind() (err error) {
 	}
 	tl.ring.mu.Unlock()
 	for _, m := range late {
-		m.tl.urge(m.seq)
+		m.tl.want(m.seq)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strconv"
@@ -98,6 +99,28 @@ func TestLossBelow(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: the loss goes
+// from one to the next, in the patience of each.
+func TestLossFar(t *testing.T) {
+	const devices = 8
+	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		d.StallDevice(devices - 1)
+		s := semaphores(t, devices+1)
+		must(t, s[devices].Signal(1))
+		for i := devices - 1; i >= 0; i-- {
+			dev := openDevice(t, d, i, gpu.Options{})
+			must(t, dev.Queue(0).Fill(order(s[i+1], 1, s[i], 1), allocate(t, dev, 64).All(), []byte{1}))
+			inFlight(t, dev, 1)
+		}
+		d.LoseDevice(devices-1, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // of the bubble
+		defer cancel()
+		if err := s[0].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the first: %v", err)
+		}
+	})
 }
 
 // BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
