@@ -697,12 +697,13 @@ var collectives = []test{
 		e.teams(2, func(t *team) { // and a device with a channel that is stuck
 			t.meet()
 			s := t.alone(0, t.ctx)
-			t.chans[1].Abort(nil)
+			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 }) // else closing takes it back
 			done := make(chan error)
 			go func() { done <- t.devs[0].Close() }()
 			t.chans[0].Abort(errors.New("no patience"))
 			t.must(<-done)
 			t.ends("the group", s, gpu.ErrAborted)
+			t.chans[1].Abort(nil) // only now, for this one is to fail by its own abort
 		})
 	}},
 	{name: "B138 split and shrink", comms: true, run: func(e *env) {
