@@ -399,7 +399,7 @@ func (q *Queue) deallocaNow(b *Buffer) error {
 		return q.refused(work.Dealloca, err)
 	}
 	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
-		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })
+		p.dev.reclaim(func() { p.dev.notTaken(p.tidySoon()) })
 	}
 	return nil
 }

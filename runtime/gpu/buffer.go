@@ -295,7 +295,7 @@ func (b *Buffer) releaseAll(n int32) {
 		}
 		return
 	}
-	b.dev.clean(func() {
+	b.dev.reclaim(func() {
 		if b.dev.buffers.remove(b) {
 			b.dev.notTaken(b.free())
 		}
@@ -328,7 +328,7 @@ func (r *bufferRun) release() {
 	}
 }
 
-// free gives the memory back. It runs on the cleaner's thread, or the device's in the end.
+// free gives the memory back. It runs on the reclaimer's thread, or the device's in the end.
 func (b *Buffer) free() (err error) {
 	switch b.from {
 	case allocated:

@@ -564,7 +564,7 @@ func (c *CommandBuffer) release() {
 	if c.refs.Add(-1) > 0 {
 		return
 	}
-	c.dev.clean(func() {
+	c.dev.reclaim(func() {
 		c.dev.mu.Lock()
 		_, ok := c.dev.recordings[c]
 		delete(c.dev.recordings, c)
@@ -575,7 +575,7 @@ func (c *CommandBuffer) release() {
 	})
 }
 
-// destroy gives back what the command buffer holds. It runs on the cleaner's thread, or the device's in the end.
+// destroy gives back what the command buffer holds. It runs on the reclaimer's thread, or the device's in the end.
 func (c *CommandBuffer) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

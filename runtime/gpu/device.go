@@ -31,7 +31,7 @@ type Device struct {
 	pools      pools
 	pooling    driver.Pools // nil if the driver has none
 	sweeping   atomic.Bool  // closed pools will be looked at again
-	cleaner    cleaner
+	reclaimer  reclaimer
 	current    atomic.Pointer[Pool]
 
 	lent   loan        // what other devices' work uses of this one

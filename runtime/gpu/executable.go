@@ -64,7 +64,7 @@ func (x *Executable) release() {
 		return
 	}
 	d := x.dev
-	d.clean(func() {
+	d.reclaim(func() {
 		d.mu.Lock()
 		delete(d.code, x)
 		d.mu.Unlock()

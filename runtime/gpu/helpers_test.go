@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -217,4 +219,36 @@ func alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *
 	b, err := q.Alloca(o, p, size)
 	must(t, err)
 	return b
+}
+
+// eachCaps runs a test for every kind of driver.
+func eachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
+	for kind, caps := range bothCaps() {
+		t.Run(name+", "+kind, func(t *testing.T) {
+			now := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, now) })
+			f(t, caps)
+		})
+	}
+}
+
+// eventually asks until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	ctx := minute(t)
+	for !so() {
+		if ctx.Err() != nil {
+			t.Fatalf("%s: it does not happen", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// bytesOf downloads a buffer.
+func bytesOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []byte {
+	t.Helper()
+	data, s := make([]byte, b.Size()), semaphores(t, 1)[0]
+	must(t, q.Download(gpu.Order{Wait: after, Signal: pts(s, 1)}, data, b.All()))
+	must(t, s.Wait(minute(t), 1))
+	return data
 }

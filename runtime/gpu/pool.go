@@ -450,7 +450,7 @@ func (p *Pool) Close() error {
 	}
 	p.dev.current.CompareAndSwap(p, nil)
 	if p.blocks != nil {
-		p.dev.clean(func() {
+		p.dev.reclaim(func() {
 			_, err := p.blocks.Close(p.order())
 			p.dev.notTaken(errors.Join(err, p.tidySoon()))
 		})
@@ -466,7 +466,7 @@ func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter is sweepPools, and says how long after that it is time to try again.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
-	d.clean(func() {
+	d.reclaim(func() {
 		d.pools.mu.Lock()
 		var over []*Pool
 		for _, p := range d.pools.all {

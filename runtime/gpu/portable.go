@@ -174,7 +174,7 @@ func (p *Pool) maintain(done mark) {
 		return
 	}
 	keep := p.threshold.Load()
-	p.dev.clean(func() {
+	p.dev.reclaim(func() {
 		for done.tl.passed.Load() < done.seq {
 			runtime.Gosched()
 		}
@@ -202,7 +202,7 @@ func (p *Pool) tidySoon() error {
 // tidyIfClosed has a closed pool give back what it has got back.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
-		p.dev.clean(func() { p.dev.notTaken(p.tidySoon()) })
+		p.dev.reclaim(func() { p.dev.notTaken(p.tidySoon()) })
 	}
 }
 

@@ -139,7 +139,7 @@ func (q *Queue) submitLater(s *submission) error {
 		}
 	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && !s.hostly:
 		if how, _ := s.gather(); how == ordered {
-			if !q.pass(s, false) {
+			if !q.passOn(s, false) {
 				q.tl.issue(s, false)
 			}
 			return nil
@@ -193,7 +193,7 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 		case s.passing:
 			var end timepointList
 			end.join(released)
-			end.join(q.passed(s))
+			end.join(q.completeBarrier(s))
 			released = end.first
 		default:
 			if parked {
@@ -231,7 +231,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 		switch how, err := s.gather(); {
 		case how == failed:
 			q.dev.failSubmission(s, err)
-		case how != ordered || !q.pass(s, onThread):
+		case how != ordered || !q.passOn(s, onThread):
 			q.tl.issueReady(s, onThread)
 		}
 	default:
@@ -439,7 +439,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.stream(o, "download", src, nil, false, func(piece []byte, at int64) error {
+		return q.transfer(o, "download", src, nil, false, func(piece []byte, at int64) error {
 			copy(dst[at:], piece)
 			return nil
 		})

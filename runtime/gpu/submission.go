@@ -206,7 +206,7 @@ func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
 		return false, nil
 	}
 	if s.passing {
-		return false, s.q.passed(s)
+		return false, s.q.completeBarrier(s)
 	}
 	return true, nil
 }
@@ -231,7 +231,7 @@ func (s *submission) cancel(err error) {
 	s.takeBack()
 	if s.state.Add(-1) == 0 {
 		if s.passing {
-			release(s.q.passed(s))
+			release(s.q.completeBarrier(s))
 			return
 		}
 		s.q.dev.ready(s)

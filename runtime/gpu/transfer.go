@@ -19,7 +19,7 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.Update(o, dst, data)
 	}
-	return q.stream(o, "upload", dst, nil, true, func(piece []byte, at int64) error {
+	return q.transfer(o, "upload", dst, nil, true, func(piece []byte, at int64) error {
 		copy(piece, data[at:])
 		return nil
 	})
@@ -31,7 +31,7 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
 	}
-	return q.stream(o, "read", dst, nil, true, func(piece []byte, at int64) error {
+	return q.transfer(o, "read", dst, nil, true, func(piece []byte, at int64) error {
 		n, err := from.ReadAt(piece, offset+at)
 		switch {
 		case n == len(piece):
@@ -49,7 +49,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
 	}
-	return q.stream(o, "write", src, nil, false, func(piece []byte, at int64) error {
+	return q.transfer(o, "write", src, nil, false, func(piece []byte, at int64) error {
 		if _, err := to.WriteAt(piece, offset+at); err != nil {
 			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
 		}
@@ -72,7 +72,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	if _, err := check("copy", there); err != nil {
 		return err
 	}
-	return q.stream(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
+	return q.transfer(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
@@ -89,9 +89,9 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	})
 }
 
-// stream moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
+// transfer moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
 // another one, or nil.
-func (q *Queue) stream(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
+func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
 	check := r.check
 	if up {
 		check = r.checkTo

@@ -4,8 +4,8 @@ package gpu
 // and if it comes after one piece of work only, that work's point is passed on as its own. Else its stream joins the work,
 // with an event.
 
-// pass does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
-func (q *Queue) pass(s *submission, onThread bool) bool {
+// passOn does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
+func (q *Queue) passOn(s *submission, onThread bool) bool {
 	live := 0
 	for i := range s.deps {
 		p := &s.deps[i]
@@ -48,8 +48,8 @@ func (s *submission) handOn() *timepoint {
 	return released.first
 }
 
-// passed completes a barrier when its waits have been reached. It returns the timepoints that this releases.
-func (q *Queue) passed(s *submission) *timepoint {
+// completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that this releases.
+func (q *Queue) completeBarrier(s *submission) *timepoint {
 	q.dev.unpark(s)
 	f := s.err.Load()
 	if f == nil {

@@ -42,9 +42,9 @@ func (d *lastDevice) Unload(m driver.Module) error {
 	return d.Device.Unload(m)
 }
 
-// TestCleaner has the driver hold who frees memory and unloads code: what was parked is issued all the same, though only the
+// TestReclaimer has the driver hold who frees memory and unloads code: what was parked is issued all the same, though only the
 // device's thread may issue anything.
-func TestCleaner(t *testing.T) {
+func TestReclaimer(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}
 	dev := openDevice(t, d, 0, gpu.Options{})
