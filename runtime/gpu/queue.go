@@ -218,7 +218,8 @@ func (q *Queue) run(s *submission, onThread bool) {
 	case s.op.Kind == work.Collect:
 		q.tl.ch.ready(s)
 	case f != nil:
-		q.dev.failSubmission(s, f.err)
+		q.tl.dismiss(s, notIssued, f.err, onThread)
+	case onThread && s.op.Kind == work.Alloca && s.prepareElsewhere():
 	case s.op.Kind.OnHost():
 		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
 		if err := q.dev.halted(); err != nil {
