@@ -32,12 +32,14 @@ type core struct {
 	mutexes  []string // "Device.mu", and with the package's name if it is another one: "blockpool.Pool.mu"
 	starters []string // functions that start goroutines: "Device.clean"
 	tests    []string
+	files    []string // of the package itself: "device.go"
 }
 
 var (
 	firstCell = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 	started   = regexp.MustCompile("(?m)^\\| [^|`]* \\| `([^`]+)`")
 	citedTest = regexp.MustCompile("`(Test[A-Z]\\w*)`")
+	namedFile = regexp.MustCompile("`([a-z_]+\\.go)`")
 )
 
 // compareArchitecture returns what is wrong with a page.
@@ -62,6 +64,7 @@ func compareArchitecture(page string, code core) (wrong []string) {
 	}
 	compare("Mutexes", "mutex", firstCell, code.mutexes)
 	compare("Threads", "what is started in", started, code.starters)
+	compare("The house", "file", namedFile, code.files)
 	for _, m := range citedTest.FindAllStringSubmatch(page, -1) {
 		if !slices.Contains(code.tests, m[1]) {
 			wrong = append(wrong, "docs/architecture.md cites "+m[1]+", which is gone")
@@ -91,7 +94,11 @@ func coreOf(t *testing.T, dir string) (c core) {
 			c.addTests(f)
 			return nil
 		}
-		c.add(f, filepath.Dir(name) == filepath.Clean(dir))
+		top := filepath.Dir(name) == filepath.Clean(dir)
+		c.add(f, top)
+		if top && d.Name() != "doc.go" {
+			c.files = append(c.files, d.Name())
+		}
 		return nil
 	})
 	if err != nil {
@@ -201,19 +208,21 @@ func nameOf(d *ast.FuncDecl) string {
 }
 
 func TestCompareArchitecture(t *testing.T) {
-	const page = "# A\n\n## Threads\n\n| goroutine | started in |\n|---|---|\n| poller | `Open` (`Device.ask`) |\n| callers | |\n\n" +
+	const page = "# A\n\n## The house\n\n| subject | `a.go` |\n\n## Threads\n\n| goroutine | started in |\n|---|---|\n| poller | `Open` (`Device.ask`) |\n| callers | |\n\n" +
 		"## Mutexes\n\n| mutex | protects |\n|---|---|\n| `T.mu` | all |\n\n## Rest\n\n| `U.mu` | of another table | `TestA` |\n"
-	right := core{[]string{"T.mu"}, []string{"Open"}, []string{"TestA"}}
+	right := core{[]string{"T.mu"}, []string{"Open"}, []string{"TestA"}, []string{"a.go"}}
 	for name, x := range map[string]struct {
 		code core
 		want string // in the one thing that is wrong, nothing if it is empty
 	}{
 		"right":               {right, ""},
-		"a mutex more":        {core{[]string{"T.mu", "b.T.mu"}, right.starters, right.tests}, "no row for mutex b.T.mu"},
-		"a mutex that's gone": {core{nil, right.starters, right.tests}, "mutex T.mu, which is gone"},
-		"a goroutine more":    {core{right.mutexes, []string{"Open", "f"}, right.tests}, "no row for what is started in f"},
-		"a goroutine gone":    {core{right.mutexes, nil, right.tests}, "started in Open, which is gone"},
-		"a test that's gone":  {core{right.mutexes, right.starters, nil}, "TestA, which is gone"},
+		"a mutex more":        {core{[]string{"T.mu", "b.T.mu"}, right.starters, right.tests, right.files}, "no row for mutex b.T.mu"},
+		"a mutex that's gone": {core{nil, right.starters, right.tests, right.files}, "mutex T.mu, which is gone"},
+		"a goroutine more":    {core{right.mutexes, []string{"Open", "f"}, right.tests, right.files}, "no row for what is started in f"},
+		"a goroutine gone":    {core{right.mutexes, nil, right.tests, right.files}, "started in Open, which is gone"},
+		"a test that's gone":  {core{right.mutexes, right.starters, nil, right.files}, "TestA, which is gone"},
+		"a file more":         {core{right.mutexes, right.starters, right.tests, []string{"a.go", "b.go"}}, "no row for file b.go"},
+		"a file that's gone":  {core{right.mutexes, right.starters, right.tests, nil}, "file a.go, which is gone"},
 	} {
 		wrong := compareArchitecture(page, x.code)
 		if x.want == "" && len(wrong) > 0 || x.want != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], x.want)) {
