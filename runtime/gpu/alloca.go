@@ -201,7 +201,7 @@ func (p *Pool) crosses(tl *timeline) bool {
 func (s *submission) prepare() error {
 	b := s.keep[0]
 	p := b.pool
-	if p.blocks == nil || b.mem.Ptr != 0 {
+	if p.blocks == nil {
 		return nil
 	}
 	if err := p.ended(); err != nil {
@@ -229,32 +229,6 @@ func (s *submission) prepare() error {
 		b.mem.Ptr = driver.Ptr(block.Addr)
 		return nil
 	}
-}
-
-// prepareElsewhere has a goroutine prepare an alloca that the device's thread is to issue, if the pool may have to grow for it, and so wait
-// for the driver's allocator. It reports whether it does. Until then the submission is parked. One that was not parked before keeps its
-// place in the order of its queue.
-func (s *submission) prepareElsewhere() bool {
-	b, d := s.keep[0], s.q.dev
-	p := b.pool
-	if len(s.tps) == 0 || p.blocks == nil || b.mem.Ptr != 0 || p.blocks.Near(b.mem.Size, p.number(s.q.tl)) || d.failed() != nil || !d.enter() {
-		return false
-	}
-	s.state.Store(1)
-	if err := d.park(s); err != nil {
-		s.err.CompareAndSwap(nil, &failure{err})
-	}
-	go func() {
-		defer d.making.Done()
-		if err := s.prepare(); err != nil {
-			d.check(err)
-			s.err.CompareAndSwap(nil, &failure{err})
-		}
-		if s.state.Add(-1) == 0 {
-			d.ready(s)
-		}
-	}()
-	return true
 }
 
 // comeAfterAlloca has a dealloca come after the alloca, which may be another queue's, and so after whoever had the memory before:

@@ -218,8 +218,7 @@ func (q *Queue) run(s *submission, onThread bool) {
 	case s.op.Kind == work.Collect:
 		q.tl.ch.ready(s)
 	case f != nil:
-		q.tl.dismiss(s, notIssued, f.err, onThread)
-	case onThread && s.op.Kind == work.Alloca && s.prepareElsewhere():
+		q.dev.failSubmission(s, f.err)
 	case s.op.Kind.OnHost():
 		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
 		if err := q.dev.halted(); err != nil {

@@ -98,9 +98,6 @@ func (s *submission) supply() bool {
 
 // starve puts a submission into the backlog.
 func (d *Device) starve(s *submission, onThread bool) {
-	if s.op.Kind == work.Alloca {
-		s.unprepare(isPending)
-	}
 	s.letGoAll() // it is found again when it is issued
 	s.since = time.Now()
 	d.backlog.push(s)

@@ -218,7 +218,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
 	if !s.gathered {
 		if how, err := s.gatherAll(); err != nil {
-			tl.dismiss(s, notIssued, err, onThread)
+			tl.dev.failSubmission(s, err)
 			return how, err
 		}
 	}

@@ -196,17 +196,6 @@ func (p *Pool) HitLocked(size uint64, timeline int) (addr, seq uint64, ok bool) 
 	return b.addr, b.seq, true
 }
 
-// Near reports whether Alloc would not call the source, for the pool has a block as HitLocked hands out, or is closed, or the size is none.
-func (p *Pool) Near(size uint64, timeline int) bool {
-	n, err := p.round(size)
-	if err != nil || uint(timeline) >= MaxTimelines {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed || p.near(n, int32(timeline)) != nil
-}
-
 // allocSlow allocates what the pool had no block for.
 func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	p.sourceMu.Lock()
