@@ -20,7 +20,7 @@ type Comms interface {
 	// color, ordered by key and then by rank. A rank that gives NoColor is in none and gets zero, but all ranks must call. Creating.
 	SplitComm(c Comm, color, key int) (Comm, error)
 	// ShrinkComm begins to make a communicator of all ranks but some. Those must not call. With abort what is under way on c is
-	// aborted first, and c is good for DestroyComm only. Creating.
+	// aborted first, and c is good for DestroyComm only; for the ranks that have yet to call that is not this rank's end. Creating.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and DestroyComm are left. Creating.
 	CommReady(Comm) (bool, error)

@@ -49,6 +49,29 @@ type Info struct {
 	SharedMem   int    // bytes a block without asking
 	SharedOptIn int    // bytes a block at most, when asked for
 	Integrated  bool   // shares the host's memory
+
+	// Of what follows, numbers are 0 and texts empty where it is not told.
+
+	Version       int    // of the API's library, as that counts: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
+	DriverVersion string // of the operating system's driver: "580.95.05"; told on Linux only
+	Major, Minor  int    // compute capability: 9 and 0 of "sm_90", 9 and 4 of "gfx942"
+	MIG           bool   // it is a part of a GPU that is divided into several (NVIDIA's MIG)
+	NUMANode      int    // of the host, the nearest one; -1 where there are none, or it is not told
+
+	Clock       int // of the multiprocessors, kHz
+	MemoryClock int // kHz
+	MemoryBus   int // bits
+	L2          int // bytes of cache
+	CopyEngines int // for copies that go on beside kernels
+
+	Registers          int // a block, each of 32 bits
+	ProcessorThreads   int // that a multiprocessor holds at once, of all its blocks
+	ProcessorBlocks    int // likewise
+	ProcessorRegisters int
+	ProcessorSharedMem int // bytes
+
+	Cooperative bool // kernels can be launched whose blocks wait for each other
+	Clusters    bool // kernels can have clusters of blocks
 }
 
 // Caps says what a device's API can do.
@@ -64,10 +87,29 @@ type Caps struct {
 	Timers         bool // the device is a [Timers]
 	Peers          bool // the device is a [Peers]
 	Comms          bool // the device is a [Comms]
+	Native         bool // the device is a [Natives]
+	Capture        bool // the device is a [Capturer]
+	IPCMem         bool // the device is an [IPCMem]
+	IPCEvents      bool // the device is an [IPCEvents]
+
+	Cooperative     bool // launches can be cooperative
+	Clusters        bool // launches can say how large their clusters are
+	DependentLaunch bool // launches can be dependent
+	NodeAttrs       bool // kernel nodes of a graph can be cooperative, and say how large their clusters are
 
 	Prefetch         bool // the device is a [Prefetcher]
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
+	ManagedPools     bool // pools can be of managed memory
+	PoolsByStream    bool // a pool's memory is freed in the stream that it was allocated in, as [Pools] says
 	ResizeNodes      bool // setting a graph's fill without stride, or copy, to another size works or is an error
+
+	MemInfo   bool // the device is a [MemInfo]
+	Links     bool // the device is a [Links]
+	Occupancy bool // the device is an [Occupancy]
+
+	// PriorityRange has the least and the greatest priority of the API's streams, of which the smaller number goes first. They are
+	// equal where streams have none. NewStream makes streams of priority 0, the usual one.
+	PriorityRange [2]int
 }
 
 // Handles of a device's objects. Zero is none.
@@ -178,16 +220,8 @@ type FuncInfo struct {
 	Registers  int    // a thread
 	LocalMem   int    // bytes a thread
 	Cluster    [3]int // blocks of a cluster, of which a grid has to be a multiple; zeros where the kernel asks for none
+	MaxCluster int    // blocks that a cluster of a launch can have at the most, with the smallest blocks; 0 where nobody tells
 	Params     []int  // sizes of its parameters in bytes; nil where Caps.KernelParams is not set
-}
-
-// A Launch is one launch of a kernel.
-type Launch struct {
-	Function  Function
-	Grid      [3]uint32        // blocks
-	Block     [3]uint32        // threads
-	SharedMem uint32           // dynamic, bytes; at most Info.SharedOptIn less FuncInfo.SharedMem
-	Args      []unsafe.Pointer // one for each parameter, none nil: the API reads as many as the kernel has
 }
 
 // An Error is what a driver's call failed with.
@@ -219,5 +253,6 @@ var (
 	ErrLost        = errors.New("device lost")
 	ErrOutOfMemory = errors.New("out of device memory")
 	ErrBusy        = errors.New("still in use")
+	ErrSameProcess = errors.New("exported by this process itself, and only others can open it")
 	ErrUnsupported = fmt.Errorf("not supported by this device: %w", errors.ErrUnsupported)
 )

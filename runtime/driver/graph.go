@@ -44,8 +44,7 @@ func (op *NodeOp) String() string {
 	case EmptyNode:
 		return "empty node"
 	case KernelNode:
-		l := &op.Launch
-		return fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
+		return op.Launch.String()
 	case FillNode:
 		if op.Stride != 0 && op.Stride != uint64(op.Width) {
 			return fmt.Sprintf("fill of %d elements of %d bytes, %d bytes apart, at %#x", op.Count, op.Width, op.Stride, uint64(op.Dst))
@@ -76,8 +75,10 @@ type Graphs interface {
 	// DestroyExec destroys an exec of which no launch is under way. Creating.
 	DestroyExec(Exec) error
 	// SetNode changes what a node of the graph that an exec was made of does in later launches; those under way go on as they
-	// were. The kind stays, and of a kernel node the function; of fills and copies the API may refuse other sizes, strides
-	// and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes. Submitting.
+	// were. The kind stays, and of a kernel node the function and the attributes; of fills and copies the API may refuse other
+	// sizes, strides and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes; and for
+	// child nodes where Caps.Capture is set: what the new child does may differ from the old one in what SetNode could set, else it
+	// is an error. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// SetNodes is SetNode for several, where that costs less. After an error nobody knows which have been set. Submitting.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error

@@ -5,8 +5,8 @@ type Pool uintptr
 
 // A PoolDesc says what pool to make.
 type PoolDesc struct {
-	Kind    MemKind // DeviceMem, or HostMem where Caps.HostPools is set
-	MaxSize uint64  // bytes that it may reserve, which the API may round up; 0 is as much as there is
+	Kind    MemKind // DeviceMem; HostMem where Caps.HostPools is set, and ManagedMem where Caps.ManagedPools is
+	MaxSize uint64  // bytes that it may reserve, which the API may round up; 0 is as much as there is, and all that ManagedMem can have
 }
 
 // A PoolAttr is a property of a pool. All are numbers; those that are switches are 0 or 1.
@@ -14,7 +14,7 @@ type PoolAttr int
 
 // The properties of pools.
 const (
-	PoolReuseEvents        PoolAttr = iota // switch: reuse across streams that events order
+	PoolReuseEvents        PoolAttr = iota // switch: reuse across streams that events order; 0 where Caps.PoolsByStream is set
 	PoolReuseOpportunistic                 // switch: reuse across streams where a free happens to be done
 	PoolReuseInternal                      // switch: reuse across streams by making the second wait for the first
 	PoolThreshold                          // bytes that are kept reserved when the device is synchronized
@@ -25,6 +25,9 @@ const (
 )
 
 // Pools is what a [Device] implements besides where [Caps.Pools] is set: memory that is allocated and freed in stream order.
+//
+// Where [Caps.PoolsByStream] is set as well, memory must be freed in the stream that it was allocated in: the API gives it to that
+// stream again at once, whatever another one still does with it. PoolReuseEvents is 0 there, and to set it is [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
 	DefaultPool() (Pool, error)
@@ -33,7 +36,8 @@ type Pools interface {
 	// SetCurrentPool makes a pool of this device the current one. Creating.
 	SetCurrentPool(Pool) error
 
-	// NewPool makes a pool, whose memory this device can use, and the host if it is HostMem. Creating.
+	// NewPool makes a pool, whose memory this device can use, and the host and all devices of the driver if it is HostMem or
+	// ManagedMem. Creating.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool that NewPool made. It may have allocations left where the API can do that: its memory goes
 	// when they have been freed. While streams have work the error may be [ErrBusy], and nothing has changed.
@@ -47,12 +51,13 @@ type Pools interface {
 	// TrimPool gives reserved memory that is not in use back, down to keep bytes. Creating.
 	TrimPool(p Pool, keep uint64) error
 	// AccessPool lets another device of the driver use a pool's memory, or no longer. All devices may use a pool of the host's memory
-	// from the outset. Creating.
+	// from the outset. It is not called for pools of managed memory. Creating.
 	AccessPool(p Pool, by Device, allow bool) error
 
 	// AllocAsync allocates in stream order: work that the stream orders after it may use the memory. size is not zero.
 	// It returns at once unless the pool has to grow. Submitting.
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
-	// FreeAsync frees in stream order what AllocAsync allocated, on whatever stream. Submitting.
+	// FreeAsync frees in stream order what AllocAsync allocated, on whatever stream, or with Caps.PoolsByStream on that of
+	// AllocAsync. Submitting.
 	FreeAsync(s Stream, m Mem) error
 }

@@ -45,6 +45,7 @@ type options struct {
 	nccl   nccl.Options
 	rccl   nccl.Options
 	sim    simdriver.Config
+	pools  bool
 	noSim  bool
 	logger *slog.Logger
 }
@@ -60,6 +61,10 @@ func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt 
 
 // WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
+
+// WithHIPPools has the HIP driver use HIP's own memory pools where it can, as [hipdriver.WithPools] says. Without it the runtime's
+// portable pools are used on HIP.
+func WithHIPPools() Option { return func(o *options) { o.pools = true } }
 
 // WithSim says what to simulate, the kernels before all: without it the simulated GPU has none.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
@@ -98,7 +103,11 @@ func (o options) open(name string) (driver.Driver, error) {
 	case Sim:
 		return simdriver.New(o.sim), nil
 	case HIP:
-		d, err := hipdriver.Open(o.hip, hipdriver.WithRCCL(o.rccl))
+		opts := []hipdriver.Option{hipdriver.WithRCCL(o.rccl)}
+		if o.pools {
+			opts = append(opts, hipdriver.WithPools())
+		}
+		d, err := hipdriver.Open(o.hip, opts...)
 		if err != nil {
 			return nil, err // likewise
 		}

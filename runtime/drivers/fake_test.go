@@ -45,6 +45,7 @@ func TestFakes(t *testing.T) {
 	cudas := map[int]string{0: fake(t, "cuda", 0), 2: fake(t, "cuda", 2)}
 	hips := map[int]string{0: fake(t, "hip", 0), 2: fake(t, "hip", 2)}
 	t.Run("best", func(t *testing.T) { testBestOrder(t, cudas, hips) })
+	t.Run("pools", func(t *testing.T) { testHIPPools(t, hips[2]) })
 	t.Run("communicators", func(t *testing.T) { testCommunicators(t, cudas[2], hips[2]) })
 }
 
@@ -107,6 +108,26 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		_, err = dev.(driver.Comms).NewUniqueID()
 		if !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Join(dir, file)+" (Options.Path): no such file") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// testHIPPools opens HIP with and without its own pools.
+func testHIPPools(t *testing.T, file string) {
+	for want, opts := range map[bool][]drivers.Option{false: nil, true: {drivers.WithHIPPools()}} {
+		d, err := drivers.Open(drivers.HIP, append(opts, drivers.WithHIP(hip.Options{Path: file}))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev, err := d.Open(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dev.Caps().Pools; got != want {
+			t.Errorf("pools %t, want %t", got, want)
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)

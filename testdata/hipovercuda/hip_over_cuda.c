@@ -13,6 +13,9 @@
 //     undefined: hipErrorIllegalState.
 //   - A launch has less than 2^32 threads along x: hipErrorInvalidConfiguration. A block with more threads than the kernel
 //     was compiled for is hipErrorLaunchFailure, though nothing crashed.
+//   - Memory of a pool can be allocated where the pool takes no notice of events (hipErrorIllegalState), and freed in the stream that
+//     allocated it (hipErrorInvalidHandle): else HIP may give out what a stream still uses. Access to a pool, once given, is not taken
+//     back: hipErrorInvalidDevice. The pools are of device memory.
 //   - The fills of graphs are checked as HIP does it: see fillOf and hipGraphExecMemsetNodeSetParams.
 //   - Each thread remembers the result of its last call, as before HIP 7: hipGetLastError returns and forgets it.
 //
@@ -21,6 +24,8 @@
 // To build it takes gcc and libc's headers only, on any machine:
 //
 //	gcc -O2 -Wall -shared -fPIC -o libhipovercuda.so hip_over_cuda.c -ldl -lpthread
+//
+// It says that it is of HIP 6.4 with -DSTREAM_DEVICE and else of 5.5, or what -DVERSION=60200000 names.
 //
 // With -DMEMSET_D2D32=4 it has hipMemsetD2D32Async besides, which counts bytes in a row, as AMD's tests of it do; with 1 it
 // counts elements, as its documentation says. libcuda.so.1, or another file with -DLIBCUDA='"file"', is opened by the first
@@ -33,10 +38,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef VERSION
 #ifdef STREAM_DEVICE
 #define VERSION 60400000 // 6.4
 #else
 #define VERSION 50500000 // 5.5, of which nobody has seen that it is less strict
+#endif
 #endif
 
 #ifndef LIBCUDA
@@ -69,7 +76,7 @@ enum {
 // ---- CUDA
 
 typedef int CUresult, CUdevice;
-typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction, *CUgraph, *CUgraphNode, *CUgraphExec;
+typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction, *CUgraph, *CUgraphNode, *CUgraphExec, *CUmemoryPool;
 typedef uint64_t CUdeviceptr;
 
 typedef struct {
@@ -100,7 +107,19 @@ typedef struct {
 } CUcopyParams; // CUDA_MEMCPY3D
 
 typedef struct { int type, id; } location; // CUmemLocation
+typedef struct { char reserved[64]; } ipcHandle; // CUipcMemHandle
 
+typedef struct { location where; int flags; } accessDesc; // CUmemAccessDesc, and hipMemAccessDesc
+
+typedef struct {
+	int type, handles;
+	location where;
+	void *win32;
+	size_t maxSize;
+	unsigned char reserved[56];
+} poolProps; // CUmemPoolProps, of which some of the reserved bytes mean something, and hipMemPoolProps
+
+_Static_assert(sizeof(poolProps) == 88 && sizeof(accessDesc) == 12, "layouts of both");
 _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && sizeof(CUcopyParams) == 200, "CUDA's layouts");
 
 #define FUNCTIONS(X) \
@@ -117,15 +136,31 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuCtxSynchronize, (void)) \
 	X(cuCtxEnablePeerAccess, (CUcontext, unsigned)) \
 	X(cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice)) \
+	X(cuDeviceGetP2PAttribute, (int *, int, CUdevice, CUdevice)) \
+	X(cuCtxGetStreamPriorityRange, (int *, int *)) \
 	X(cuMemGetInfo_v2, (size_t *, size_t *)) \
 	X(cuMemGetAddressRange_v2, (CUdeviceptr *, size_t *, CUdeviceptr)) \
 	X(cuMemAlloc_v2, (CUdeviceptr *, size_t)) \
+	X(cuIpcGetMemHandle, (ipcHandle *, CUdeviceptr)) \
+	X(cuIpcOpenMemHandle_v2, (CUdeviceptr *, ipcHandle, unsigned)) \
+	X(cuIpcCloseMemHandle, (CUdeviceptr)) \
 	X(cuMemFree_v2, (CUdeviceptr)) \
 	X(cuMemHostAlloc, (void **, size_t, unsigned)) \
 	X(cuMemFreeHost, (void *)) \
 	X(cuMemHostGetDevicePointer_v2, (CUdeviceptr *, void *, unsigned)) \
 	X(cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned)) \
 	X(cuMemPrefetchAsync_v2, (CUdeviceptr, size_t, location, unsigned, CUstream)) \
+	X(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice)) \
+	X(cuDeviceGetMemPool, (CUmemoryPool *, CUdevice)) \
+	X(cuDeviceSetMemPool, (CUdevice, CUmemoryPool)) \
+	X(cuMemPoolCreate, (CUmemoryPool *, const poolProps *)) \
+	X(cuMemPoolDestroy, (CUmemoryPool)) \
+	X(cuMemPoolTrimTo, (CUmemoryPool, size_t)) \
+	X(cuMemPoolGetAttribute, (CUmemoryPool, int, void *)) \
+	X(cuMemPoolSetAttribute, (CUmemoryPool, int, void *)) \
+	X(cuMemPoolSetAccess, (CUmemoryPool, const accessDesc *, size_t)) \
+	X(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream)) \
+	X(cuMemFreeAsync, (CUdeviceptr, CUstream)) \
 	X(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
 	X(cuMemHostUnregister, (void *)) \
 	X(cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t)) \
@@ -140,10 +175,13 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuMemsetD2D8Async, (CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream)) \
 	X(cuMemsetD2D32Async, (CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream)) \
 	X(cuStreamCreate, (CUstream *, unsigned)) \
+	X(cuStreamCreateWithPriority, (CUstream *, unsigned, int)) \
 	X(cuStreamDestroy_v2, (CUstream)) \
 	X(cuStreamQuery, (CUstream)) \
 	X(cuStreamSynchronize, (CUstream)) \
 	X(cuStreamWaitEvent, (CUstream, CUevent, unsigned)) \
+	X(cuStreamBeginCapture_v2, (CUstream, int)) \
+	X(cuStreamEndCapture, (CUstream, CUgraph *)) \
 	X(cuEventCreate, (CUevent *, unsigned)) \
 	X(cuEventDestroy_v2, (CUevent)) \
 	X(cuEventRecord, (CUevent, CUstream)) \
@@ -155,7 +193,9 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *)) \
 	X(cuModuleGetGlobal_v2, (CUdeviceptr *, size_t *, CUmodule, const char *)) \
 	X(cuFuncGetAttribute, (int *, int, CUfunction)) \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, CUfunction, int, size_t)) \
 	X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
+	X(cuLaunchCooperativeKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **)) \
 	X(cuGraphCreate, (CUgraph *, unsigned)) \
 	X(cuGraphDestroy, (CUgraph)) \
 	X(cuGraphAddEmptyNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t)) \
@@ -170,6 +210,7 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuGraphExecKernelNodeSetParams, (CUgraphExec, CUgraphNode, const CUkernelParams *)) \
 	X(cuGraphExecMemsetNodeSetParams, (CUgraphExec, CUgraphNode, const CUfillParams *, CUcontext)) \
 	X(cuGraphExecMemcpyNodeSetParams, (CUgraphExec, CUgraphNode, const CUcopyParams *, CUcontext)) \
+	X(cuGraphExecChildGraphNodeSetParams, (CUgraphExec, CUgraphNode, CUgraph)) \
 	X(cuGraphLaunch, (CUgraphExec, CUstream))
 
 #define DECLARE(name, params) static CUresult (*name) params;
@@ -295,6 +336,9 @@ typedef struct object {
 	pthread_mutex_t mu;
 	struct object *stream; // where it was recorded last, or NULL
 	struct wait *waits;
+	// of a stream:
+	struct object *nextStream; // of all that there are
+	int captured;              // it is being captured, and must not be asked about
 	// of a module: nothing; of an exec: nothing
 } object;
 
@@ -309,7 +353,7 @@ static object *newObject(int kind, void *cu)
 	else if ((o = calloc(1, sizeof *o)))
 		pthread_mutex_init(&o->mu, NULL);
 	if (o) {
-		o->device = current, o->cu = cu, o->next = NULL, o->flags = 0, o->stream = NULL, o->waits = NULL;
+		o->device = current, o->cu = cu, o->next = NULL, o->flags = 0, o->stream = NULL, o->waits = NULL, o->captured = 0;
 		o->kind = kind;
 	}
 	pthread_mutex_unlock(&mu);
@@ -432,9 +476,16 @@ int hipDeviceGetPCIBusId(char *id, int len, int device) { DEVICE(device); return
 int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
 	static const struct { int hip, cuda; } names[] = {
+		{2, 40},   // copy engines
+		{5, 13},   // clock
 		{9, 89},   // concurrent managed access
+		{10, 95},  // cooperative launches
 		{16, 18},  // integrated
+		{19, 38},  // L2 cache
+		{23, 75},  // compute capability
+		{61, 76},
 		{24, 83},  // managed memory
+		{25, 106}, // blocks of a multiprocessor
 		{26, 2},   // block size
 		{27, 3},
 		{28, 4},
@@ -442,11 +493,18 @@ int hipDeviceGetAttribute(int *value, int attribute, int device)
 		{30, 6},
 		{31, 7},
 		{56, 1},   // threads in a block
+		{57, 39},  // threads of a multiprocessor
+		{59, 37},  // width of the bus to the memory
+		{60, 36},  // clock of the memory
 		{63, 16},  // multiprocessors
+		{71, 12},  // registers of a block
+		{72, 82},  // registers of a multiprocessor
 		{74, 8},   // shared memory of a block
 		{75, 8},   // on request: CUDA wants to be asked kernel by kernel for more, and HIP has nothing to ask with
 		{87, 10},  // warp size
+		{88, 115}, // memory pools
 		{90, 99},  // host memory can be registered
+		{10002, 81}, // shared memory of a multiprocessor
 	};
 	DEVICE(device);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -487,6 +545,26 @@ int hipDeviceEnablePeerAccess(int peer, unsigned flags)
 	return r ? done(r) : CUDA(cuCtxEnablePeerAccess(ctx, flags));
 }
 
+// CUDA does not tell the kind of a link, which is what HIP means by its rank too.
+int hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
+{
+	DEVICE(device);
+	WANT(peer >= 0 && peer < devices && peer != device, INVALID_DEVICE);
+	WANT(attribute >= 0 && attribute <= 3, INVALID_VALUE);
+	WANT(attribute, INVALID_HANDLE);
+	return CUDA(cuDeviceGetP2PAttribute(value, attribute + 1, ids[device], ids[peer]));
+}
+
+int hipExtGetLinkTypeAndHopCount(int device, int peer, unsigned *kind, unsigned *hops)
+{
+	START();
+	WANT(kind && hops && device >= 0 && peer >= 0 && device != peer, INVALID_VALUE);
+	WANT(device < devices && peer < devices, INVALID_DEVICE);
+	return done(INVALID_HANDLE);
+}
+
+int hipDeviceGetStreamPriorityRange(int *least, int *greatest) { USE(-1); return CUDA(cuCtxGetStreamPriorityRange(least, greatest)); }
+
 int hipDeviceSynchronize(void) { USE(-1); return CUDA(cuCtxSynchronize()); }
 
 // ---- Errors
@@ -526,14 +604,59 @@ const char *hipGetErrorString(int r) { return hipGetErrorName(r); }
 	if (s) USE_OF((s)->device); else USE(-1); \
 	CUstream cu = (s) ? (s)->cu : NULL
 
+static pthread_mutex_t streamsMu = PTHREAD_MUTEX_INITIALIZER; // locked before any other
+static object *streams;                                       // all that there are
+
+// settle waits for the streams that have nothing left to do, so that CUDA notices what they have freed. No stream is destroyed
+// meanwhile.
+static int settle(void)
+{
+	int r = SUCCESS;
+	pthread_mutex_lock(&streamsMu);
+	for (object *s = streams; s && !r; s = s->nextStream) {
+		if (s->captured) continue;
+		r = useContext(s->device);
+		if (!r && !cuStreamQuery(s->cu)) r = fromCUDA(cuStreamSynchronize(s->cu));
+	}
+	pthread_mutex_unlock(&streamsMu);
+	return r ? r : useContext(current);
+}
+
+static void setCaptured(object *s, int is)
+{
+	pthread_mutex_lock(&streamsMu);
+	s->captured = is;
+	pthread_mutex_unlock(&streamsMu);
+}
+
+// newStream makes a stream of CUDA's, unless that could not be made.
+static int newStream(int r, object **stream, CUstream cu)
+{
+	if (!r && !(*stream = newObject(STREAM, cu))) r = OUT_OF_MEMORY;
+	if (!r) {
+		pthread_mutex_lock(&streamsMu);
+		(*stream)->nextStream = streams, streams = *stream;
+		pthread_mutex_unlock(&streamsMu);
+	}
+	return done(r);
+}
+
+int hipStreamCreateWithPriority(object **stream, unsigned flags, int priority)
+{
+	USE(-1);
+	WANT(flags <= 1, INVALID_VALUE);
+	CUstream cu;
+	int r = fromCUDA(cuStreamCreateWithPriority(&cu, flags, priority));
+	return newStream(r, stream, cu);
+}
+
 int hipStreamCreateWithFlags(object **stream, unsigned flags)
 {
 	USE(-1);
 	WANT(flags <= 1, INVALID_VALUE);
 	CUstream cu;
 	int r = fromCUDA(cuStreamCreate(&cu, flags));
-	if (!r && !(*stream = newObject(STREAM, cu))) r = OUT_OF_MEMORY;
-	return done(r);
+	return newStream(r, stream, cu);
 }
 
 int hipStreamCreate(object **stream) { return hipStreamCreateWithFlags(stream, 0); }
@@ -542,13 +665,41 @@ int hipStreamDestroy(object *s)
 {
 	WANT(is(s, STREAM), INVALID_HANDLE);
 	USE(s->device);
+	pthread_mutex_lock(&streamsMu);
 	int r = fromCUDA(cuStreamDestroy_v2(s->cu));
-	if (!r) freeObject(s);
+	if (!r) {
+		object **p = &streams;
+		while (*p != s) p = &(*p)->nextStream;
+		*p = s->nextStream;
+		freeObject(s);
+	}
+	pthread_mutex_unlock(&streamsMu);
 	return done(r);
 }
 
 int hipStreamQuery(object *s) { STREAM_OF(s); return CUDA(cuStreamQuery(cu)); }
 int hipStreamSynchronize(object *s) { STREAM_OF(s); return CUDA(cuStreamSynchronize(cu)); }
+
+// The modes have the same numbers.
+int hipStreamBeginCapture(object *s, int mode)
+{
+	STREAM_OF(s);
+	WANT(s && mode >= 0 && mode <= 2, INVALID_VALUE);
+	setCaptured(s, 1);
+	int r = fromCUDA(cuStreamBeginCapture_v2(cu, mode));
+	if (r) setCaptured(s, 0);
+	return done(r);
+}
+
+int hipStreamEndCapture(object *s, CUgraph *g)
+{
+	*g = NULL;
+	STREAM_OF(s);
+	WANT(s, INVALID_VALUE);
+	int r = fromCUDA(cuStreamEndCapture(cu, g));
+	setCaptured(s, 0);
+	return done(r);
+}
 
 int hipEventCreateWithFlags(object **event, unsigned flags)
 {
@@ -648,6 +799,19 @@ int hipFree(CUdeviceptr p) { USE(-1); return p ? CUDA(cuMemFree_v2(p)) : done(SU
 
 int hipMemGetInfo(size_t *available, size_t *total) { USE(-1); return CUDA(cuMemGetInfo_v2(available, total)); }
 
+int hipMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr p) { USE(-1); return CUDA(cuMemGetAddressRange_v2(base, size, p)); }
+
+int hipIpcGetMemHandle(ipcHandle *handle, CUdeviceptr p) { USE(-1); return CUDA(cuIpcGetMemHandle(handle, p)); }
+
+int hipIpcOpenMemHandle(CUdeviceptr *p, ipcHandle handle, unsigned flags)
+{
+	USE(-1);
+	WANT(flags == (VERSION >= 60000000), INVALID_VALUE); // hipIpcMemLazyEnablePeerAccess
+	return CUDA(cuIpcOpenMemHandle_v2(p, handle, 1));
+}
+
+int hipIpcCloseMemHandle(CUdeviceptr p) { USE(-1); return CUDA(cuIpcCloseMemHandle(p)); }
+
 int hipHostMalloc(void **p, size_t size, unsigned flags)
 {
 	enum { PORTABLE = 1, MAPPED = 2, WRITE_COMBINED = 4 };
@@ -691,6 +855,112 @@ int hipHostRegister(void *p, size_t size, unsigned flags)
 }
 
 int hipHostUnregister(void *p) { USE(-1); return CUDA(cuMemHostUnregister(p)); }
+
+// ---- Pools. They are CUDA's own.
+
+enum { DEVICE_LOCATION = 1, EVENT_DEPENDENCIES = 1 };
+
+int hipDeviceGetDefaultMemPool(CUmemoryPool *p, int device) { DEVICE(device); return CUDA(cuDeviceGetDefaultMemPool(p, ids[device])); }
+int hipDeviceGetMemPool(CUmemoryPool *p, int device) { DEVICE(device); return CUDA(cuDeviceGetMemPool(p, ids[device])); }
+int hipDeviceSetMemPool(int device, CUmemoryPool p) { DEVICE(device); WANT(p, INVALID_VALUE); return CUDA(cuDeviceSetMemPool(ids[device], p)); }
+
+int hipMemPoolCreate(CUmemoryPool *p, const poolProps *props)
+{
+	enum { PINNED = 1 };
+	START();
+	WANT(p && props && props->type == PINNED && !props->handles, INVALID_VALUE);
+	WANT(props->where.type == DEVICE_LOCATION && props->where.id >= 0 && props->where.id < devices, INVALID_VALUE);
+	for (size_t i = 0; i < sizeof props->reserved; i++) WANT(!props->reserved[i], INVALID_VALUE);
+	return CUDA(cuMemPoolCreate(p, props));
+}
+
+int hipMemPoolDestroy(CUmemoryPool p)
+{
+	USE(-1);
+	WANT(p, INVALID_VALUE);
+	int r = settle();
+	return r ? done(r) : CUDA(cuMemPoolDestroy(p));
+}
+
+int hipMemPoolTrimTo(CUmemoryPool p, size_t keep)
+{
+	USE(-1);
+	WANT(p, INVALID_VALUE);
+	int r = settle();
+	return r ? done(r) : CUDA(cuMemPoolTrimTo(p, keep));
+}
+
+int hipMemPoolGetAttribute(CUmemoryPool p, int attribute, void *value) { START(); WANT(p && value, INVALID_VALUE); return CUDA(cuMemPoolGetAttribute(p, attribute, value)); }
+int hipMemPoolSetAttribute(CUmemoryPool p, int attribute, void *value) { START(); WANT(p && value, INVALID_VALUE); return CUDA(cuMemPoolSetAttribute(p, attribute, value)); }
+
+int hipMemPoolSetAccess(CUmemoryPool p, const accessDesc *descs, size_t count)
+{
+	START();
+	WANT(p && descs, INVALID_VALUE);
+	for (size_t i = 0; i < count; i++) {
+		WANT(descs[i].where.type == DEVICE_LOCATION, INVALID_VALUE);
+		WANT(descs[i].where.id >= 0 && descs[i].where.id < devices && descs[i].flags, INVALID_DEVICE);
+	}
+	return CUDA(cuMemPoolSetAccess(p, descs, count));
+}
+
+// An allocation is one of a pool's that has not been freed.
+typedef struct allocation {
+	CUdeviceptr p;
+	object *stream;
+	struct allocation *next;
+} allocation;
+
+static pthread_mutex_t allocationsMu = PTHREAD_MUTEX_INITIALIZER;
+static allocation *allocations;
+
+static void addAllocation(allocation *a)
+{
+	pthread_mutex_lock(&allocationsMu);
+	a->next = allocations, allocations = a;
+	pthread_mutex_unlock(&allocationsMu);
+}
+
+int hipMallocFromPoolAsync(CUdeviceptr *p, size_t size, CUmemoryPool pool, object *s)
+{
+	STREAM_OF(s);
+	WANT(p && pool, INVALID_VALUE);
+	*p = 0;
+	if (!size) return done(SUCCESS);
+	int events = 0, r = fromCUDA(cuMemPoolGetAttribute(pool, EVENT_DEPENDENCIES, &events));
+	if (r) return done(r);
+	WANT(!events, ILLEGAL_STATE);
+	allocation *a = malloc(sizeof *a);
+	WANT(a, OUT_OF_MEMORY);
+	if ((r = fromCUDA(cuMemAllocFromPoolAsync(p, size, pool, cu)))) {
+		free(a);
+		*p = 0;
+		return done(r);
+	}
+	a->p = *p, a->stream = s;
+	addAllocation(a);
+	return done(SUCCESS);
+}
+
+int hipFreeAsync(CUdeviceptr p, object *s)
+{
+	STREAM_OF(s);
+	pthread_mutex_lock(&allocationsMu);
+	allocation **at = &allocations;
+	while (*at && (*at)->p != p) at = &(*at)->next;
+	allocation *a = *at;
+	int r = !a ? INVALID_VALUE : a->stream != s ? INVALID_HANDLE : SUCCESS;
+	if (!r) *at = a->next; // before somebody else has the address
+	pthread_mutex_unlock(&allocationsMu);
+	if (r) return done(r);
+	if ((r = fromCUDA(cuMemFreeAsync(p, cu))))
+		addAllocation(a);
+	else
+		free(a);
+	return done(r);
+}
+
+// ---- Transfers
 
 // CUDA finds out itself whose memory an address is.
 int hipMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n, int kind) { USE(-1); return n ? CUDA(cuMemcpy(dst, src, n)) : done(SUCCESS); }
@@ -797,6 +1067,13 @@ int hipFuncGetAttribute(int *value, int attribute, CUfunction f)
 	return CUDA(cuFuncGetAttribute(value, attribute, f)); // the first ten have the same numbers
 }
 
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads, size_t shared)
+{
+	WANT(f && blocks, INVALID_VALUE);
+	USE(-1);
+	return CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared));
+}
+
 // launched returns HIP's word for what became of a launch.
 static int launched(CUresult r)
 {
@@ -812,6 +1089,14 @@ int hipModuleLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, u
 	STREAM_OF(s);
 	WANT((uint64_t)gx * bx <= UINT32_MAX, INVALID_CONFIGURATION);
 	return done(launched(cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, cu, params, NULL)));
+}
+
+int hipModuleLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                     object *s, void **params)
+{
+	WANT(f, INVALID_HANDLE);
+	STREAM_OF(s);
+	return done(launched(cuLaunchCooperativeKernel(f, gx, gy, gz, bx, by, bz, shared, cu, params)));
 }
 
 // ---- Graphs. A graph and its nodes are CUDA's own.
@@ -964,6 +1249,13 @@ int hipGraphExecMemcpyNodeSetParams1D(object *x, CUgraphNode n, CUdeviceptr dst,
 	WANT(n && dst && src && bytes && dst != src, INVALID_VALUE);
 	CUcopyParams p = copyOf(dst, src, bytes);
 	return CUDA(cuGraphExecMemcpyNodeSetParams(x->cu, n, &p, contexts[current]));
+}
+
+int hipGraphExecChildGraphNodeSetParams(object *x, CUgraphNode n, CUgraph child)
+{
+	EXEC_OF(x);
+	WANT(n && child, INVALID_VALUE);
+	return CUDA(cuGraphExecChildGraphNodeSetParams(x->cu, n, child));
 }
 
 int hipGraphLaunch(object *x, object *s)

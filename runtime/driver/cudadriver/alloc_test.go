@@ -29,6 +29,8 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 	fn, _ := function(t, d, "count")
 	counter, by := new(uint64), new(uint32)
 	launch := &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}}
+	ex := *launch
+	ex.Attrs = driver.LaunchAttrs{Cluster: [3]uint32{1, 1, 1}, Cooperative: true, Dependent: true, Priority: -1, Carveout: 50}
 	host, err := d.(driver.Pools).NewPool(driver.PoolDesc{Kind: driver.HostMem})
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +81,7 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 		"Upload":                             func() error { return d.Upload(stream0, m.Ptr+32, m.Host, 32) },
 		"Download":                           func() error { return d.Download(stream0, m.Host, m.Ptr+32, 32) },
 		"Launch":                             func() error { return d.Launch(stream0, launch) },
+		"Launch, with attributes":            func() error { return d.Launch(stream0, &ex) },
 		"AllocAsync and FreeAsync":           func() error { return allocFree(pool0) },
 		"AllocAsync and FreeAsync, the host": func() error { return allocFree(host) },
 		"SetNode, a kernel":                  set(0),

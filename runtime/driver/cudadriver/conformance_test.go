@@ -24,6 +24,7 @@ func TestGPUConformance(t *testing.T) {
 			Driver:  d,
 			Kernels: true,
 			Comms:   noComms == nil,
+			Far:     func(t *testing.T) gputest.Far { return gputest.StartFar(t, "TestGPUSharingFar") },
 			Current: func() any {
 				c, err := lib.CtxGetCurrent()
 				if err != nil {

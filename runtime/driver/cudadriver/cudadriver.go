@@ -18,12 +18,21 @@
 // does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in. Until then only
 // CopyPeer may be given it by another device: releases of the driver crash in other calls, on threads without a context.
 //
+// What processes share are handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the context access to the memory of
+// another device where that is needed. The driver divides blocks of 2 MiB, and a process that opens a part of one can reach all of it.
+//
 // # Kernels
 //
 // A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns, so that no launch has
 // to wait for the device in order to load it, and a launch may ask for as much dynamic shared memory as the kernel's own
 // leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each parameter: the driver reads as many
 // as the kernel has, and is not told how many there are.
+//
+// A launch with attributes takes a driver of CUDA 11.8, one that is dependent a device of compute capability 9.0, and a carve-out
+// a driver of CUDA 12.8. Clusters may have more than the 8 blocks that every device has room for, as many as
+// [driver.FuncInfo].MaxCluster says; a shape of them that does not fit is cuda.ErrorInvalidClusterSize, a cooperative grid that is
+// too large cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, and 32,764 from CUDA 12.1 and compute
+// capability 7.0 on.
 //
 // How many parameters a kernel has, Load reads from the image, since the driver tells it only by a call that fails, which
 // compute-sanitizer reports as an error of the program. A fat binary that is compressed as a whole does not tell: of its kernels
@@ -37,7 +46,14 @@
 // Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new
 // addresses, a new pattern and new arguments: a fill with a stride keeps its sizes, a copy the kinds of memory that it is
 // between, and of other sizes it takes those that suit what it has set up for the node. Copies have no longest size, but
-// what is between rows of a strided fill is less than 2 GiB.
+// what is between rows of a strided fill is less than 2 GiB. A dependent kernel begins early where it comes after one other kernel and
+// nothing else, with a driver of CUDA 12.3.
+//
+// # Facts
+//
+// [driver.Info].Version is what cuDriverGetVersion tells. MIG is set where the two forms of cuDeviceGetUuid differ: one tells the
+// instance's UUID, the other the GPU's. The NUMA node comes from the driver, from 12.2 on, or else from Linux. The driver tells how
+// fast a link is in comparison, and what works over it, but not whether it is NVLink: [driver.LinkKind] stays LinkUnknown.
 //
 // # Communicators
 //

@@ -3,6 +3,7 @@ package cudadriver
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -35,7 +36,9 @@ type device struct {
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
-	hasClusters       bool
+	hasLaunchEx       bool // launches can have attributes
+	hasCarveout       bool // one of which is how much shared memory a processor has
+	hasEdges          bool // edges of a graph can be programmatic
 	closed            atomic.Bool
 }
 
@@ -46,6 +49,9 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 		hasFuncLoad:    lib.HasSymbol("cuFuncLoad"),
 		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
 		hasElapsed:     lib.HasSymbol("cuEventElapsedTime_v2"),
+		hasLaunchEx:    lib.HasSymbol("cuLaunchKernelEx") && lib.Version() >= clusters,
+		hasCarveout:    lib.Version() >= carveouts,
+		hasEdges:       lib.HasSymbol("cuGraphAddDependencies_v2"),
 	}
 	d.Comms = ncclcomm.New(comms, ncclcomm.Host{Bind: d.Bind, Unbind: d.Unbind, Fail: func(op string, err error, what string) error {
 		return d.fail(op, err, "%s", what)
@@ -64,8 +70,8 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 	return d, nil
 }
 
-// clusters is the first release that has clusters of blocks.
-const clusters = 11080
+// ipcEvents is the first release that can be asked for events that processes share.
+const ipcEvents = 12000
 
 // askCaps finds out what the device can do. It asks for no attribute that came later than the driver.
 func (d *device) askCaps() error {
@@ -103,8 +109,10 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
-	if d.lib.Version() >= clusters {
-		if d.hasClusters, err = has(cuda.DeviceAttributeClusterLaunch); err != nil {
+	ipc := runtime.GOOS == "linux" && lacks(d.lib, "ipc") == nil
+	if ipc && d.lib.Version() >= ipcEvents {
+		// What is called events stands for all of it, says the documentation.
+		if ipc, err = has(cuda.DeviceAttributeIPCEventSupported); err != nil {
 			return err
 		}
 	}
@@ -123,10 +131,25 @@ func (d *device) askCaps() error {
 		Timers:         true, // every driver that can be opened has what they need
 		Peers:          lacks(d.lib, "peer") == nil,
 		Comms:          true, // what is missing says the call that needs it
+		Native:         true,
+		Capture:        d.noGraphs == nil && d.lib.HasSymbol("cuGraphExecChildGraphNodeSetParams"),
+		MemInfo:        true,
+		Links:          d.lib.HasSymbol("cuDeviceGetP2PAttribute"),
+		Occupancy:      d.lib.HasSymbol("cuOccupancyMaxActiveBlocksPerMultiprocessor"),
+		IPCMem:         ipc,
+		IPCEvents:      ipc,
 	}
+	d.caps.Cooperative = d.hasLaunchEx && d.info.Cooperative
+	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
+	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent
+	d.caps.NodeAttrs = d.caps.Graphs // setting them is one of their functions
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
+	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools
 	d.caps.ReadOnlyRegister = d.caps.HostRegister && readOnly
 	d.caps.ResizeNodes = d.caps.Graphs // what cannot be set is an error, says the documentation
+	if d.caps.PriorityRange, err = d.priorities(); err != nil {
+		return err
+	}
 	d.caps.SubmitAnywhere, err = d.probe()
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -20,6 +21,7 @@ import (
 
 func TestDevices(t *testing.T) {
 	f := newFake(t, 13000)
+	f.set("MIG", 1)
 	d := f.driver()
 	infos, err := d.Devices()
 	if err != nil || len(infos) != 2 || d.Name() != "cuda" {
@@ -28,6 +30,9 @@ func TestDevices(t *testing.T) {
 	want := driver.Info{
 		Index: 1, Name: "Fake 1", PCI: "0000:3b:01.0", Arch: "sm_90", Memory: 80 << 30, Processors: 160, WarpSize: 100, MaxThreads: 10,
 		MaxBlock: [3]int{20, 30, 40}, MaxGrid: [3]int{50, 60, 70}, SharedMem: 48 << 10, SharedOptIn: 227 << 10,
+		Version: 13000, DriverVersion: sysfs.ModuleVersion("nvidia"), Major: 9, MIG: true, NUMANode: 1, Clock: 130, MemoryClock: 360, MemoryBus: 370,
+		L2: 380, CopyEngines: 400, Registers: 120, ProcessorThreads: 390, ProcessorBlocks: 1060, ProcessorRegisters: 820, ProcessorSharedMem: 810,
+		Cooperative: true, Clusters: true,
 	}
 	for i := range want.UUID {
 		want.UUID[i] = byte(i) | 0x80
@@ -47,7 +52,13 @@ func TestDevices(t *testing.T) {
 	f.set("cuDeviceGetPCIBusId", int(cuda.ErrorNotSupported))
 	f.set("attr 97", 1)
 	f.set("attr 18", 2)
+	f.set("attr 95", 1)
+	f.set("attr 120", 1)
+	f.set("MIG", 0)
 	infos, err = f.driver().Devices()
+	if i := infos[0]; i.MIG || i.UUID[1] != 1 || i.Cooperative || i.Clusters {
+		t.Errorf("device 0 is %+v", i)
+	}
 	if err != nil || infos[0].PCI != "" || infos[0].SharedOptIn != 48<<10 || !infos[0].Integrated {
 		t.Errorf("device 0 is %+v, %v", infos[0], err)
 	}
@@ -58,6 +69,9 @@ func TestOldDriver(t *testing.T) {
 	d := f.device()
 	if u := d.Info().UUID; u[1] != 1 {
 		t.Errorf("UUID %x", u)
+	}
+	if i := d.Info(); i.MIG || i.Clusters || i.NUMANode != sysfs.NUMANode(i.PCI) {
+		t.Errorf("%+v", i)
 	}
 	if d.Caps().KernelParams {
 		t.Error("this driver tells nothing of parameters")
@@ -110,7 +124,7 @@ func TestOpenErrors(t *testing.T) {
 	// Whatever fails, nothing is left behind.
 	for _, name := range []string{
 		"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2", "cuMemHostAlloc",
-		"cuMemHostGetDevicePointer_v2", "cuDeviceGetAttribute", "cuStreamSynchronize",
+		"cuMemHostGetDevicePointer_v2", "cuDeviceGetAttribute", "cuStreamSynchronize", "cuCtxGetStreamPriorityRange",
 	} {
 		f.set(name, int(cuda.ErrorOutOfMemory))
 		dev, err := d.Open(1)
@@ -195,17 +209,29 @@ func TestContextUntouched(t *testing.T) {
 	}
 }
 
+// enter makes the device current on the thread, and what was before again.
+func enter(d *device) error {
+	was, err := d.Enter()
+	if err != nil {
+		return err
+	}
+	return d.Leave(was)
+}
+
 // all are calls of every method but Bind and Close.
 func all(d *device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
 	two := func(_ driver.Stream, err error) error { return err }
 	pooled, _ := d.AllocAsync(stream0, pool0, 64)
-	ops := nodeOps(ptr)
+	attrs := driver.LaunchAttrs{Cooperative: d.caps.Cooperative, Carveout: 1}
+	ops := nodeOps(ptr, attrs)
 	var graph, oldGraph driver.Graph
 	var exec, oldExec driver.Exec
 	nodes := make([]driver.Node, len(ops))
 	if d.noGraphs == nil {
+		child, _ := d.NewGraph()
+		ops[4].Child = child
 		graph, _ = d.NewGraph()
 		for i := range ops {
 			nodes[i], _ = d.AddNode(graph, nil, &ops[i])
@@ -215,7 +241,17 @@ func all(d *device) map[string]func() error {
 		oldExec, _ = d.Instantiate(oldGraph)
 	}
 	return map[string]func() error{
-		"new stream":     func() error { return two(d.NewStream()) },
+		"new stream": func() error {
+			if d.caps.PriorityRange[0] != d.caps.PriorityRange[1] {
+				if err := two(d.NewPriorityStream(-1)); err != nil {
+					return err
+				}
+				if err := d.lib.StreamDestroy(stream0); err != nil { // which it is to the fake
+					return err
+				}
+			}
+			return two(d.NewStream())
+		},
 		"destroy stream": func() error { return d.DestroyStream(stream0) },
 		"new event":      func() error { _, err := d.NewEvent(); return err },
 		"destroy event":  func() error { return d.DestroyEvent(event0) },
@@ -256,7 +292,16 @@ func all(d *device) map[string]func() error {
 		"unload":   func() error { return d.Unload(module0) },
 		"function": func() error { _, _, err := d.Function(module0, "count"); return err },
 		"global":   func() error { _, _, err := d.Global(module0, "variable"); return err },
-		"launch":   func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
+		"launch": func() error {
+			if err := d.Launch(stream0, &driver.Launch{Function: 0xf000}); err != nil {
+				return err
+			}
+			return d.Launch(stream0, &driver.Launch{Function: 0xf000, Attrs: attrs})
+		},
+
+		"memory info": func() error { _, _, err := d.MemInfo(); return err },
+		"link":        func() error { _, err := d.Link(&device{lib: d.lib, id: d.id + 1}); return err },
+		"occupancy":   func() error { _, err := d.Occupancy(0xf000, 64, 0); return err },
 
 		"default pool":       func() error { _, err := d.DefaultPool(); return err },
 		"current pool":       func() error { _, err := d.CurrentPool(); return err },
@@ -284,7 +329,7 @@ func all(d *device) map[string]func() error {
 		"destroy exec": func() error { return d.DestroyExec(oldExec) },
 		"set node": func() error {
 			for i, op := range ops {
-				if op.Kind == driver.KernelNode || op.Kind == driver.FillNode || op.Kind == driver.CopyNode {
+				if op.Kind != driver.EmptyNode && op.Kind != driver.RecordNode {
 					if err := d.SetNode(exec, nodes[i], &op); err != nil {
 						return err
 					}
@@ -294,16 +339,48 @@ func all(d *device) map[string]func() error {
 		},
 		"launch graph": func() error { return d.LaunchGraph(stream0, exec) },
 
+		"export memory": func() error { _, err := d.ExportMem(driver.Mem{Ptr: ptr, Size: 64}); return err },
+		"open memory": func() error {
+			h, err := d.ExportMem(driver.Mem{Ptr: ptr, Size: 64})
+			if err == nil {
+				_, err = d.OpenMem(h)
+			}
+			return err
+		},
+		"close memory":     func() error { return d.CloseMem(driver.Mem{Ptr: ptr}) },
+		"new shared event": func() error { _, err := d.NewIPCEvent(); return err },
+		"export event":     func() error { _, err := d.ExportEvent(event0); return err },
+		"open event": func() error {
+			h, err := d.ExportEvent(event0)
+			if err == nil {
+				_, err = d.OpenEvent(h)
+			}
+			return err
+		},
+		"enter": func() error { return enter(d) },
+		"leave": func() error { return enter(d) },
+		"begin capture": func() error {
+			err := d.BeginCapture(stream0)
+			d.EndCapture(stream0)
+			return err
+		},
+		"end capture": func() error {
+			d.BeginCapture(stream0)
+			_, err := d.EndCapture(stream0)
+			return err
+		},
+
 		"new timer": func() error { _, err := d.NewTimer(); return err },
 		"elapsed":   func() error { _, err := d.Elapsed(event0, event0); return err },
 	}
 }
 
-// nodeOps are ops of every kind, on 64 bytes at p.
-func nodeOps(p driver.Ptr) []driver.NodeOp {
+// nodeOps are ops of every kind, on 64 bytes at p, one of them a launch with attributes.
+func nodeOps(p driver.Ptr, attrs driver.LaunchAttrs) []driver.NodeOp {
 	return []driver.NodeOp{
 		{Kind: driver.EmptyNode},
 		{Kind: driver.KernelNode, Launch: driver.Launch{Function: 0xf000}},
+		{Kind: driver.KernelNode, Launch: driver.Launch{Function: 0xf000, Attrs: attrs}},
 		{Kind: driver.FillNode, Dst: p, Pattern: 1, Width: 4, Count: 4},
 		{Kind: driver.CopyNode, Dst: p + 32, Src: p, Count: 32},
 		{Kind: driver.ChildNode, Child: graph0},
@@ -326,14 +403,20 @@ func TestProbe(t *testing.T) {
 	}
 	want := driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true,
-		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true,
+		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
+		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
+		IPCMem: true, IPCEvents: true,
+		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
+		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
 	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)
 	}
 	f.want(
 		"cuDevicePrimaryCtxRetain(40)",
+		"cuCtxPushCurrent_v2(0xc0)",
+		"cuCtxGetStreamPriorityRange()",
+		"cuCtxPopCurrent_v2()",
 		"cuCtxPushCurrent_v2(0xc0)",
 		"cuStreamCreate(1)",
 		"cuEventCreate(2)",
@@ -350,6 +433,8 @@ func TestProbe(t *testing.T) {
 		"cuFuncGetAttribute(11)",
 		"cuFuncGetAttribute(12)",
 		"cuFuncGetAttribute(13)",
+		"cuFuncSetAttribute(14, 1)",
+		"cuOccupancyMaxPotentialClusterSize(0xf000, 1 1 1, 1 1 1, 0)",
 		"cuFuncSetAttribute(8, 231424)",
 		"cuDeviceGetDefaultMemPool(40)",
 		"cuMemAllocFromPoolAsync(64, 0x9000, 0x5000)",
@@ -469,11 +554,11 @@ func TestProbe(t *testing.T) {
 	}
 
 	for attr, off := range map[string]func(*driver.Caps){
-		"attr 83":  func(c *driver.Caps) { c.Managed, c.Prefetch = false, false },
-		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch = false, false },
+		"attr 83":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
+		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 99":  func(c *driver.Caps) { c.HostRegister, c.ReadOnlyRegister = false, false },
 		"attr 113": func(c *driver.Caps) { c.ReadOnlyRegister = false },
-		"attr 115": func(c *driver.Caps) { c.Pools, c.HostPools = false, false },
+		"attr 115": func(c *driver.Caps) { c.Pools, c.HostPools, c.ManagedPools = false, false, false },
 		"attr 144": func(c *driver.Caps) { c.HostPools = false },
 	} {
 		f.set(attr, 1)
@@ -575,11 +660,12 @@ func TestCalls(t *testing.T) {
 		"cuCtxPushCurrent_v2(0xc0)", "cuMemPrefetchAsync_v2(100, 2 0, 0, 0x5000)", "cuCtxPopCurrent_v2()")
 
 	fn, info := function(t, d, "count")
-	if !slices.Equal(info.Params, []int{8, 4}) || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 {
+	if !slices.Equal(info.Params, []int{8, 4}) || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 || info.MaxCluster != 16 {
 		t.Errorf("%+v", info)
 	}
 	f.want("cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleGetFunction(count)", "cuFuncLoad(0xf001)", "cuFuncGetAttribute(0)", "cuFuncGetAttribute(1)",
-		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncGetAttribute(11)", "cuFuncGetAttribute(12)", "cuFuncGetAttribute(13)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
+		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncGetAttribute(11)", "cuFuncGetAttribute(12)", "cuFuncGetAttribute(13)",
+		"cuFuncSetAttribute(14, 1)", "cuOccupancyMaxPotentialClusterSize(0xf001, 1 1 1, 1 1 1, 0)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
 	f.set("clusters", 2)
 	_, info = function(t, d, "empty")
 	f.set("clusters", 0)
@@ -614,14 +700,15 @@ func TestErrors(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
 	functions := map[string][]string{
-		"new stream": {"cuStreamCreate"}, "destroy stream": {"cuStreamDestroy_v2"}, "new event": {"cuEventCreate"},
+		"new stream": {"cuStreamCreate", "cuStreamCreateWithPriority"}, "destroy stream": {"cuStreamDestroy_v2"}, "new event": {"cuEventCreate"},
 		"destroy event": {"cuEventDestroy_v2"}, "record": {"cuEventRecord"}, "query": {"cuEventQuery"}, "wait": {"cuStreamWaitEvent"},
 		"alloc": {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"}, "free": {"cuMemFree_v2"},
 		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"}, "prefetch": {"cuMemPrefetchAsync_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"},
 		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync", "cuMemcpyPeerAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
+		"memory info": {"cuMemGetInfo_v2"}, "link": {"cuDeviceGetP2PAttribute"}, "occupancy": {"cuOccupancyMaxActiveBlocksPerMultiprocessor"},
 		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
-		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel"}, "bind": {"cuCtxSetCurrent"},
+		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel", "cuLaunchKernelEx"}, "bind": {"cuCtxSetCurrent"},
 
 		"default pool": {"cuDeviceGetDefaultMemPool"}, "current pool": {"cuDeviceGetMemPool"}, "set current pool": {"cuDeviceSetMemPool"},
 		"new pool": {"cuMemPoolCreate", "cuMemPoolSetAccess"}, "destroy pool": {"cuMemPoolDestroy"}, "pool attribute": {"cuMemPoolGetAttribute"},
@@ -629,10 +716,14 @@ func TestErrors(t *testing.T) {
 		"alloc async": {"cuMemAllocFromPoolAsync"}, "free async": {"cuMemFreeAsync"},
 
 		"new graph": {"cuGraphCreate"}, "destroy graph": {"cuGraphDestroy"},
-		"add node":    {"cuGraphAddEmptyNode", "cuGraphAddKernelNode_v2", "cuGraphAddMemsetNode", "cuGraphAddMemcpyNode", "cuGraphAddChildGraphNode", "cuGraphAddEventRecordNode"},
+		"add node":    {"cuGraphAddEmptyNode", "cuGraphAddKernelNode_v2", "cuGraphKernelNodeSetAttribute", "cuGraphAddMemsetNode", "cuGraphAddMemcpyNode", "cuGraphAddChildGraphNode", "cuGraphAddEventRecordNode"},
 		"instantiate": {"cuGraphInstantiateWithFlags"}, "destroy exec": {"cuGraphExecDestroy"},
-		"set node":     {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams", "cuGraphExecMemcpyNodeSetParams"},
+		"set node":      {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams", "cuGraphExecMemcpyNodeSetParams", "cuGraphExecChildGraphNodeSetParams"},
+		"export memory": {"cuIpcGetMemHandle"}, "open memory": {"cuIpcOpenMemHandle_v2"}, "close memory": {"cuIpcCloseMemHandle"},
+		"new shared event": {"cuEventCreate"}, "export event": {"cuIpcGetEventHandle"}, "open event": {"cuIpcOpenEventHandle"},
 		"launch graph": {"cuGraphLaunch"}, "new timer": {"cuEventCreate"}, "elapsed": {"cuEventElapsedTime_v2"},
+
+		"enter": {"cuCtxPushCurrent_v2"}, "leave": {"cuCtxPopCurrent_v2"}, "begin capture": {"cuStreamBeginCapture_v2"}, "end capture": {"cuStreamEndCapture"},
 	}
 	calls := all(d)
 	calls["bind"] = d.Bind

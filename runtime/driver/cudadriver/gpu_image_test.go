@@ -86,7 +86,7 @@ func TestGPUUnresolved(t *testing.T) {
 // TestGPUCluster has a kernel whose blocks come in clusters of two.
 func TestGPUCluster(t *testing.T) {
 	d := openGPU(t)
-	if !d.hasClusters {
+	if !d.info.Clusters {
 		t.Skip("the device has no clusters")
 	}
 	s := newStream(t, d)

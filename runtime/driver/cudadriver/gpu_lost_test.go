@@ -74,7 +74,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		func(o gpu.Order) error { return dev.Queue(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
 		func(o gpu.Order) error { return dev.Queue(2).Barrier(o) },
 		func(o gpu.Order) error { return dev.Queue(0).Copy(o, b.Range(0, 64), b.Range(64, 64)) },
-		func(o gpu.Order) error { return dev.Queue(1).Update(o, b.Range(0, 64), make([]byte, 64)) },
+		func(o gpu.Order) error { return dev.Queue(1).UploadCopy(o, b.Range(0, 64), make([]byte, 64)) },
 		func(o gpu.Order) error { return dev.Queue(2).Download(o, make([]byte, 64), b.Range(0, 64)) },
 		func(o gpu.Order) error {
 			return dev.Queue(0).HostCall(o, func() error { t.Error("a host call behind the fault runs"); return nil })

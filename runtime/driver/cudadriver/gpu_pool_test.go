@@ -307,6 +307,38 @@ func TestGPUPoolLimit(t *testing.T) {
 	finish(t, d, s)
 }
 
+// TestGPUPoolManaged has host and device write to memory of a pool of managed memory, in turn.
+func TestGPUPoolManaged(t *testing.T) {
+	d := openPools(t)
+	s := newStream(t, d)
+	if !d.caps.ManagedPools {
+		if _, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem}); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("a pool that cannot be: %v", err)
+		}
+		t.Skip("no pools of managed memory")
+	}
+	p := newPool(t, d, driver.PoolDesc{Kind: driver.ManagedMem})
+	const n = 1 << 20
+	for round := range uint32(4) {
+		m, err := d.AllocAsync(s, p, n)
+		ok(t, err)
+		if m.Kind != driver.ManagedMem || m.Host == nil || m.Ptr == 0 || m.Size != n {
+			t.Fatalf("%+v", m)
+		}
+		finish(t, d, s)
+		w := words(m)
+		w[n/4-1] = 9 + round
+		ok(t, d.Fill(s, m.Ptr, 5+round, 4, n/8))
+		ok(t, d.Copy(s, m.Ptr, m.Ptr+n-4, 4))
+		finish(t, d, s)
+		if w[0] != 9+round || w[1] != 5+round || w[n/8-1] != 5+round {
+			t.Errorf("the host reads %d %d … %d", w[0], w[1], w[n/8-1])
+		}
+		ok(t, d.FreeAsync(s, m))
+	}
+	finish(t, d, s)
+}
+
 func TestGPUPoolHost(t *testing.T) {
 	d := openPools(t)
 	s := newStream(t, d)

@@ -198,6 +198,16 @@ func TestGPUInfo(t *testing.T) {
 	if want := strings.ToLower(info.PCI); info.PCI != want || len(info.PCI) != len("0000:3b:00.0") {
 		t.Errorf("PCI address %q", info.PCI)
 	}
+	if info.Version < 11020 || info.Major < 3 || info.Clock <= 0 || info.MemoryBus <= 0 || info.L2 <= 0 || info.Registers <= 0 || info.ProcessorBlocks <= 0 ||
+		info.ProcessorRegisters < info.Registers || info.ProcessorThreads < info.MaxThreads || info.ProcessorSharedMem < info.SharedOptIn || info.NUMANode < -1 {
+		t.Error("these facts are of no GPU")
+	}
+	if info.MIG != strings.Contains(info.Name, " MIG ") {
+		t.Errorf("%s: is an instance of MIG: %v", info.Name, info.MIG)
+	}
+	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
+		t.Error("the driver does not tell what all drivers tell")
+	}
 	if d.lib.Version() >= 13000 && (!caps.SubmitAnywhere || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
 		t.Error("releases from 13.0 can submit anywhere, tell of parameters, and have graphs and timers")
 	}

@@ -1,6 +1,7 @@
 package cudadriver
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -103,10 +104,10 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	case driver.EmptyNode:
 		n, err = d.lib.GraphAddEmptyNode(graph, deps)
 	case driver.KernelNode:
-		if d.hasKernelNodes {
-			n, err = d.lib.GraphAddKernelNode(graph, deps, &p.kernel)
+		if op.Launch.Attrs != (driver.LaunchAttrs{}) {
+			n, err = d.addKernelEx(graph, deps, &op.Launch.Attrs, p)
 		} else {
-			n, err = d.lib.GraphAddKernelNodeV1(graph, deps, p.kernelV1())
+			n, err = d.addKernel(graph, deps, p)
 		}
 	case driver.FillNode:
 		n, err = d.lib.GraphAddMemsetNode(graph, deps, &p.fill, d.ctx)
@@ -123,6 +124,62 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 		return 0, d.fail("add node", err, "%s, after %d others in graph %#x", op, len(after), uintptr(g))
 	}
 	return driver.Node(n), nil
+}
+
+func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (cuda.GraphNode, error) {
+	if d.hasKernelNodes {
+		return d.lib.GraphAddKernelNode(g, deps, &p.kernel)
+	}
+	return d.lib.GraphAddKernelNodeV1(g, deps, p.kernelV1())
+}
+
+// addKernelEx is addKernel for a launch with attributes. A dependent kernel behind one other kernel, and nothing else, has an edge
+// from that one's launch_dependents; any other waits for the ends of those in front of it, as far as the driver is concerned.
+func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.LaunchAttrs, p *nodeParams) (n cuda.GraphNode, err error) {
+	if err := d.lacksAttrs(a); err != nil {
+		return 0, err
+	}
+	early := false
+	if a.Dependent && d.hasEdges && len(deps) == 1 {
+		kind, err := d.lib.GraphNodeGetType(deps[0])
+		if err != nil {
+			return 0, err
+		}
+		early = kind == cuda.GraphNodeTypeKernel
+	}
+	before := deps
+	if early {
+		before = nil
+	}
+	if n, err = d.addKernel(g, before, p); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			n, err = 0, errors.Join(err, d.lib.GraphDestroyNode(n))
+		}
+	}()
+	l := launchRoom.Get().(*launchParams)
+	defer l.drop()
+	attrs := d.attributes(l.attrs[:0], a)
+	for i := range attrs {
+		x := &attrs[i]
+		switch x.Id {
+		case cuda.LaunchAttributeProgrammaticStreamSerialization, cuda.LaunchAttributePriority: // edges say the one, the stream the other
+			continue
+		}
+		if err := d.lib.GraphKernelNodeSetAttribute(n, x.Id, &x.Value); err != nil {
+			return n, fmt.Errorf("%v: %w", x.Id, err)
+		}
+	}
+	if early {
+		l.node[0] = n
+		l.edge[0] = cuda.GraphEdgeData{FromPort: cuda.GraphKernelNodePortProgrammatic, Type: uint8(cuda.GraphDependencyTypeProgrammatic)}
+		if err := d.lib.GraphAddDependencies(g, deps, l.node[:], l.edge[:]); err != nil {
+			return n, fmt.Errorf("edge from the kernel in front of it: %w", err)
+		}
+	}
+	return n, nil
 }
 
 func (d *device) Instantiate(g driver.Graph) (driver.Exec, error) {
@@ -197,8 +254,10 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 		err = d.lib.GraphExecMemsetNodeSetParams(exec, node, &p.fill, d.ctx)
 	case driver.CopyNode:
 		err = d.lib.GraphExecMemcpyNodeSetParams(exec, node, &p.copy, d.ctx)
+	case driver.ChildNode:
+		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, cuda.Graph(op.Child))
 	default:
-		err = fmt.Errorf("only kernels, fills and copies can be set: %w", cuda.ErrorInvalidValue)
+		err = fmt.Errorf("only kernels, fills, copies and children can be set: %w", cuda.ErrorInvalidValue)
 	}
 	if err != nil {
 		return d.fail("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))

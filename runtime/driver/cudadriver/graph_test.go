@@ -180,19 +180,19 @@ func TestGraphErrors(t *testing.T) {
 		f.set(name, int(cuda.ErrorInvalidValue))
 	}
 	for says, err := range map[string]error{
-		"add node: device 0 (Fake 0): empty node, after 2 others in graph 0x10007: ":                             add(&driver.NodeOp{}),
-		"function 0x5, grid [1 2 3], block [4 5 6], 7 bytes of dynamic shared memory, after 2":                   add(&driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: 5, Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, SharedMem: 7}}),
-		"fill of 3 elements of 4 bytes at 0x40, after":                                                           add(&driver.NodeOp{Kind: driver.FillNode, Dst: 64, Count: 3, Width: 4}),
-		"fill of 3 elements of 4 bytes, 8 bytes apart, at 0x40, after":                                           add(&driver.NodeOp{Kind: driver.FillNode, Dst: 64, Count: 3, Width: 4, Stride: 8}),
-		"copy of 3 bytes from 0x20 to 0x40, after":                                                               add(&driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
-		"child graph 0x12, after":                                                                                add(&driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
-		"record of event 0x13, after":                                                                            add(&driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		"no kind of node 6, after":                                                                               add(&driver.NodeOp{Kind: driver.RecordNode + 1}),
-		"no kind of node -1, after":                                                                              add(&driver.NodeOp{Kind: -1}),
-		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills and copies can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
-		"child graph 0x12, node 0x3 of exec 0x20000: only":                                                       d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
-		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                   d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":        d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}), // a fill
+		"add node: device 0 (Fake 0): empty node, after 2 others in graph 0x10007: ":           add(&driver.NodeOp{}),
+		"function 0x5, grid [1 2 3], block [4 5 6], 7 bytes of dynamic shared memory, after 2": add(&driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: 5, Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, SharedMem: 7}}),
+		"fill of 3 elements of 4 bytes at 0x40, after":                                         add(&driver.NodeOp{Kind: driver.FillNode, Dst: 64, Count: 3, Width: 4}),
+		"fill of 3 elements of 4 bytes, 8 bytes apart, at 0x40, after":                         add(&driver.NodeOp{Kind: driver.FillNode, Dst: 64, Count: 3, Width: 4, Stride: 8}),
+		"copy of 3 bytes from 0x20 to 0x40, after":                                             add(&driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
+		"child graph 0x12, after":                                                              add(&driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
+		"record of event 0x13, after":                                                          add(&driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
+		"no kind of node 6, after":                                                             add(&driver.NodeOp{Kind: driver.RecordNode + 1}),
+		"no kind of node -1, after":                                                            add(&driver.NodeOp{Kind: -1}),
+		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies and children can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
+		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                       d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
+		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                             d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
+		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                  d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}), // a fill
 	} {
 		if !errors.Is(err, cuda.ErrorInvalidValue) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v\nshould say %s", err, says)
@@ -211,7 +211,10 @@ func TestNoGraphs(t *testing.T) {
 	if caps := d.Caps(); !caps.Pools || caps.HostPools || caps.Graphs || !caps.Timers || !caps.SubmitAnywhere {
 		t.Errorf("%+v", caps)
 	}
-	const ops = "new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph"
+	if caps := d.Caps(); !caps.Native || caps.Capture {
+		t.Errorf("%+v", caps)
+	}
+	const ops = "new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph, begin capture, end capture"
 	checkUnsupported(t, f, d, ops, ": graphs: the driver, of CUDA 11.2, has ")
 	d.noGraphs = nil
 	if x, err := d.Instantiate(graph0); x != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "cuGraphInstantiateWithFlags") {

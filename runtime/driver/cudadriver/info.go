@@ -5,12 +5,19 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Releases that brought attributes. An older driver is not asked, since that is a call that fails.
+const (
+	clusters = 11080 // of blocks, and all attributes of launches but later ones
+	hostNUMA = 12020
 )
 
 // describe asks for everything that a device's Info has.
 func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error) {
-	info := driver.Info{Index: index}
+	info := driver.Info{Index: index, Version: int(lib.Version()), DriverVersion: sysfs.ModuleVersion("nvidia"), NUMANode: -1}
 	var err error
 	if info.Name, err = lib.DeviceGetName(id); err != nil {
 		return info, fmt.Errorf("name: %w", err)
@@ -18,27 +25,32 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 	if info.Memory, err = lib.DeviceTotalMem(id); err != nil {
 		return info, fmt.Errorf("size of memory: %w", err)
 	}
-	// The newer form tells the parts of a partitioned GPU apart.
-	uuid := lib.DeviceGetUuidV1
-	if lib.HasSymbol("cuDeviceGetUuid_v2") {
+	// The newer form tells the instances of a divided GPU apart, of all of which the older one tells the GPU's.
+	uuid, hasNewer := lib.DeviceGetUuidV1, lib.HasSymbol("cuDeviceGetUuid_v2")
+	if hasNewer {
 		uuid = lib.DeviceGetUuid
 	}
 	u, err := uuid(id)
 	if err != nil {
 		return info, fmt.Errorf("UUID: %w", err)
 	}
+	if hasNewer {
+		whole, err := lib.DeviceGetUuidV1(id)
+		info.MIG = err == nil && whole != u
+	}
 	info.UUID = u.Bytes
 	// Not every device is on a bus, and nothing but a label is lost.
 	if pci, err := lib.DeviceGetPCIBusId(id); err == nil {
 		info.PCI = strings.ToLower(pci)
 	}
-	var major, minor, integrated int
-	for _, a := range []struct {
+	var integrated, cooperative, cluster int
+	type attribute struct {
 		attr cuda.DeviceAttribute
 		to   *int
-	}{
-		{cuda.DeviceAttributeComputeCapabilityMajor, &major},
-		{cuda.DeviceAttributeComputeCapabilityMinor, &minor},
+	}
+	attributes := []attribute{
+		{cuda.DeviceAttributeComputeCapabilityMajor, &info.Major},
+		{cuda.DeviceAttributeComputeCapabilityMinor, &info.Minor},
 		{cuda.DeviceAttributeMultiprocessorCount, &info.Processors},
 		{cuda.DeviceAttributeWarpSize, &info.WarpSize},
 		{cuda.DeviceAttributeMaxThreadsPerBlock, &info.MaxThreads},
@@ -51,15 +63,36 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		{cuda.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem},
 		{cuda.DeviceAttributeMaxSharedMemoryPerBlockOptin, &info.SharedOptIn},
 		{cuda.DeviceAttributeIntegrated, &integrated},
-	} {
+		{cuda.DeviceAttributeClockRate, &info.Clock},
+		{cuda.DeviceAttributeMemoryClockRate, &info.MemoryClock},
+		{cuda.DeviceAttributeGlobalMemoryBusWidth, &info.MemoryBus},
+		{cuda.DeviceAttributeL2CacheSize, &info.L2},
+		{cuda.DeviceAttributeAsyncEngineCount, &info.CopyEngines},
+		{cuda.DeviceAttributeMaxRegistersPerBlock, &info.Registers},
+		{cuda.DeviceAttributeMaxThreadsPerMultiprocessor, &info.ProcessorThreads},
+		{cuda.DeviceAttributeMaxBlocksPerMultiprocessor, &info.ProcessorBlocks},
+		{cuda.DeviceAttributeMaxRegistersPerMultiprocessor, &info.ProcessorRegisters},
+		{cuda.DeviceAttributeMaxSharedMemoryPerMultiprocessor, &info.ProcessorSharedMem},
+		{cuda.DeviceAttributeCooperativeLaunch, &cooperative},
+	}
+	if lib.Version() >= clusters {
+		attributes = append(attributes, attribute{cuda.DeviceAttributeClusterLaunch, &cluster})
+	}
+	if lib.Version() >= hostNUMA {
+		attributes = append(attributes, attribute{cuda.DeviceAttributeHostNUMAID, &info.NUMANode})
+	}
+	for _, a := range attributes {
 		v, err := lib.DeviceGetAttribute(a.attr, id)
 		if err != nil {
 			return info, fmt.Errorf("%v: %w", a.attr, err)
 		}
 		*a.to = int(v)
 	}
-	info.Arch = fmt.Sprintf("sm_%d%d", major, minor)
+	info.Arch = fmt.Sprintf("sm_%d%d", info.Major, info.Minor)
 	info.SharedOptIn = max(info.SharedOptIn, info.SharedMem) // devices without the choice say 0
-	info.Integrated = integrated != 0
+	info.Integrated, info.Cooperative, info.Clusters = integrated != 0, cooperative != 0, cluster != 0
+	if info.NUMANode < 0 { // also with drivers that are not asked
+		info.NUMANode = sysfs.NUMANode(info.PCI)
+	}
 	return info, nil
 }

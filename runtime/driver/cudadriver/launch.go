@@ -1,6 +1,9 @@
 package cudadriver
 
 import (
+	"fmt"
+	"sync"
+
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -10,11 +13,119 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
 	}
+	if l.Attrs != (driver.LaunchAttrs{}) {
+		return d.launchEx(s, l)
+	}
 	err := d.lib.LaunchKernel(cuda.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
 		l.SharedMem, cuda.Stream(s), l.Args, nil)
 	if err != nil {
-		return d.fail("launch", err, "function %#x, grid %v, block %v, %d bytes of dynamic shared memory, in stream %#x",
-			uintptr(l.Function), l.Grid, l.Block, l.SharedMem, uintptr(s))
+		return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
 	}
 	return nil
+}
+
+// carveouts is the release from which on a launch can say how much shared memory a processor is to have.
+const carveouts = 12080
+
+// dependent is the major compute capability from which on kernels can wait for those in front of them.
+const dependent = 9
+
+// A launchParams has in C's form what a launch, or a node of a graph, has with attributes. The bindings want it on the heap, where
+// launchRoom keeps some for the next call.
+type launchParams struct {
+	config cuda.LaunchConfig
+	attrs  [5]cuda.LaunchAttribute
+	node   [1]cuda.GraphNode
+	edge   [1]cuda.GraphEdgeData
+}
+
+var launchRoom = sync.Pool{New: func() any { return new(launchParams) }}
+
+// drop gives the room back.
+func (p *launchParams) drop() {
+	*p = launchParams{}
+	launchRoom.Put(p)
+}
+
+// launchEx is Launch for a launch with attributes.
+func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
+	if err := d.lacksAttrs(&l.Attrs); err != nil {
+		return d.fail("launch", err, "%s", l.String())
+	}
+	if !d.hasLaunchEx { // and there are only wishes
+		plain := *l
+		plain.Attrs = driver.LaunchAttrs{}
+		return d.Launch(s, &plain)
+	}
+	p := launchRoom.Get().(*launchParams)
+	defer p.drop()
+	attrs := d.attributes(p.attrs[:0], &l.Attrs)
+	p.config = cuda.LaunchConfig{
+		GridDimX: l.Grid[0], GridDimY: l.Grid[1], GridDimZ: l.Grid[2],
+		BlockDimX: l.Block[0], BlockDimY: l.Block[1], BlockDimZ: l.Block[2],
+		SharedMemBytes: l.SharedMem, HStream: cuda.Stream(s),
+		Attrs: &p.attrs[0], NumAttrs: uint32(len(attrs)),
+	}
+	return d.withContext("launch", func() error { // nobody has measured whether all drivers do without
+		if err := d.lib.LaunchKernelEx(&p.config, cuda.Function(l.Function), l.Args, nil); err != nil {
+			return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
+		}
+		return nil
+	})
+}
+
+// attributes appends the attributes of a launch in C's form, without wishes of which the driver knows nothing.
+func (d *device) attributes(to []cuda.LaunchAttribute, a *driver.LaunchAttrs) []cuda.LaunchAttribute {
+	add := func(id cuda.LaunchAttributeID) *cuda.LaunchAttributeValue {
+		to = append(to, cuda.LaunchAttribute{Id: id})
+		return &to[len(to)-1].Value
+	}
+	if a.Cluster != [3]uint32{} {
+		*add(cuda.LaunchAttributeClusterDimension).ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: a.Cluster[0], Y: a.Cluster[1], Z: a.Cluster[2]}
+	}
+	if a.Cooperative {
+		*add(cuda.LaunchAttributeCooperative).Cooperative() = 1
+	}
+	if a.Dependent {
+		*add(cuda.LaunchAttributeProgrammaticStreamSerialization).ProgrammaticStreamSerializationAllowed() = 1
+	}
+	if a.Priority != 0 {
+		*add(cuda.LaunchAttributePriority).Priority() = int32(a.Priority)
+	}
+	if a.Carveout != 0 && d.hasCarveout {
+		*add(cuda.LaunchAttributePreferredSharedMemoryCarveout).SharedMemCarveout() = uint32(max(a.Carveout, 0))
+	}
+	return to
+}
+
+// lacksAttrs returns an error for what a kernel relies on and the device does not have.
+func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
+	lacks := func(what string) error {
+		if !d.hasLaunchEx {
+			return fmt.Errorf("%s: the driver, of CUDA %s, cannot launch with attributes, which takes CUDA %s: %w",
+				what, cuda.FormatVersion(d.lib.Version()), cuda.FormatVersion(clusters), driver.ErrUnsupported)
+		}
+		return fmt.Errorf("%s on %s: %w", what, d.info.Arch, driver.ErrUnsupported)
+	}
+	switch {
+	case a.Cooperative && !d.caps.Cooperative:
+		return lacks("a cooperative launch")
+	case a.Cluster != [3]uint32{} && !d.caps.Clusters:
+		return lacks("clusters of blocks")
+	case a.Dependent && !d.caps.DependentLaunch:
+		return lacks("a dependent launch")
+	}
+	return nil
+}
+
+// maxCluster returns how many blocks a cluster of a kernel can have at the most, 0 if the driver does not tell.
+func (d *device) maxCluster(f cuda.Function) int {
+	p := launchRoom.Get().(*launchParams)
+	defer p.drop()
+	p.config = cuda.LaunchConfig{GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1}
+	n, err := d.lib.OccupancyMaxPotentialClusterSize(f, &p.config)
+	if err != nil {
+		return 0
+	}
+	return int(n)
 }

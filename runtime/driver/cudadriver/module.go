@@ -96,8 +96,8 @@ func (d *device) Unload(m driver.Module) error {
 	return nil
 }
 
-// Function has the kernel's code loaded and all shared memory allowed that it can have, since a launch must do neither:
-// loading may wait for the whole device, and the limit is one of the kernel, not of a launch.
+// Function has the kernel's code loaded, and all shared memory and the largest clusters allowed that it can have, since a launch
+// must do neither: loading may wait for the whole device, and the limits are the kernel's, not a launch's.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
 	code := d.modules[m]
@@ -136,7 +136,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 		{cuda.FuncAttributeNumRegs, &info.Registers},
 		{cuda.FuncAttributeLocalSizeBytes, &info.LocalMem},
 	}
-	if d.hasClusters {
+	if d.info.Clusters {
 		attributes = append(attributes,
 			attribute{cuda.FuncAttributeRequiredClusterWidth, &info.Cluster[0]},
 			attribute{cuda.FuncAttributeRequiredClusterHeight, &info.Cluster[1]},
@@ -148,6 +148,13 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 			return fail(err, a.attr.String())
 		}
 		*a.to = int(v)
+	}
+	if d.caps.Clusters {
+		// Clusters of more blocks than all devices have room for need leave, which is the kernel's, not a launch's.
+		if err := d.lib.FuncSetAttribute(f, cuda.FuncAttributeNonPortableClusterSizeAllowed, 1); err != nil {
+			return fail(err, "limit of blocks of a cluster")
+		}
+		info.MaxCluster = d.maxCluster(f)
 	}
 	if d.info.SharedOptIn > d.info.SharedMem {
 		if err := d.lib.FuncSetAttribute(f, cuda.FuncAttributeMaxDynamicSharedSizeBytes, int32(d.info.SharedOptIn-info.SharedMem)); err != nil {

@@ -21,6 +21,9 @@ const poolLimits = 12020
 // hostMemoryPools is the first release that has pools of host memory.
 const hostMemoryPools = 13000
 
+// managedMemoryPools is the first release that has pools of managed memory.
+const managedMemoryPools = 13000
+
 // poolAttrs are CUDA's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
 var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolReuseEvents:        cuda.MemPoolAttrReuseFollowEventDependencies,
@@ -36,42 +39,55 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 // isSwitch reports whether a property is 0 or 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
-// hostPools are the pools of host memory that a driver's devices have made. What is allocated from one has an address for
+// hostPools are the pools of host and managed memory that a driver's devices have made. What is allocated from one has an address for
 // the host, and CUDA would tell so only when asked about each allocation. The list is replaced, never changed.
 type hostPools struct {
 	mu   sync.Mutex
-	list atomic.Pointer[[]driver.Pool]
+	list atomic.Pointer[[]hostPool]
 }
 
-func (h *hostPools) has(p driver.Pool) bool {
-	list := h.list.Load()
-	return list != nil && slices.Contains(*list, p)
+type hostPool struct {
+	pool driver.Pool
+	kind driver.MemKind
+}
+
+// kind returns the kind of a pool's memory.
+func (h *hostPools) kind(p driver.Pool) driver.MemKind {
+	if list := h.list.Load(); list != nil {
+		for _, x := range *list {
+			if x.pool == p {
+				return x.kind
+			}
+		}
+	}
+	return driver.DeviceMem
 }
 
 // ever reports whether there has been one.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
-func (h *hostPools) add(p driver.Pool) {
-	h.change(func(list []driver.Pool) []driver.Pool { return append(list, p) })
+func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
+	h.change(func(list []hostPool) []hostPool { return append(list, hostPool{p, kind}) })
 }
 
-// remove reports whether p was there.
-func (h *hostPools) remove(p driver.Pool) (found bool) {
-	h.change(func(list []driver.Pool) []driver.Pool {
-		i := slices.Index(list, p)
-		if found = i >= 0; found {
-			list = slices.Delete(list, i, i+1)
-		}
-		return list
+// remove returns the kind of the pool's memory, DeviceMem if it was not there.
+func (h *hostPools) remove(p driver.Pool) (kind driver.MemKind) {
+	h.change(func(list []hostPool) []hostPool {
+		return slices.DeleteFunc(list, func(x hostPool) bool {
+			if x.pool == p {
+				kind = x.kind
+			}
+			return x.pool == p
+		})
 	})
-	return found
+	return kind
 }
 
 // change replaces the list by what f makes of a copy.
-func (h *hostPools) change(f func([]driver.Pool) []driver.Pool) {
+func (h *hostPools) change(f func([]hostPool) []hostPool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []driver.Pool
+	var list []hostPool
 	if old := h.list.Load(); old != nil {
 		list = slices.Clone(*old)
 	}
@@ -127,6 +143,11 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of host memory")
 		}
 		what, props.Location.Type = "host", cuda.MemLocationTypeHost
+	case driver.ManagedMem: // the location is where it is at first
+		if !d.caps.ManagedPools || desc.MaxSize != 0 {
+			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of managed memory, of at most %d bytes", desc.MaxSize)
+		}
+		what, props.AllocType, props.Location = "managed", cuda.MemAllocationTypeManaged, location(int32(d.info.Index))
 	default:
 		return 0, d.fail("new pool", cuda.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
 	}
@@ -146,7 +167,9 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 		if err != nil {
 			return 0, d.fail("new pool", errors.Join(err, d.lib.MemPoolDestroy(pool)), "access to a pool of host memory")
 		}
-		d.hostPools.add(driver.Pool(pool))
+	}
+	if desc.Kind != driver.DeviceMem {
+		d.hostPools.add(driver.Pool(pool), desc.Kind)
 	}
 	return driver.Pool(pool), nil
 }
@@ -162,10 +185,10 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	} else if busy {
 		return d.fail("destroy pool", driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
 	}
-	host := d.hostPools.remove(p) // before another pool can have the handle
+	kind := d.hostPools.remove(p) // before another pool can have the handle
 	if err := d.lib.MemPoolDestroy(cuda.MemoryPool(p)); err != nil {
-		if host {
-			d.hostPools.add(p)
+		if kind != driver.DeviceMem {
+			d.hostPools.add(p, kind)
 		}
 		return d.fail("destroy pool", err, "pool %#x", uintptr(p))
 	}
@@ -261,7 +284,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
-	if other.id != d.id && !d.hostPools.has(p) { // else the call below would fail
+	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem { // else the call below would fail
 		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
 			return d.fail("access pool", noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
@@ -297,9 +320,9 @@ func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver
 	if err != nil {
 		return driver.Mem{}, d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
 	}
-	m := driver.Mem{Kind: driver.DeviceMem, Ptr: driver.Ptr(ptr), Size: size}
-	if d.hostPools.has(p) {
-		m.Kind, m.Host = driver.HostMem, hostPointer(ptr)
+	m := driver.Mem{Kind: d.hostPools.kind(p), Ptr: driver.Ptr(ptr), Size: size}
+	if m.Kind != driver.DeviceMem {
+		m.Host = hostPointer(ptr)
 	}
 	return m, nil
 }

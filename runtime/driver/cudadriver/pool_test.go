@@ -63,11 +63,31 @@ func TestPools(t *testing.T) {
 	ok(t, d.DestroyPool(host)) // of which there is an allocation left
 	ok(t, d.FreeAsync(stream0, m))
 	f.want("cuMemPoolTrimTo(0x9020, 1048576)", "cuMemPoolDestroy(0x9020)", "cuMemPoolDestroy(0x9030)", "cuMemFreeAsync(0x5000)")
-	if d.hostPools.has(host) {
+	if d.hostPools.kind(host) != driver.DeviceMem {
 		t.Error("a destroyed pool counts as one of host memory")
 	}
 	if err := d.DestroyPool(pool0); !errors.Is(err, cuda.ErrorInvalidValue) {
 		t.Errorf("destroying the default pool: %v", err)
+	}
+}
+
+// TestManagedPools has a pool of managed memory, which the host has an address for.
+func TestManagedPools(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	p, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem})
+	ok(t, err)
+	m, err := d.AllocAsync(stream0, p, 64)
+	ok(t, err)
+	if m.Kind != driver.ManagedMem || m.Host == nil || uintptr(m.Host) != uintptr(m.Ptr) || m.Size != 64 {
+		t.Errorf("%+v", m)
+	}
+	ok(t, d.FreeAsync(stream0, m))
+	ok(t, d.DestroyPool(p))
+	f.want("cuMemPoolCreate(2, 0, 1 0, (nil), 0, 0)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)", "cuMemPoolDestroy(0x9020)")
+	f.set("cuMemPoolCreate", int(cuda.ErrorNotSupported)) // as where another device cannot share managed memory
+	if p, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem}); p != 0 || !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("%#x, %v", p, err)
 	}
 }
 
@@ -186,7 +206,8 @@ func TestPoolErrors(t *testing.T) {
 	}{
 		"stream 0 to allocate": {func() error { _, err := d.AllocAsync(0, pool0, 1); return err }(), cuda.ErrorInvalidHandle, "stream 0x0"},
 		"stream 2 to free":     {d.FreeAsync(2, driver.Mem{}), cuda.ErrorInvalidHandle, "stream 0x2"},
-		"managed pool":         {func() error { _, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem}); return err }(), cuda.ErrorInvalidValue, "kind of memory 2"},
+		"no kind of pool":      {func() error { _, err := d.NewPool(driver.PoolDesc{Kind: driver.CommMem}); return err }(), cuda.ErrorInvalidValue, "kind of memory 3"},
+		"a managed limit":      {func() error { _, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem, MaxSize: 1}); return err }(), driver.ErrUnsupported, "managed memory, of at most 1 bytes"},
 	} {
 		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v", name, c.err)
@@ -205,12 +226,13 @@ func TestPoolErrors(t *testing.T) {
 func TestOldPools(t *testing.T) {
 	f := newFake(t, 12010)
 	d := f.device()
-	if caps := d.Caps(); !caps.Pools || caps.HostPools {
+	if caps := d.Caps(); !caps.Pools || caps.HostPools || caps.ManagedPools {
 		t.Errorf("%+v", caps)
 	}
 	for says, desc := range map[string]driver.PoolDesc{
 		"a pool of at most 4096 bytes: the driver is of CUDA 12.1, and limits came with 12.2: ": {MaxSize: 4096},
-		"a pool of host memory": {Kind: driver.HostMem},
+		"a pool of host memory":    {Kind: driver.HostMem},
+		"a pool of managed memory": {Kind: driver.ManagedMem},
 	} {
 		if p, err := d.NewPool(desc); p != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %#x, %v", desc, p, err)

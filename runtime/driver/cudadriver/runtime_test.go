@@ -40,7 +40,7 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 		"fill":      func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
 		"fill of 8": func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
 		"copy":      func(q *gpu.Queue, o gpu.Order) error { return q.Copy(o, b.Range(0, 32), b.Range(32, 32)) },
-		"update":    func(q *gpu.Queue, o gpu.Order) error { return q.Update(o, b.All(), data) },
+		"update":    func(q *gpu.Queue, o gpu.Order) error { return q.UploadCopy(o, b.All(), data) },
 		"download":  func(q *gpu.Queue, o gpu.Order) error { return q.Download(o, data, b.All()) },
 		"barrier":   func(q *gpu.Queue, o gpu.Order) error { return q.Barrier(o) },
 		"dispatch": func(q *gpu.Queue, o gpu.Order) error {
@@ -110,7 +110,7 @@ func TestRuntimeBetweenPools(t *testing.T) {
 		mine, there := bufs[i], bufs[1-i]
 		q, got := d.Queue(0), make([]byte, 64)
 		data := bytes.Repeat([]byte{byte(i + 1)}, 64)
-		ok(t, q.Update(next(), there.All(), data))
+		ok(t, q.UploadCopy(next(), there.All(), data))
 		ok(t, q.Copy(next(), mine.All(), there.All()))
 		ok(t, q.Fill(next(), mine.Range(0, 4), []byte{9}))
 		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
@@ -120,7 +120,7 @@ func TestRuntimeBetweenPools(t *testing.T) {
 			ok(t, err)
 			for _, r := range []func() (gpu.Command, error){
 				func() (gpu.Command, error) { return c.Copy(there.Range(0, 8), mine.Range(0, 8)) },
-				func() (gpu.Command, error) { return c.Update(there.Range(8, 4), []byte{5, 6, 7, 8}) },
+				func() (gpu.Command, error) { return c.UploadCopy(there.Range(8, 4), []byte{5, 6, 7, 8}) },
 				func() (gpu.Command, error) { return c.Copy(b.Range(8, 4), mine.Range(0, 4)) },
 			} {
 				_, err := r()

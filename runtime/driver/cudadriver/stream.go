@@ -20,10 +20,15 @@ func (d *device) NewStream() (driver.Stream, error) {
 	if err != nil {
 		return 0, d.fail("new stream", err, "create a stream")
 	}
+	return d.newStream(s), nil
+}
+
+// newStream notes a stream that has been made.
+func (d *device) newStream(s cuda.Stream) driver.Stream {
 	d.streamsMu.Lock()
 	d.streams[s] = struct{}{}
 	d.streamsMu.Unlock()
-	return driver.Stream(s), nil
+	return driver.Stream(s)
 }
 
 func (d *device) DestroyStream(s driver.Stream) error {

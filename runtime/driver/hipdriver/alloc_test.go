@@ -21,7 +21,7 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 	}
 	for _, release := range []dl.Version{hip64, hip71} { // 7.1 has a function for strided fills
 		f := newFake(t, release)
-		var d driver.Device = f.device()
+		var d driver.Device = f.device(WithPools())
 		m, err := d.Alloc(driver.HostMem, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -29,6 +29,8 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 		fn, _ := function(t, d, "count")
 		counter, by := new(uint64), new(uint32)
 		launch := &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}}
+		ex := *launch
+		ex.Attrs = driver.LaunchAttrs{Cooperative: true, Priority: -1, Carveout: 50}
 		ready := true
 		for name, call := range map[string]func() error{
 			"Record":     func() error { return d.Record(event0, stream0) },
@@ -40,16 +42,24 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 				}
 				return err
 			},
-			"Fill 1":      func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 1, 64) },
-			"Fill 2":      func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 2, 32) },
-			"Fill 4":      func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 4, 16) },
-			"FillStrided": func() error { return d.FillStrided(stream0, m.Ptr, 0x12345678, 16, 4) },
-			"Copy":        func() error { return d.Copy(stream0, m.Ptr+32, m.Ptr, 32) },
-			"Upload":      func() error { return d.Upload(stream0, m.Ptr+32, m.Host, 32) },
-			"Download":    func() error { return d.Download(stream0, m.Host, m.Ptr+32, 32) },
-			"Launch":      func() error { return d.Launch(stream0, launch) },
-			"LaunchGraph": func() error { return d.(driver.Graphs).LaunchGraph(stream0, exec0) },
-			"Bind":        d.Bind,
+			"Fill 1":                  func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 1, 64) },
+			"Fill 2":                  func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 2, 32) },
+			"Fill 4":                  func() error { return d.Fill(stream0, m.Ptr, 0x12345678, 4, 16) },
+			"FillStrided":             func() error { return d.FillStrided(stream0, m.Ptr, 0x12345678, 16, 4) },
+			"Copy":                    func() error { return d.Copy(stream0, m.Ptr+32, m.Ptr, 32) },
+			"Upload":                  func() error { return d.Upload(stream0, m.Ptr+32, m.Host, 32) },
+			"Download":                func() error { return d.Download(stream0, m.Host, m.Ptr+32, 32) },
+			"Launch":                  func() error { return d.Launch(stream0, launch) },
+			"Launch, with attributes": func() error { return d.Launch(stream0, &ex) },
+			"LaunchGraph":             func() error { return d.(driver.Graphs).LaunchGraph(stream0, exec0) },
+			"AllocAsync and FreeAsync": func() error {
+				m, err := d.(driver.Pools).AllocAsync(stream0, pool0, 64)
+				if err != nil {
+					return err
+				}
+				return d.(driver.Pools).FreeAsync(stream0, m)
+			},
+			"Bind": d.Bind,
 		} {
 			states := []bool{true}
 			if name == "Query" {

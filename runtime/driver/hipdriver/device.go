@@ -28,12 +28,14 @@ type device struct {
 	more     *more  // or nil
 	unit     uint64 // what more counts in a row for an element of 4 bytes, or 0 if it is not to be used
 	noGraphs error  // why there are none, or nil
+	noPools  error  // likewise; set by open
 	reminds  bool   // HIP remembers for a thread that an event was not ready
 	closed   atomic.Bool
 
-	mu     sync.Mutex
-	images map[driver.Module][]byte  // what modules were loaded from
-	execs  map[driver.Exec]*launches // of those that Instantiate has made
+	mu      sync.Mutex
+	images  map[driver.Module][]byte  // what modules were loaded from
+	execs   map[driver.Exec]*launches // of those that Instantiate has made
+	streams map[driver.Stream]bool    // those that there are, and whether they are being captured
 }
 
 // errorsOnly is the release since which HIP does not remember what is no error.
@@ -44,8 +46,9 @@ func newDevice(d *Driver, index int) *device {
 		lib: d.lib, id: int32(index), info: d.infos[index], target: d.targets[index], more: d.more,
 		reminds: d.lib.Version() < errorsOnly && d.lib.HasSymbol("hipGetLastError"),
 		images:  map[driver.Module][]byte{}, execs: map[driver.Exec]*launches{},
+		streams: map[driver.Stream]bool{},
 	}
-	v.noGraphs = noGraphs(d.lib)
+	v.noGraphs = lacks(d.lib, graphSymbols)
 	v.Comms = ncclcomm.New(d.comms, ncclcomm.Host{Bind: v.Bind, Unbind: v.Unbind, Fail: func(op string, err error, what string) error {
 		return v.fail(op, err, "%s", what)
 	}})
@@ -53,8 +56,11 @@ func newDevice(d *Driver, index int) *device {
 }
 
 // open asks what the device, one of so many, can do, with the device current for as long as that takes.
-func (d *device) open(devices int) error {
+func (d *device) open(devices int, pools bool) error {
 	return d.onDevice("open", func() (err error) {
+		if err := d.askPools(pools); err != nil {
+			return err
+		}
 		if err := d.askCaps(); err != nil {
 			return err
 		}
@@ -90,29 +96,31 @@ func (d *device) during(op string, device int32, what string, f func() error) (e
 	return f()
 }
 
+// has asks whether an attribute is not 0. If the library is older than the attribute the answer is unknown.
+func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
+	v, err := d.lib.DeviceGetAttribute(attr, d.id)
+	switch {
+	case errors.Is(err, hip.ErrorInvalidValue):
+		d.lib.GetLastError()
+		return unknown, nil
+	case err != nil:
+		return false, d.fail("open", err, "%v", attr)
+	}
+	return v != 0, nil
+}
+
 // askCaps finds out what the device can do.
 func (d *device) askCaps() error {
-	has := func(attr hip.DeviceAttribute, unknown bool) (bool, error) {
-		v, err := d.lib.DeviceGetAttribute(attr, d.id)
-		switch {
-		case errors.Is(err, hip.ErrorInvalidValue): // the library is older than the attribute
-			d.lib.GetLastError()
-			return unknown, nil
-		case err != nil:
-			return false, d.fail("open", err, "%v", attr)
-		}
-		return v != 0, nil
-	}
-	managed, err := has(hip.DeviceAttributeManagedMemory, false)
+	managed, err := d.has(hip.DeviceAttributeManagedMemory, false)
 	if err != nil {
 		return err
 	}
 	// Without this the host must not touch the memory while the device is at work.
-	concurrent, err := has(hip.DeviceAttributeConcurrentManagedAccess, false)
+	concurrent, err := d.has(hip.DeviceAttributeConcurrentManagedAccess, false)
 	if err != nil {
 		return err
 	}
-	register, err := has(hip.DeviceAttributeHostRegisterSupported, true) // which came with 6.0, long after what it is about
+	register, err := d.has(hip.DeviceAttributeHostRegisterSupported, true) // which came with 6.0, long after what it is about
 	if err != nil {
 		return err
 	}
@@ -123,12 +131,32 @@ func (d *device) askCaps() error {
 		RerecordEvents: false, // HIP's documentation does not define what becomes of a wait for an event that is recorded anew
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
+		Pools:          d.noPools == nil,
+		PoolsByStream:  d.noPools == nil,
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // all that they need is required
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess", "hipMemcpyPeerAsync"),
 		Comms:          true, // what is missing says the call that needs it
+		Native:         true,
+		MemInfo:        true,
+		Links:          symbols("hipDeviceGetP2PAttribute"),
+		Occupancy:      symbols("hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"),
+		IPCMem:         runtime.GOOS == "linux" && symbols("hipIpcGetMemHandle", "hipIpcOpenMemHandle", "hipIpcCloseMemHandle"),
 	}
+	d.caps.Capture = d.caps.Graphs && symbols("hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphExecChildGraphNodeSetParams")
 	d.caps.Prefetch = d.caps.Managed && symbols("hipMemPrefetchAsync")
+	if symbols("hipModuleLaunchCooperativeKernel") {
+		if d.caps.Cooperative, err = d.has(hip.DeviceAttributeCooperativeLaunch, false); err != nil {
+			return err
+		}
+	}
+	if symbols("hipDeviceGetStreamPriorityRange", "hipStreamCreateWithPriority") {
+		least, greatest, err := d.lib.DeviceGetStreamPriorityRange()
+		if err != nil {
+			return d.fail("open", err, "range of priorities")
+		}
+		d.caps.PriorityRange = [2]int{int(least), int(greatest)}
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -30,6 +31,9 @@ func TestDevices(t *testing.T) {
 	want := driver.Info{
 		Index: 1, Name: "Fake 1", PCI: "0000:c1:01.0", Arch: "gfx90a", Memory: 64 << 30, Processors: 630, WarpSize: 870, MaxThreads: 560,
 		MaxBlock: [3]int{260, 270, 280}, MaxGrid: [3]int{290, 300, 310}, SharedMem: 64 << 10, SharedOptIn: 64 << 10,
+		Version: hip64, DriverVersion: sysfs.ModuleVersion("amdgpu"), Major: 230, Minor: 610, NUMANode: sysfs.NUMANode("0000:c1:01.0"), Clock: 50, MemoryClock: 600,
+		MemoryBus: 590, L2: 190, CopyEngines: 20, Registers: 710, ProcessorThreads: 570, ProcessorBlocks: 250, ProcessorRegisters: 720, ProcessorSharedMem: 100020,
+		Cooperative: true,
 	}
 	copy(want.UUID[:], "0123456789abcde1")
 	if infos[1] != want {
@@ -57,9 +61,15 @@ func TestDevices(t *testing.T) {
 
 // TestOldReleases has libraries that lack what came later, and others that lack what they could have.
 func TestOldReleases(t *testing.T) {
-	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true}
+	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
+		Native: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{1, -1}, IPCMem: true}
 	withGraphs := caps
-	withGraphs.Graphs = true
+	withGraphs.Graphs, withGraphs.Capture = true, true
+	less := func(off func(*driver.Caps)) driver.Caps {
+		c := withGraphs
+		off(&c)
+		return c
+	}
 	for _, c := range []struct {
 		name    string
 		release dl.Version
@@ -74,24 +84,34 @@ func TestOldReleases(t *testing.T) {
 		{"7.0", hip70, nil, "gfx90a", withGraphs},
 		{"7.1", hip71, nil, "gfx90a", withGraphs},
 		{"no copies in graphs", hip64, []string{"hipDrvGraphAddMemcpyNode"}, "gfx90a", caps},
-		{"no managed memory", hip64, []string{"hipMallocManaged"}, "gfx90a", driver.Caps{HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
-		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", driver.Caps{Managed: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true}},
-		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Comms: true, Prefetch: true}},
-		{"no prefetching", hip64, []string{"hipMemPrefetchAsync"}, "gfx90a", driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true}},
+		{"no managed memory", hip64, []string{"hipMallocManaged"}, "gfx90a", less(func(c *driver.Caps) { c.Managed, c.Prefetch = false, false })},
+		{"no registered memory", hip64, []string{"hipHostRegister"}, "gfx90a", less(func(c *driver.Caps) { c.HostRegister = false })},
+		{"no peers", hip64, []string{"hipDeviceCanAccessPeer"}, "gfx90a", less(func(c *driver.Caps) { c.Peers = false })},
+		{"no prefetching", hip64, []string{"hipMemPrefetchAsync"}, "gfx90a", less(func(c *driver.Caps) { c.Prefetch = false })},
+		{"no links", hip64, []string{"hipDeviceGetP2PAttribute"}, "gfx90a", less(func(c *driver.Caps) { c.Links = false })},
+		{"no kinds of links", hip64, []string{"hipExtGetLinkTypeAndHopCount"}, "gfx90a", withGraphs},
+		{"no occupancy", hip64, []string{"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"}, "gfx90a", less(func(c *driver.Caps) { c.Occupancy = false })},
+		{"no capture", hip64, []string{"hipStreamBeginCapture", "hipStreamEndCapture"}, "gfx90a", less(func(c *driver.Caps) { c.Capture = false })},
+		{"no other children", hip64, []string{"hipGraphExecChildGraphNodeSetParams"}, "gfx90a", less(func(c *driver.Caps) { c.Capture = false })},
 		{"one kind of properties", hip64, []string{"hipGetDevicePropertiesR0600"}, "gfx906", withGraphs},
+		{"no priorities", hip64, []string{"hipDeviceGetStreamPriorityRange"}, "gfx90a", less(func(c *driver.Caps) { c.PriorityRange = [2]int{} })},
+		{"no cooperative launches", hip64, []string{"hipModuleLaunchCooperativeKernel"}, "gfx90a", withGraphs},
 		{"no last error", hip64, []string{"hipGetLastError"}, "gfx90a", withGraphs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, c.release, c.without...)
 			d := f.device()
 			c.caps.SubmitAnywhere = c.release >= fromStream
+			c.caps.Cooperative = c.release > hip52 && !slices.Contains(c.without, "hipModuleLaunchCooperativeKernel")
 			if d.Caps() != c.caps || d.Info().Arch != c.arch || d.Info().SharedOptIn != 64<<10 {
 				t.Errorf("caps %+v\nwant %+v\ninfo %+v", d.Caps(), c.caps, d.Info())
 			}
 			for what, call := range all(d) {
 				err := call()
-				lacks := !c.caps.Graphs && graphOps[what] ||
-					!c.caps.Managed && what == "alloc" || !c.caps.HostRegister && what == "register" || !c.caps.Prefetch && what == "prefetch"
+				lacks := !c.caps.Graphs && graphOps[what] || poolOps[what] ||
+					!c.caps.Managed && what == "alloc" || !c.caps.HostRegister && what == "register" || !c.caps.Prefetch && what == "prefetch" ||
+					!c.caps.Links && what == "link" || !c.caps.Occupancy && what == "occupancy" ||
+					slices.ContainsFunc(c.without, func(s string) bool { return captureOps[s] == what })
 				if e, ok := err.(*driver.Error); lacks && (!ok || !errors.Is(err, driver.ErrUnsupported) || e.Op != what) || !lacks && err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -115,6 +135,18 @@ func TestOldReleases(t *testing.T) {
 // graphOps are the operations that need graphs.
 var graphOps = map[string]bool{
 	"new graph": true, "destroy graph": true, "add node": true, "instantiate": true, "destroy exec": true, "set node": true, "launch graph": true,
+	"begin capture": true, "end capture": true,
+}
+
+// captureOps are the operations that need single functions of those for capture.
+var captureOps = map[string]string{
+	"hipStreamBeginCapture": "begin capture", "hipStreamEndCapture": "end capture", "hipGraphExecChildGraphNodeSetParams": "set node",
+}
+
+// poolOps are the operations that need pools.
+var poolOps = map[string]bool{
+	"default pool": true, "current pool": true, "set current pool": true, "new pool": true, "destroy pool": true, "pool attribute": true,
+	"set pool attribute": true, "trim pool": true, "access pool": true, "alloc async": true, "free async": true,
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -173,7 +205,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("device %d: %v, %v", index, dev, err)
 		}
 	}
-	for _, name := range []string{"hipGetDevice", "hipSetDevice", "hipDeviceGetAttribute"} {
+	for _, name := range []string{"hipGetDevice", "hipSetDevice", "hipDeviceGetAttribute", "hipDeviceGetStreamPriorityRange"} {
 		f.set(name, int(hip.ErrorOutOfMemory))
 		dev, err := d.Open(1)
 		if dev != nil || !errors.Is(err, driver.ErrOutOfMemory) || !errors.Is(err, hip.ErrorOutOfMemory) || !strings.Contains(err.Error(), "device 1 (Fake 1)") {
@@ -190,7 +222,7 @@ func TestOpenErrors(t *testing.T) {
 // submits are the functions of which Open tries whether they take the device from the stream.
 var submits = map[string]bool{
 	"hipMemsetD8Async": true, "hipMemsetD16Async": true, "hipMemsetD32Async": true, "hipMemsetD2D32Async": true, "hipMemcpyDtoDAsync": true,
-	"hipMemcpyPeerAsync": true,
+	"hipMemcpyPeerAsync": true, "hipMallocFromPoolAsync": true, "hipFreeAsync": true,
 	"hipMemcpyDtoHAsync": true, "hipMemcpyHtoDAsync": true, "hipEventRecord": true, "hipStreamWaitEvent": true, "hipEventQuery": true,
 	"hipGraphLaunch": true, "hipEventElapsedTime": true,
 }
@@ -202,7 +234,7 @@ func TestSubmitAnywhere(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	open := func() driver.Caps {
 		t.Helper()
-		d, err := f.driver().Open(0)
+		d, err := f.driver(WithPools()).Open(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +308,7 @@ func TestThreads(t *testing.T) {
 			if err := lib.SetDevice(int32(theirs)); err != nil {
 				t.Fatal(err)
 			}
-			drv, err := New(lib)
+			drv, err := New(lib, WithPools())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,6 +392,7 @@ func all(d *device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
 	two := func(_ driver.Stream, err error) error { return err }
+	pooled, _ := d.AllocAsync(stream0, pool0, 64)
 	node := func(add func(*driver.NodeOp) error) error {
 		for _, op := range nodeOps {
 			if err := add(&op); err != nil {
@@ -369,7 +402,17 @@ func all(d *device) map[string]func() error {
 		return nil
 	}
 	return map[string]func() error{
-		"new stream":     func() error { return two(d.NewStream()) },
+		"new stream": func() error {
+			if d.caps.PriorityRange != [2]int{} {
+				if err := two(d.NewPriorityStream(-1)); err != nil {
+					return err
+				}
+				if err := d.lib.StreamDestroy(stream0); err != nil { // which it is to the fake
+					return err
+				}
+			}
+			return two(d.NewStream())
+		},
 		"destroy stream": func() error { return d.DestroyStream(stream0) },
 		"new event":      func() error { _, err := d.NewEvent(); return err },
 		"destroy event":  func() error { return d.DestroyEvent(event0) },
@@ -404,15 +447,44 @@ func all(d *device) map[string]func() error {
 			}
 			return d.CopyPeer(stream0, ptr+32, d, ptr, d, 32)
 		},
-		"upload":    func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
-		"download":  func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
-		"load":      func() error { _, err := d.Load(codeObject()); return err },
-		"unload":    func() error { return d.Unload(module0) },
-		"function":  func() error { _, _, err := d.Function(module0, "empty"); return err },
-		"global":    func() error { _, _, err := d.Global(module0, "variable"); return err },
-		"launch":    func() error { return d.Launch(stream0, &driver.Launch{Function: 0xf000}) },
-		"new timer": func() error { _, err := d.NewTimer(); return err },
-		"elapsed":   func() error { _, err := d.Elapsed(event0, event0); return err },
+		"upload":   func() error { return d.Upload(stream0, ptr, unsafe.Add(p, 32), 32) },
+		"download": func() error { return d.Download(stream0, unsafe.Add(p, 32), ptr, 32) },
+		"load":     func() error { _, err := d.Load(codeObject()); return err },
+		"unload":   func() error { return d.Unload(module0) },
+		"function": func() error { _, _, err := d.Function(module0, "empty"); return err },
+		"global":   func() error { _, _, err := d.Global(module0, "variable"); return err },
+		"launch": func() error {
+			if err := d.Launch(stream0, &driver.Launch{Function: 0xf000}); err != nil {
+				return err
+			}
+			return d.Launch(stream0, &driver.Launch{Function: 0xf000, Attrs: driver.LaunchAttrs{Cooperative: d.caps.Cooperative, Priority: -1}})
+		},
+		"memory info":   func() error { _, _, err := d.MemInfo(); return err },
+		"link":          func() error { _, err := d.Link(&device{lib: d.lib, id: 1 - d.id}); return err },
+		"occupancy":     func() error { _, err := d.Occupancy(0xf000, 64, 0); return err },
+		"new timer":     func() error { _, err := d.NewTimer(); return err },
+		"elapsed":       func() error { _, err := d.Elapsed(event0, event0); return err },
+		"export memory": func() error { _, err := d.ExportMem(driver.Mem{Ptr: ptr, Size: 64}); return err },
+		"open memory": func() error {
+			h, err := d.ExportMem(driver.Mem{Ptr: ptr, Size: 64})
+			if err == nil {
+				_, err = d.OpenMem(h)
+			}
+			return err
+		},
+		"close memory": func() error { return d.CloseMem(driver.Mem{Ptr: ptr}) },
+
+		"default pool":       func() error { _, err := d.DefaultPool(); return err },
+		"current pool":       func() error { _, err := d.CurrentPool(); return err },
+		"set current pool":   func() error { return d.SetCurrentPool(pool0) },
+		"new pool":           func() error { _, err := d.NewPool(driver.PoolDesc{}); return err },
+		"destroy pool":       func() error { return d.DestroyPool(pool1) },
+		"pool attribute":     func() error { _, err := d.PoolAttr(pool0, driver.PoolThreshold); return err },
+		"set pool attribute": func() error { return d.SetPoolAttr(pool0, driver.PoolReuseEvents, 0) },
+		"trim pool":          func() error { return d.TrimPool(pool0, 0) },
+		"access pool":        func() error { return d.AccessPool(pool0, d, true) },
+		"alloc async":        func() error { _, err := d.AllocAsync(stream0, pool0, 64); return err },
+		"free async":         func() error { return d.FreeAsync(stream0, pooled) },
 
 		"new graph":     func() error { _, err := d.NewGraph(); return err },
 		"destroy graph": func() error { return d.DestroyGraph(graph0) },
@@ -423,13 +495,38 @@ func all(d *device) map[string]func() error {
 		"destroy exec": func() error { return d.DestroyExec(exec0) },
 		"set node": func() error {
 			return node(func(op *driver.NodeOp) error {
-				if op.Kind != driver.KernelNode && op.Kind != driver.FillNode && op.Kind != driver.CopyNode {
+				if op.Kind == driver.EmptyNode || op.Kind == driver.RecordNode {
 					return nil
 				}
 				return d.SetNode(exec0, node0, op)
 			})
 		},
 		"launch graph": func() error { return d.LaunchGraph(stream0, exec0) },
+
+		"enter": func() error {
+			was, err := d.Enter()
+			if err != nil {
+				return err
+			}
+			return d.Leave(was)
+		},
+		"leave": func() error {
+			device, err := d.lib.GetDevice()
+			if err != nil {
+				return err
+			}
+			return d.Leave(uintptr(device))
+		},
+		"begin capture": func() error {
+			err := d.BeginCapture(stream0)
+			d.EndCapture(stream0)
+			return err
+		},
+		"end capture": func() error {
+			d.BeginCapture(stream0)
+			_, err := d.EndCapture(stream0)
+			return err
+		},
 	}
 }
 
@@ -732,7 +829,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	ok(err)
 	ok(d.DestroyGraph(g))
 	f.calls()
-	for _, op := range nodeOps[1:5] {
+	for _, op := range nodeOps[1:6] {
 		ok(d.SetNode(x, 0x9009, &op))
 	}
 	ok(d.SetNodes(x, []driver.Node{0x9007, 0x9008}, []driver.NodeOp{nodeOps[4], nodeOps[2]}))
@@ -740,9 +837,10 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 0, 0xa3a4, 2, 10, 1)", "hipSetDevice(0)",
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemsetNodeSetParams(0x7000, 0x9009, 0x100, 16, 0xa1a2a3a4, 4, 1, 10)", "hipSetDevice(0)",
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9009, 0x100, 0x200, 10, 4)", "hipSetDevice(0)",
+		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecChildGraphNodeSetParams(0x7000, 0x9009, 0x6001)", "hipSetDevice(0)",
 		"hipGetDevice()", "hipSetDevice(0)", "hipGraphExecMemcpyNodeSetParams1D(0x7000, 0x9007, 0x100, 0x200, 10, 4)",
 		"hipGraphExecMemsetNodeSetParams(0x7000, 0x9008, 0x100, 0, 0xa3a4, 2, 10, 1)", "hipSetDevice(0)")
-	for _, i := range []int{0, 5, 6} {
+	for _, i := range []int{0, 6} {
 		if err := d.SetNode(x, 0x9009, &nodeOps[i]); !errors.Is(err, hip.ErrorInvalidValue) {
 			t.Errorf("node %d is set: %v", i, err)
 		}
@@ -808,21 +906,30 @@ func testFakeGraphs(t *testing.T, f *fake) {
 // TestErrors has every function fail with every kind of code.
 func TestErrors(t *testing.T) {
 	f := newFake(t, hip64)
-	d := f.device()
+	d := f.device(WithPools())
 	functions := map[string][]string{
-		"new stream": {"hipStreamCreateWithFlags"}, "destroy stream": {"hipStreamDestroy"}, "new event": {"hipEventCreateWithFlags"},
+		"new stream": {"hipStreamCreateWithFlags", "hipStreamCreateWithPriority"}, "destroy stream": {"hipStreamDestroy"}, "new event": {"hipEventCreateWithFlags"},
 		"destroy event": {"hipEventDestroy"}, "record": {"hipEventRecord"}, "query": {"hipEventQuery"}, "wait": {"hipStreamWaitEvent"},
 		"alloc": {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostGetDevicePointer"}, "free": {"hipFree", "hipHostFree"},
 		"register": {"hipHostRegister", "hipHostGetDevicePointer"}, "unregister": {"hipHostUnregister"}, "prefetch": {"hipMemPrefetchAsync"},
 		"fill": {"hipMemsetD32Async"}, "copy": {"hipMemcpyDtoDAsync", "hipMemcpyPeerAsync"}, "upload": {"hipMemcpyHtoDAsync"}, "download": {"hipMemcpyDtoHAsync"},
 		"load": {"hipModuleLoadData"}, "unload": {"hipModuleUnload"},
 		"function": {"hipModuleGetFunction", "hipFuncGetAttribute"},
-		"global":   {"hipModuleGetGlobal"}, "launch": {"hipModuleLaunchKernel"}, "bind": {"hipSetDevice"},
+		"global":   {"hipModuleGetGlobal"}, "launch": {"hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel"}, "bind": {"hipSetDevice"},
+		"memory info": {"hipMemGetInfo"}, "link": {"hipDeviceGetP2PAttribute"}, "occupancy": {"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"},
+		"export memory": {"hipIpcGetMemHandle"}, "open memory": {"hipIpcOpenMemHandle"}, "close memory": {"hipIpcCloseMemHandle"},
 		"new timer": {"hipEventCreateWithFlags"}, "elapsed": {"hipEventElapsedTime"},
+		"default pool": {"hipDeviceGetDefaultMemPool", "hipMemPoolSetAttribute"}, "current pool": {"hipDeviceGetMemPool", "hipMemPoolSetAttribute"},
+		"set current pool": {"hipDeviceSetMemPool"}, "new pool": {"hipMemPoolCreate", "hipMemPoolSetAttribute"},
+		"destroy pool": {"hipMemPoolTrimTo", "hipMemPoolDestroy"}, "pool attribute": {"hipMemPoolGetAttribute"},
+		"set pool attribute": {"hipMemPoolSetAttribute"}, "trim pool": {"hipMemPoolTrimTo"}, "access pool": {"hipMemPoolSetAccess"},
+		"alloc async": {"hipMallocFromPoolAsync"}, "free async": {"hipFreeAsync"},
 		"new graph": {"hipGraphCreate"}, "destroy graph": {"hipGraphDestroy"}, "instantiate": {"hipGraphInstantiateWithFlags", "hipEventCreateWithFlags"},
 		"destroy exec": {"hipGraphExecDestroy"}, "launch graph": {"hipGraphLaunch"},
 		"add node": {"hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode"},
-		"set node": {"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGetDevice", "hipSetDevice"},
+		"set node": {"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphExecChildGraphNodeSetParams", "hipGetDevice", "hipSetDevice"},
+		"enter":    {"hipGetDevice", "hipSetDevice"}, "leave": {"hipSetDevice"},
+		"begin capture": {"hipStreamBeginCapture"}, "end capture": {"hipStreamEndCapture"},
 	}
 	calls := all(d)
 	calls["bind"] = d.Bind
@@ -1016,7 +1123,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if !slices.IsSorted([]int{hip52, hip57, hip61, hip64, hip70, hip71}) || errorsOnly != hip70/100_000*100_000 {
+	if !slices.IsSorted([]int{hip52, hip57, hip61, poolsSince, hip62, hip64, hip70, hip71}) || errorsOnly != hip70/100_000*100_000 {
 		t.Error("releases are not in order")
 	}
 	if s := (&driver.NodeOp{Kind: driver.FillNode, Count: 3, Width: 4, Stride: 8, Dst: 16}).String(); s != "fill of 3 elements of 4 bytes, 8 bytes apart, at 0x10" {

@@ -33,6 +33,8 @@ const (
 	graph0  = 0x6000
 	node0   = 0x9000
 	exec0   = 0x7000
+	pool0   = 0xb000 // the default pool of device 0
+	pool1   = 0xb020 // the first that is made
 )
 
 // Releases of HIP.
@@ -40,6 +42,7 @@ const (
 	hip52 = 5_02_00000
 	hip57 = 5_07_31921
 	hip61 = 6_01_40091
+	hip62 = 6_02_41133
 	hip64 = 6_04_43484
 	hip70 = 7_00_51831
 	hip71 = 7_01_00000
@@ -136,9 +139,9 @@ func (f *fake) want(want ...string) {
 }
 
 // driver opens the driver.
-func (f *fake) driver() *Driver {
+func (f *fake) driver(opts ...Option) *Driver {
 	f.t.Helper()
-	d, err := Open(hip.Options{Path: f.path})
+	d, err := Open(hip.Options{Path: f.path}, opts...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -146,10 +149,10 @@ func (f *fake) driver() *Driver {
 }
 
 // device opens device 0 and binds it to the test's thread, which it locks until the test ends.
-func (f *fake) device() *device {
+func (f *fake) device(opts ...Option) *device {
 	f.t.Helper()
 	runtime.LockOSThread()
-	d, err := f.driver().Open(0)
+	d, err := f.driver(opts...).Open(0)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -22,9 +22,9 @@ var graphSymbols = []string{
 	"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphLaunch",
 }
 
-// noGraphs returns why a library has no graphs, or nil.
-func noGraphs(lib *hip.Library) error {
-	for _, s := range graphSymbols {
+// lacks returns which of some functions a library does not have, or nil.
+func lacks(lib *hip.Library, symbols []string) error {
+	for _, s := range symbols {
 		if !lib.HasSymbol(s) {
 			return fmt.Errorf("the HIP runtime, version %s, lacks %s: %w", version(lib), s, driver.ErrUnsupported)
 		}
@@ -107,6 +107,13 @@ func (d *device) DestroyGraph(g driver.Graph) error {
 func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if d.noGraphs != nil {
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
+	}
+	if a := &op.Launch.Attrs; op.Kind == driver.KernelNode && relies(a) {
+		err := d.lacksAttrs(a)
+		if err == nil { // nothing says that a node makes use of its attributes, which have another layout from 7.0 on
+			err = fmt.Errorf("HIP has no cooperative nodes: %w", driver.ErrUnsupported)
+		}
+		return 0, d.refuse("add node", err, "%s", op)
 	}
 	graph, deps := hip.Graph(g), unsafe.Slice((*hip.GraphNode)(unsafe.SliceData(after)), len(after))
 	p := nodeRoom.Get().(*nodeParams)
@@ -214,8 +221,10 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 		err = d.lib.GraphExecMemsetNodeSetParams(exec, node, &p.fill)
 	case driver.CopyNode:
 		err = d.lib.GraphExecMemcpyNodeSetParams1D(exec, node, pointer(uintptr(op.Dst)), pointer(uintptr(op.Src)), op.Count, hip.MemcpyDefault)
+	case driver.ChildNode:
+		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, hip.Graph(op.Child))
 	default:
-		return d.refuse("set node", fmt.Errorf("only kernels, fills and copies can be set: %w", hip.ErrorInvalidValue), "%s", op)
+		return d.refuse("set node", fmt.Errorf("only kernels, fills, copies and children can be set: %w", hip.ErrorInvalidValue), "%s", op)
 	}
 	if err != nil {
 		return d.failNode("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))

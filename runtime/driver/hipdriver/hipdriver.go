@@ -27,17 +27,46 @@
 // FillStrided takes one call where the library has hipMemsetD2D32Async, of ROCm 7.1, and else one for each run of equal
 // bytes in the pattern, four at the most.
 //
+// Processes share memory, on Linux, and no events: those that HIP has for that hold up the thread that has a stream wait for them, and are not
+// told of every record. CloseMem waits for the device.
+//
+// # Memory pools
+//
+// Devices have HIP's own memory pools only where [WithPools] asks for them, from HIP 6.2 on; those of earlier releases have no
+// limit, and return success and no address when they are out of memory. Package gpu has pools of its own besides. What follows
+// is from HIP's sources, of 5.6 to 6.2 and what became of them later, and from reports: the pools have not been run on an AMD GPU
+// either.
+//
+//   - HIP gives a stream the memory that it allocated again at once when that has been freed in another stream, which may still
+//     be using it. So memory must be freed in the stream that allocated it: Caps.PoolsByStream is set.
+//   - With PoolReuseEvents HIP takes a wait for any event of a stream for a wait for all that the stream has freed. It is off in all
+//     pools that a device returns, also in HIP's default one, for others in the process too, and cannot be set.
+//   - FreeAsync waits for the last free of the same memory, if the stream has not come to it, and frees memory in the call when more
+//     is free than in use. A goroutine that launches collectives of several ranks must not free memory between them.
+//   - A pool hands out whole allocations again; those of 6.2 give the stream that freed them also much larger ones. A limit counts
+//     the most that the pool has reserved since PoolReservedHigh was reset.
+//   - PoolThreshold is not kept to where more is free than in use (ROCm/rocm-systems issue 11690). With less than the
+//     highest, ROCm 7.2 has lost the contents of memory (10943); package gpu sets the highest unless it is told otherwise.
+//   - Allocations fail or crash with ROCm 7 on gfx1100 and gfx1101 (ROCm/legacy-rocm-build issue 6178), and when the
+//     device is out of memory (ROCm/rocm-systems issue 11642).
+//   - There are no pools of host or managed memory. Most releases do not take back access that AccessPool has given: [driver.ErrUnsupported].
+//
 // # Kernels
 //
 // A module is a code object, which is an ELF file, or a bundle of them, as hipcc --genco writes it, compressed or not. HIP
 // goes on reading it after Load, from a copy that the device keeps until Unload. Args of a launch must have an element for
 // each parameter: the library reads as many as the kernel has, and is not told how many there are. A launch can have less
-// than 2³² threads along x.
+// than 2³² threads along x. Of the attributes of launches HIP has one: cooperative, from ROCm 5.5 on, and not in graphs.
 //
 // # Graphs
 //
 // There are graphs from ROCm 6.1 on. HIP refuses with hip.ErrorInvalidValue to change the number of elements of a strided fill
 // by SetNode, and to add one whose last stride ends behind its allocation.
+//
+// # Facts
+//
+// [driver.Info].Version is what hipRuntimeGetVersion tells, and the NUMA node is Linux's. What the library does not know of a device
+// stays 0. The kind of a link and its hops are those of hipExtGetLinkTypeAndHopCount; HIP has no ranks.
 //
 // # Communicators
 //
@@ -62,6 +91,7 @@ type Driver struct {
 	more    *more // or nil
 	infos   []driver.Info
 	comms   *ncclcomm.Library
+	pools   bool     // devices are to have HIP's own
 	targets []string // the devices' architectures with their features: "gfx90a:sramecc+:xnack-"
 }
 
@@ -72,6 +102,10 @@ type Option func(*Driver)
 
 // WithRCCL says how to find RCCL, which is opened when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
+
+// WithPools has devices use HIP's own memory pools, where the release is 6.2 or newer and the device has them; see the
+// package's documentation on what is to be expected of them. Without it devices have none, and package gpu has its own.
+func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
 // Open loads the HIP runtime's library, which [hip.Open] does, and goes on as [New].
 func Open(opt hip.Options, opts ...Option) (*Driver, error) {
@@ -140,7 +174,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.infos), hip.ErrorInvalidDevice))
 	}
 	dev := newDevice(d, index)
-	if err := dev.open(len(d.infos)); err != nil {
+	if err := dev.open(len(d.infos), d.pools); err != nil {
 		return nil, err
 	}
 	return dev, nil

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // describe asks for everything that a device's Info has, and for its architecture with the features.
 func describe(lib *hip.Library, index int) (info driver.Info, target string, err error) {
-	info = driver.Info{Index: index}
+	info = driver.Info{Index: index, Version: int(lib.Version()), DriverVersion: sysfs.ModuleVersion("amdgpu")}
 	id, err := lib.DeviceGet(int32(index))
 	if err != nil {
 		return info, "", err
@@ -41,41 +42,51 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	if info.Name == "" { // where the system has no list of names
 		info.Name = info.Arch
 	}
-	var optIn, integrated int
+	info.NUMANode = sysfs.NUMANode(info.PCI) // HIP does not tell it
+	var optIn, integrated, cooperative int
 	for _, a := range []struct {
-		attr hip.DeviceAttribute
-		to   *int
+		attr  hip.DeviceAttribute
+		to    *int
+		needs bool // else the library may not know it, and nothing but the number is lost
 	}{
-		{hip.DeviceAttributeMultiprocessorCount, &info.Processors},
-		{hip.DeviceAttributeWarpSize, &info.WarpSize},
-		{hip.DeviceAttributeMaxThreadsPerBlock, &info.MaxThreads},
-		{hip.DeviceAttributeMaxBlockDimX, &info.MaxBlock[0]},
-		{hip.DeviceAttributeMaxBlockDimY, &info.MaxBlock[1]},
-		{hip.DeviceAttributeMaxBlockDimZ, &info.MaxBlock[2]},
-		{hip.DeviceAttributeMaxGridDimX, &info.MaxGrid[0]},
-		{hip.DeviceAttributeMaxGridDimY, &info.MaxGrid[1]},
-		{hip.DeviceAttributeMaxGridDimZ, &info.MaxGrid[2]},
-		{hip.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem},
-		{hip.DeviceAttributeIntegrated, &integrated},
+		{hip.DeviceAttributeMultiprocessorCount, &info.Processors, true},
+		{hip.DeviceAttributeWarpSize, &info.WarpSize, true},
+		{hip.DeviceAttributeMaxThreadsPerBlock, &info.MaxThreads, true},
+		{hip.DeviceAttributeMaxBlockDimX, &info.MaxBlock[0], true},
+		{hip.DeviceAttributeMaxBlockDimY, &info.MaxBlock[1], true},
+		{hip.DeviceAttributeMaxBlockDimZ, &info.MaxBlock[2], true},
+		{hip.DeviceAttributeMaxGridDimX, &info.MaxGrid[0], true},
+		{hip.DeviceAttributeMaxGridDimY, &info.MaxGrid[1], true},
+		{hip.DeviceAttributeMaxGridDimZ, &info.MaxGrid[2], true},
+		{hip.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem, true},
+		{hip.DeviceAttributeIntegrated, &integrated, true},
+		{hip.DeviceAttributeSharedMemPerBlockOptin, &optIn, false}, // a kernel has all of it without asking
+		{hip.DeviceAttributeComputeCapabilityMajor, &info.Major, false},
+		{hip.DeviceAttributeComputeCapabilityMinor, &info.Minor, false},
+		{hip.DeviceAttributeClockRate, &info.Clock, false},
+		{hip.DeviceAttributeMemoryClockRate, &info.MemoryClock, false},
+		{hip.DeviceAttributeMemoryBusWidth, &info.MemoryBus, false},
+		{hip.DeviceAttributeL2CacheSize, &info.L2, false},
+		{hip.DeviceAttributeAsyncEngineCount, &info.CopyEngines, false},
+		{hip.DeviceAttributeMaxRegistersPerBlock, &info.Registers, false},
+		{hip.DeviceAttributeMaxThreadsPerMultiProcessor, &info.ProcessorThreads, false},
+		{hip.DeviceAttributeMaxBlocksPerMultiProcessor, &info.ProcessorBlocks, false},
+		{hip.DeviceAttributeMaxRegistersPerMultiprocessor, &info.ProcessorRegisters, false},
+		{hip.DeviceAttributeMaxSharedMemoryPerMultiprocessor, &info.ProcessorSharedMem, false},
+		{hip.DeviceAttributeCooperativeLaunch, &cooperative, false},
 	} {
 		v, err := lib.DeviceGetAttribute(a.attr, int32(index))
-		if err != nil {
+		switch {
+		case err == nil:
+			*a.to = int(v)
+		case !a.needs && errors.Is(err, hip.ErrorInvalidValue):
+			lib.GetLastError()
+		default:
 			return info, "", fmt.Errorf("%v: %w", a.attr, err)
 		}
-		*a.to = int(v)
-	}
-	// A kernel has all of it without asking. Older releases do not answer.
-	v, err := lib.DeviceGetAttribute(hip.DeviceAttributeSharedMemPerBlockOptin, int32(index))
-	switch {
-	case err == nil:
-		optIn = int(v)
-	case errors.Is(err, hip.ErrorInvalidValue):
-		lib.GetLastError()
-	default:
-		return info, "", fmt.Errorf("%v: %w", hip.DeviceAttributeSharedMemPerBlockOptin, err)
 	}
 	info.SharedOptIn = max(optIn, info.SharedMem)
-	info.Integrated = integrated != 0
+	info.Integrated, info.Cooperative = integrated != 0, cooperative != 0
 	return info, target, nil
 }
 

@@ -1,6 +1,8 @@
 package hipdriver
 
 import (
+	"fmt"
+
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -10,11 +12,37 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
 	}
-	err := d.lib.ModuleLaunchKernel(hip.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
-		l.SharedMem, hip.Stream(s), l.Args, nil)
+	var err error
+	if l.Attrs != (driver.LaunchAttrs{}) && relies(&l.Attrs) {
+		if err := d.lacksAttrs(&l.Attrs); err != nil {
+			return d.refuse("launch", err, "%s", l.String())
+		}
+		err = d.lib.ModuleLaunchCooperativeKernel(hip.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
+			l.SharedMem, hip.Stream(s), l.Args)
+	} else {
+		err = d.lib.ModuleLaunchKernel(hip.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
+			l.SharedMem, hip.Stream(s), l.Args, nil)
+	}
 	if err != nil {
-		return d.failLaunch("launch", s, err, "function %#x, grid %v, block %v, %d bytes of dynamic shared memory, in stream %#x",
-			uintptr(l.Function), l.Grid, l.Block, l.SharedMem, uintptr(s))
+		return d.failLaunch("launch", s, err, "%s, in stream %#x", l.String(), uintptr(s))
+	}
+	return nil
+}
+
+// relies reports whether a kernel relies on attributes of its launch. The others are wishes, which HIP does not take.
+func relies(a *driver.LaunchAttrs) bool {
+	return a.Cooperative || a.Dependent || a.Cluster != [3]uint32{}
+}
+
+// lacksAttrs returns an error for what a kernel relies on and the device does not have. Of that HIP has cooperative launches only.
+func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
+	switch {
+	case a.Cluster != [3]uint32{}:
+		return fmt.Errorf("HIP has no clusters of blocks: %w", driver.ErrUnsupported)
+	case a.Dependent:
+		return fmt.Errorf("HIP has no dependent launches: %w", driver.ErrUnsupported)
+	case a.Cooperative && !d.caps.Cooperative:
+		return fmt.Errorf("a cooperative launch, on %s, with the HIP runtime, version %s: %w", d.arch(), version(d.lib), driver.ErrUnsupported)
 	}
 	return nil
 }

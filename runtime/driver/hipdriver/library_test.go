@@ -23,13 +23,18 @@ func TestLibrary(t *testing.T) {
 	testLibrary(t, lib, nil)
 }
 
+// TestNativePools does it with HIP's own pools.
+func TestNativePools(t *testing.T) {
+	testLibrary(t, libraryWithPools(t), nil, WithPools())
+}
+
 // takesPTX reports whether the devices are none of AMD's.
 func takesPTX(d *Driver) bool {
 	return !slices.ContainsFunc(d.infos, func(i driver.Info) bool { return i.Arch == "" || strings.HasPrefix(i.Arch, "gfx") })
 }
 
 // testLibrary tests the driver on the devices of a library. stall, if it is not nil, has a device's events look pending.
-func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume func())) {
+func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume func()), opts ...Option) {
 	for _, test := range []struct {
 		name string
 		run  func(b *bench)
@@ -44,12 +49,14 @@ func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume 
 		{"modules", testModules},
 		{"timers", testTimers},
 		{"graphs", testGraphs},
+		{"capture", testCapture},
 		{"threads", testThreads},
 		{"devices", testTwoDevices},
+		{"pools", testPools},
 		{"allocations", testAllocations},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			drv, err := New(lib)
+			drv, err := New(lib, opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +173,19 @@ func testInfo(b *bench) {
 		info.SharedOptIn < info.SharedMem || info.PCI != strings.ToLower(info.PCI) || len(info.PCI) != len("0000:3b:00.0") {
 		b.Error("this is no GPU")
 	}
-	if caps.SubmitAnywhere != (b.d.lib.Version() >= fromStream) || caps.RerecordEvents || caps.KernelParams || caps.Pools || !caps.Timers {
+	if info.Version == 0 || info.Major < 3 || info.Clock <= 0 || info.MemoryBus <= 0 || info.L2 <= 0 || info.Registers <= 0 ||
+		info.ProcessorThreads < info.MaxThreads || info.ProcessorSharedMem < info.SharedOptIn || info.ProcessorRegisters < info.Registers || info.NUMANode < -1 {
+		b.Error("these facts are of no GPU")
+	}
+	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
+		b.Error("the library does not tell what HIP tells")
+	}
+	anywhere := b.d.lib.Version() >= fromStream
+	if b.drv.pools && takesPTX(b.drv) { // testdata/hipovercuda has a release with pools that wants threads bound, too
+		anywhere = caps.SubmitAnywhere
+	}
+	if caps.SubmitAnywhere != anywhere || caps.RerecordEvents || caps.KernelParams ||
+		caps.Pools && (!b.drv.pools || b.d.lib.Version() < poolsSince) || caps.PoolsByStream != caps.Pools || caps.HostPools || caps.ManagedPools || !caps.Timers {
 		b.Error("this is not HIP")
 	}
 }
@@ -546,6 +565,95 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 }
 
+// testCapture makes graphs of what a stream is given, and sets a child node of another graph to one of them and then to the next.
+func testCapture(b *bench) {
+	d := b.d
+	if !d.caps.Capture {
+		b.Skip("the library cannot capture")
+	}
+	const n = 256
+	s, dev, host := b.stream(), b.alloc(driver.DeviceMem, 4*n), b.alloc(driver.HostMem, 4*n)
+	words := unsafe.Slice((*uint32)(host.Host), n)
+	var index driver.Function
+	if takesPTX(b.drv) {
+		index = b.kernel(kernels.Basic, "index")
+	}
+	// The first half is filled, the second numbered, and all of it copied.
+	capture := func(with, base uint32, half uint64, times int) driver.Graph {
+		b.Helper()
+		b.ok(d.BeginCapture(s))
+		b.ok(d.Fill(s, dev.Ptr+driver.Ptr(4*half), with, 4, n/2))
+		count, step, out := uint64(n/2), uint32(1), dev.Ptr+driver.Ptr(4*(n/2-half))
+		for range times {
+			if index != 0 {
+				b.ok(d.Launch(s, &driver.Launch{Function: index, Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{64, 1, 1},
+					Args: []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&base), unsafe.Pointer(&step), unsafe.Pointer(&out)}}))
+			} else {
+				b.ok(d.Fill(s, out, base, 4, n/2))
+			}
+		}
+		b.ok(d.Copy(s, host.Ptr, dev.Ptr, 4*n))
+		g, err := d.EndCapture(s)
+		b.ok(err)
+		return g
+	}
+	clear(words)
+	child := capture(7, 100, 0, 1)
+	b.finish(s)
+	if words[0] != 0 {
+		b.Errorf("what was captured has been done: %d", words[0])
+	}
+	g, err := d.NewGraph()
+	b.ok(err)
+	node, err := d.AddNode(g, nil, &driver.NodeOp{Kind: driver.ChildNode, Child: child})
+	b.ok(err)
+	b.ok(d.DestroyGraph(child))
+	x, err := d.Instantiate(g)
+	b.ok(err)
+	check := func(with, base uint32, half int) {
+		b.Helper()
+		b.ok(d.LaunchGraph(s, x))
+		b.finish(s)
+		for i, w := range words {
+			want := with
+			if i/(n/2) != half/(n/2) {
+				want = base
+				if index != 0 {
+					want += uint32(i % (n / 2))
+				}
+			}
+			if w != want {
+				b.Fatalf("word %d is %d, want %d", i, w, want)
+			}
+		}
+	}
+	check(7, 100, 0)
+	child = capture(8, 200, n/2, 1)
+	b.ok(d.SetNode(x, node, &driver.NodeOp{Kind: driver.ChildNode, Child: child}))
+	b.ok(d.DestroyGraph(child))
+	check(8, 200, n/2)
+	child = capture(9, 300, 0, 2)
+	if err := d.SetNode(x, node, &driver.NodeOp{Kind: driver.ChildNode, Child: child}); err == nil || errors.Is(err, driver.ErrLost) {
+		b.Errorf("a child with one node more: %v", err)
+	}
+	b.ok(errors.Join(d.DestroyGraph(child), d.DestroyExec(x), d.DestroyGraph(g)))
+
+	// What cannot be captured fails the end, and the stream goes on.
+	b.ok(d.BeginCapture(s))
+	if err := d.BeginCapture(s); err == nil {
+		b.Error("a capture is begun twice")
+	}
+	if err := d.lib.StreamSynchronize(hip.Stream(s)); err == nil {
+		b.Error("a wait is captured")
+	}
+	d.lib.GetLastError()
+	if g, err := d.EndCapture(s); err == nil || g != 0 || errors.Is(err, driver.ErrLost) {
+		b.Errorf("graph %#x, %v", g, err)
+	}
+	b.ok(d.Fill(s, dev.Ptr, 1, 4, n))
+	b.finish(s)
+}
+
 // testThreads uses a device on a thread that has chosen none.
 func testThreads(b *bench) {
 	if !takesPTX(b.drv) {
@@ -635,6 +743,123 @@ func testTwoDevices(b *bench) {
 		b.Errorf("the second device read %#x", got)
 	}
 	b.ok(errors.Join(two.Free(m2), two.DestroyStream(s2), two.Close(), b.d.Bind()))
+}
+
+// testPools allocates and frees in stream order.
+func testPools(b *bench) {
+	d := b.d
+	if !d.caps.Pools {
+		b.Skip("no memory pools")
+	}
+	s := b.stream()
+	attr := func(p driver.Pool, a driver.PoolAttr) uint64 {
+		b.Helper()
+		v, err := d.PoolAttr(p, a)
+		b.ok(err)
+		return v
+	}
+	def, err := d.DefaultPool()
+	b.ok(err)
+	made, err := d.NewPool(driver.PoolDesc{Kind: driver.DeviceMem})
+	b.ok(err)
+	if again, err := d.DefaultPool(); again != def || err != nil || def == 0 || made == 0 || made == def {
+		b.Errorf("the default pool is %#x, then %#x, and another is %#x; %v", def, again, made, err)
+	}
+	const rounds, n = 32, 64 << 10
+	host := b.alloc(driver.HostMem, rounds*n)
+	words := unsafe.Slice((*uint32)(host.Host), rounds*n/4)
+	for name, p := range map[string]driver.Pool{"default": def, "made": made} {
+		if attr(p, driver.PoolReuseEvents) != 0 || attr(p, driver.PoolReuseOpportunistic) != 1 || attr(p, driver.PoolReuseInternal) != 1 {
+			b.Errorf("%s pool: other switches than HIP's are to be", name)
+		}
+		b.ok(d.SetPoolAttr(p, driver.PoolThreshold, 1<<40))
+		if got := attr(p, driver.PoolThreshold); got != 1<<40 {
+			b.Errorf("%s pool: a threshold of %d", name, got)
+		}
+		for i := range uint64(rounds) {
+			m, err := d.AllocAsync(s, p, n)
+			b.ok(err)
+			if m.Ptr == 0 || m.Ptr%256 != 0 || m.Host != nil || m.Kind != driver.DeviceMem || m.Size != n {
+				b.Errorf("%s pool: %+v", name, m)
+			}
+			b.ok(d.Fill(s, m.Ptr, uint32(i)|0xab00, 4, n/4))
+			b.ok(d.Download(s, unsafe.Add(host.Host, i*n), m.Ptr, n))
+			b.ok(d.FreeAsync(s, m))
+		}
+		b.finish(s)
+		for i, w := range words {
+			if want := uint32(i*4/n) | 0xab00; w != want {
+				b.Fatalf("%s pool: word %d is %#x, want %#x", name, i, w, want)
+			}
+		}
+		clear(words)
+		m, err := d.AllocAsync(s, p, n)
+		b.ok(err)
+		if used, reserved := attr(p, driver.PoolUsed), attr(p, driver.PoolReserved); used < n || reserved < used ||
+			attr(p, driver.PoolUsedHigh) < used || attr(p, driver.PoolReservedHigh) < reserved {
+			b.Errorf("%s pool: %d bytes in use, %d reserved", name, used, reserved)
+		}
+		b.ok(d.SetPoolAttr(p, driver.PoolUsedHigh, 0))
+		b.ok(d.SetPoolAttr(p, driver.PoolReservedHigh, 0))
+		if used, high := attr(p, driver.PoolUsed), attr(p, driver.PoolUsedHigh); high < used || used < n {
+			b.Errorf("%s pool: %d bytes in use, at most %d", name, used, high)
+		}
+		b.ok(d.FreeAsync(s, m))
+		if m, err := d.AllocAsync(s, p, 1<<50); !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, driver.ErrLost) || m != (driver.Mem{}) {
+			b.Errorf("%s pool: 2^50 bytes: %+v, %v", name, m, err)
+		}
+		if dl.Fast {
+			var sink error
+			if n := testing.AllocsPerRun(50, func() {
+				m, err := d.AllocAsync(s, p, n)
+				if sink = err; err == nil {
+					sink = d.FreeAsync(s, m)
+				}
+			}); n != 0 || sink != nil {
+				b.Errorf("%s pool: AllocAsync and FreeAsync allocate %v times, %v", name, n, sink)
+			}
+		}
+		b.finish(s)
+		b.ok(d.TrimPool(p, 0))
+	}
+	before, err := d.CurrentPool()
+	b.ok(err)
+	b.ok(d.SetCurrentPool(made))
+	if p, err := d.CurrentPool(); p != made || err != nil {
+		b.Errorf("the current pool is %#x, want %#x; %v", p, made, err)
+	}
+	b.ok(d.SetCurrentPool(before))
+
+	limited, err := d.NewPool(driver.PoolDesc{MaxSize: 64 << 20})
+	b.ok(err)
+	m, err := d.AllocAsync(s, limited, 1<<20)
+	b.ok(err)
+	if more, err := d.AllocAsync(s, limited, 256<<20); !errors.Is(err, driver.ErrOutOfMemory) || more != (driver.Mem{}) {
+		b.Errorf("more than a pool may have: %+v, %v", more, err)
+	}
+	b.ok(d.FreeAsync(s, m))
+	if err := d.DestroyPool(def); err == nil || errors.Is(err, driver.ErrLost) {
+		b.Errorf("destroying the default pool: %v", err)
+	}
+	for _, p := range []driver.Pool{made, limited} {
+		err := d.DestroyPool(p)
+		for end := time.Now().Add(20 * time.Second); errors.Is(err, driver.ErrBusy) && time.Now().Before(end); err = d.DestroyPool(p) {
+			runtime.Gosched()
+		}
+		b.ok(err)
+	}
+	if takesPTX(b.drv) { // it is the library of testdata/hipovercuda, which keeps HIP's rules
+		other := b.stream()
+		m, err := d.AllocAsync(s, def, n)
+		b.ok(err)
+		if err := d.FreeAsync(other, m); !errors.Is(err, hip.ErrorInvalidHandle) {
+			b.Errorf("a free in another stream: %v", err)
+		}
+		b.ok(d.FreeAsync(s, m))
+		if err := d.FreeAsync(s, m); !errors.Is(err, hip.ErrorInvalidValue) {
+			b.Errorf("a second free: %v", err)
+		}
+	}
 }
 
 func testAllocations(b *bench) {

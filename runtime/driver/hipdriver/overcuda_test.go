@@ -49,13 +49,22 @@ func fakeCUDA(t testing.TB) (path string, ctl *dl.Library) {
 
 // TestOverFakeCUDA does without a GPU what TestLibrary and TestLibraryConformance do with one.
 func TestOverFakeCUDA(t *testing.T) {
-	for name, defines := range map[string][]string{
-		"strict":           nil,
-		"from the stream":  {"STREAM_DEVICE"},
-		"rows of bytes":    {"MEMSET_D2D32=4"},
-		"rows of elements": {"MEMSET_D2D32=1", "STREAM_DEVICE"},
+	pools := []Option{WithPools()}
+	for name, c := range map[string]struct {
+		defines []string
+		opts    []Option
+		suite   bool // also if time is short
+	}{
+		"strict":           {nil, nil, true},
+		"from the stream":  {[]string{"STREAM_DEVICE"}, nil, false},
+		"rows of bytes":    {[]string{"MEMSET_D2D32=4"}, nil, false},
+		"rows of elements": {[]string{"MEMSET_D2D32=1", "STREAM_DEVICE"}, nil, false},
+		"pools":            {[]string{"STREAM_DEVICE"}, pools, true},
+		"pools, strict":    {[]string{"VERSION=60200000"}, pools, false},
+		"no pools before":  {nil, pools, false}, // 6.2
 	} {
 		t.Run(name, func(t *testing.T) {
+			defines := c.defines
 			cuda, ctl := fakeCUDA(t)
 			lib := overCUDA(t, cuda, defines...)
 			live := func() int {
@@ -74,20 +83,20 @@ func TestOverFakeCUDA(t *testing.T) {
 				hold(device, 1)
 				return func() { hold(device, 0) }
 			}
-			testLibrary(t, lib, stall)
+			testLibrary(t, lib, stall, c.opts...)
 			before := live()
-			if name == "strict" || name == "from the stream" && !testing.Short() {
-				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall) })
+			if c.suite || !testing.Short() && (name == "from the stream" || name == "pools, strict") {
+				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall, c.opts...) })
 			}
 			// The library keeps the events with which it watches waits, and is done with all others.
 			if n := live() - before; n > 64 {
 				t.Errorf("%d objects are left", n)
 			}
-			drv, err := New(lib)
+			drv, err := New(lib, c.opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, err := drv.Open(1); err != nil || (d.(*device).unit != 0) != strings.HasPrefix(name, "rows") ||
+			if d, err := drv.Open(1); err != nil || d.Caps().Pools != strings.HasPrefix(name, "pools") || (d.(*device).unit != 0) != strings.HasPrefix(name, "rows") ||
 				d.Caps().SubmitAnywhere != slices.Contains(defines, "STREAM_DEVICE") {
 				t.Errorf("%+v, %v", d, err)
 			}

@@ -21,6 +21,26 @@ func (d *device) NewStream() (driver.Stream, error) {
 	if err != nil {
 		return 0, d.fail("new stream", err, "create a stream")
 	}
+	d.setCaptured(driver.Stream(s), false)
+	return driver.Stream(s), nil
+}
+
+// setCaptured notes that there is a stream, and whether it is being captured.
+func (d *device) setCaptured(s driver.Stream, is bool) {
+	d.mu.Lock()
+	d.streams[s] = is
+	d.mu.Unlock()
+}
+
+var _ driver.Priorities = (*device)(nil)
+
+func (d *device) NewPriorityStream(priority int) (driver.Stream, error) {
+	priority = d.caps.ClampPriority(priority)
+	s, err := d.lib.StreamCreateWithPriority(hip.StreamNonBlocking, int32(priority))
+	if err != nil {
+		return 0, d.fail("new stream", err, "create a stream of priority %d", priority)
+	}
+	d.setCaptured(driver.Stream(s), false)
 	return driver.Stream(s), nil
 }
 
@@ -28,11 +48,12 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	d.mu.Lock() // so that no launch in another stream follows one in this stream while it goes
+	d.mu.Lock() // so that nobody asks about it, and no launch in another stream follows one in this stream, while it goes
 	defer d.mu.Unlock()
 	if err := d.lib.StreamDestroy(hip.Stream(s)); err != nil {
 		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
 	}
+	delete(d.streams, s)
 	for _, l := range d.execs {
 		if l.stream == s {
 			l.stream = 0 // the launch is done

@@ -81,7 +81,7 @@ func (v *device) Collect(sh driver.Stream, h driver.Comm, ops []driver.CommOp) e
 	if !v.d.caps.Comms {
 		return v.cannot(codeCollect)
 	}
-	s, err := v.stream(codeCollect, sh)
+	s, err := v.working(codeCollect, sh)
 	if err != nil {
 		return err
 	}

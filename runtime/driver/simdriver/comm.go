@@ -59,6 +59,7 @@ type rank struct {
 	orderly bool          // it was destroyed with nothing under way, which is no error of other ranks
 	secret  bool          // other ranks do not find that it is out
 	noticed time.Time     // else they find it from now on
+	shrunk  *rank         // what ShrinkComm makes of it, which has aborted it
 	leaving bool          // DestroyComm was called
 
 	window *making  // what NewWindow waits for
@@ -215,6 +216,12 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
+// expects reports whether r is out because it was shrunk, and waits for o to be: to those that are to go on with it that is not its
+// end.
+func (r *rank) expects(o *rank) bool {
+	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
+}
+
 // trouble says what is wrong with r, as far as it can know.
 func (r *rank) trouble() error {
 	switch {
@@ -226,7 +233,7 @@ func (r *rank) trouble() error {
 		return r.of.bad
 	}
 	for _, o := range r.of.ranks {
-		if o == nil || o == r {
+		if o == nil || o == r || o.expects(r) {
 			continue
 		}
 		if err := o.absent(); err != nil {

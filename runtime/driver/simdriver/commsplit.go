@@ -229,7 +229,11 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	if abort {
 		r.leave(ErrAborted)
 	}
-	return r.child(g, &caller{child: child})
+	h, err = r.child(g, &caller{child: child})
+	if abort && err == nil {
+		r.shrunk = child
+	}
+	return h, err
 }
 
 // child calls for a new communicator and returns the rank that r has in it, if it has one.

@@ -174,6 +174,39 @@ func TestShrinkAbort(t *testing.T) {
 	}
 }
 
+// TestShrinkOneByOne has a rank shrink with abort, which those that have yet to do so find no error, and those without which it goes on
+// do; all do when it gives that up.
+func TestShrinkOneByOne(t *testing.T) {
+	for how, end := range map[string]func(x *cluster, kid driver.Comm) error{
+		"all come":                    nil,
+		"it is aborted":               func(x *cluster, kid driver.Comm) error { return comms(x.vs[0]).AbortComm(kid) },
+		"it is destroyed":             func(x *cluster, kid driver.Comm) error { return comms(x.vs[0]).DestroyComm(kid) },
+		"the rank's process has died": func(x *cluster, kid driver.Comm) error { return x.d.KillComm(kid, 0) },
+		"the rank's device is lost":   func(x *cluster, kid driver.Comm) error { return x.d.LoseDevice(0, nil) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			x := newCluster(t, 3, simdriver.Config{})
+			shrink := func(i int) driver.Comm {
+				t.Helper()
+				return must(comms(x.vs[i]).ShrinkComm(x.cs[i], []int{2}, true))(t)
+			}
+			kids := []driver.Comm{shrink(0), 0}
+			check(t, comms(x.vs[1]).CommError(x.cs[1]))
+			x.broken(t, simdriver.ErrRankGone, "rank 0", 2)
+			if end != nil {
+				check(t, end(x, kids[0]))
+				x.broken(t, simdriver.ErrRankGone, "rank 0", 1)
+				return
+			}
+			kids[1] = shrink(1)
+			x.ready(t, kids...)
+			check(t, comms(x.vs[0]).DestroyComm(x.cs[0]))
+			check(t, comms(x.vs[0]).CommError(kids[0]))
+			check(t, comms(x.vs[1]).CommError(kids[1]))
+		})
+	}
+}
+
 // TestMakingErrors has ranks that do not call, or call for something else.
 func TestMakingErrors(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {

@@ -33,6 +33,14 @@ type Config struct {
 	// and so does AccessPool for pools of device memory. Copies go between devices all the same.
 	Apart bool
 
+	// Links, if not nil, returns what Link says of the way from one device to another, by their indexes, in place of Apart: where
+	// it is of kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be called concurrently. If it is nil, and Apart not set,
+	// the kind is unknown, the rank 0, and everything works.
+	Links func(from, to int) driver.Link
+
+	// Machine is what the drivers of several processes stand on: what one of them exports the others open. nil is one of its own.
+	Machine *Machine
+
 	// StaysLost says that a device that was lost stays so for good, as one of CUDA's does in the process. Otherwise one that was closed
 	// as often as it was opened is well again when it is opened anew, as after a restart of the process.
 	StaysLost bool
@@ -74,9 +82,11 @@ type Executed struct {
 	Stream driver.Stream
 	Seq    uint64 // how many operations of the stream have executed, with this one
 	Op     Op
-	Kernel string      // the kernel's name, if Op is OpLaunch
-	Node   driver.Node // the graph's node that it was, if it was one; Seq is then that of the graph's launch
-	Err    error       // what the device was lost with, if this operation lost it
+	Kernel string // the kernel's name, if Op is OpLaunch
+
+	Priority int         // of the stream
+	Node     driver.Node // the graph's node that it was, if it was one; Seq is then that of the graph's launch
+	Err      error       // what the device was lost with, if this operation lost it
 }
 
 // CUDACaps returns what NVIDIA's devices can do.
@@ -84,13 +94,17 @@ func CUDACaps() driver.Caps {
 	return driver.Caps{
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true, ReadOnlyRegister: true,
-		ResizeNodes: true,
+		ResizeNodes: true, ManagedPools: true, Native: true, Capture: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
+		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
+		IPCMem: true, IPCEvents: true,
 	}
 }
 
 // HIPCaps returns what may be relied on with AMD's devices, whatever the release: every call needs a bound thread, and an event
-// must not be recorded anew before its last record, and the waits for it, are over. They have no memory pools, for those of
-// HIP are not to be relied on. With SubmitAnywhere set besides, they are what package hipdriver finds from ROCm 5.6 on.
+// must not be recorded anew before its last record, and the waits for it, are over. They have no memory pools, since package
+// hipdriver uses HIP's only where it is asked to. With SubmitAnywhere and Cooperative set besides, they are what that package finds
+// from ROCm 5.6 on, and with Pools and PoolsByStream as well from 6.2 on, if HIP's pools are asked for.
 func HIPCaps() driver.Caps {
-	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true}
+	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
+		Native: true, Capture: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, PriorityRange: [2]int{1, -1}}
 }

@@ -33,6 +33,7 @@ type DeviceCounters struct {
 	Bytes       uint64 // of device memory, with modules' variables, without what pools have
 	HostBytes   uint64 // of host and managed memory, likewise
 	Registered  uint64 // bytes of the program's memory that are registered
+	Opened      int    // allocations of other processes
 
 	Pools           int    // without the default one
 	PoolAllocations int    // that FreeAsync was not called for, of all pools
@@ -59,6 +60,9 @@ func (d *Driver) Counters() Counters {
 			switch {
 			case a.registered:
 				dc.Registered += a.size
+				return
+			case a.origin != nil:
+				dc.Opened++
 				return
 			case a.kind == driver.DeviceMem || a.kind == driver.CommMem:
 				dc.Bytes += a.size
@@ -160,6 +164,8 @@ func (v *device) objects() []string {
 		case e.dev != v:
 		case e.timer != nil:
 			add("timer %#x", h)
+		case e.opened:
+			add("event %#x of another process, opened,", h)
 		default:
 			add("event %#x", h)
 		}
@@ -195,6 +201,8 @@ func (v *device) objects() []string {
 	memory := func(a *allocation) {
 		switch {
 		case vars[a.base]:
+		case a.origin != nil:
+			add("%d bytes of another process, opened at %#x,", a.size, uint64(a.base))
 		case a.registered:
 			add("registration of %d bytes at %#x", a.size, uint64(a.base))
 		case a.kind == driver.CommMem:

@@ -57,6 +57,20 @@ func newDevice(d *Driver, index int) *device {
 		MaxGrid:     [3]int{1<<31 - 1, 65535, 65535},
 		SharedMem:   48 << 10,
 		SharedOptIn: 96 << 10,
+		NUMANode:    -1,
+		Clock:       1_000_000,
+		MemoryClock: 1_000_000,
+		MemoryBus:   256,
+		L2:          4 << 20,
+		CopyEngines: 2,
+
+		Registers:          64 << 10,
+		ProcessorThreads:   2048,
+		ProcessorBlocks:    32,
+		ProcessorRegisters: 64 << 10,
+		ProcessorSharedMem: 100 << 10,
+
+		Clusters: true,
 	}
 	copy(v.info.UUID[:], "simulated")
 	v.info.UUID[14], v.info.UUID[15] = byte(index>>8), byte(index)
@@ -104,6 +118,7 @@ func (v *device) Close() error {
 	}
 	v.down.CompareAndSwap(nil, &down{err: ErrClosed})
 	v.forgetPeers()
+	v.d.machine.leave(v)
 	left := v.destroyAll()
 	v.recover()
 	if err == nil && len(left) > 0 {

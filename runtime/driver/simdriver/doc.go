@@ -5,13 +5,19 @@
 // events mark positions in streams, and streams wait for events of any device of the driver. Kernels are Go functions
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
-// The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers] and [driver.Comms] as far as their
-// [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders
-// execute concurrently.
+// The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers], [driver.Comms], [driver.MemInfo],
+// [driver.Links], [driver.Occupancy], [driver.Priorities], [driver.IPCMem] and [driver.IPCEvents] as far as their [driver.Caps] say
+// so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently. A dependent launch begins when the one in
+// front of it is done, as any other, and priorities are kept and told, but nothing follows them.
 //
 // The ranks of a communicator are devices of one Driver. What a rank collects waits in its stream, as a kernel would, until the
 // other ranks' streams have come as far; then all of it is done. Where ranks disagree, or one goes away, the others hang until
 // AbortComm, and find an error in CommError. Floats are reduced as float64 and rounded once; integers wrap.
+//
+// A multiprocessor holds as many blocks of a kernel as its limits in [driver.Info] allow: threads, counted in whole warps, blocks,
+// registers, of which every thread has 32, and shared memory.
+//
+// Drivers that have the same [Machine] are processes of one machine, which share memory and events.
 //
 // # What it is strict about
 //
@@ -28,7 +34,7 @@
 // # What tests can do with it
 //
 // [Driver.Inject] makes calls fail or makes operations fail when they execute, [Driver.LoseDevice] takes a device away,
-// [Driver.KillComm] a rank of a communicator; [Driver.StallStream] and [Driver.StallDevice] hold operations back,
+// [Driver.KillComm] a rank of a communicator, [Driver.Kill] a process; [Driver.StallStream] and [Driver.StallDevice] hold operations back,
 // [Driver.SetLatency] makes them slow. A fault without a number whose error is [driver.ErrUnsupported] stands for what a library
 // lacks.
 // [Driver.Counters] counts the calls and the live objects, and [Driver.Leaks] names what was not given back.

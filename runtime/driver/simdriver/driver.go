@@ -15,8 +15,9 @@ type Driver struct {
 	caps     driver.Caps
 	strict   bool
 	apart    bool
-	stays    bool // lost devices stay so
-	manual   bool // executes in Step only
+	links    func(from, to int) driver.Link // or nil
+	stays    bool                           // lost devices stay so
+	manual   bool                           // executes in Step only
 	memory   uint64
 	kernels  map[string]Kernel
 	executed func(Executed) // or nil
@@ -34,6 +35,8 @@ type Driver struct {
 	nodes   atomic.Uintptr // the last graph node's handle
 	records atomic.Uint64  // the last number of a timer's record
 	pooled  atomic.Bool    // there has been a pool
+
+	machine *Machine
 
 	host  hostSpace
 	comms comms
@@ -60,13 +63,18 @@ func New(c Config) *Driver {
 		caps:     CUDACaps(),
 		strict:   c.Strict,
 		apart:    c.Apart,
+		links:    c.Links,
 		stays:    c.StaysLost,
 		manual:   c.Deterministic,
 		memory:   min(c.Memory, maxMemory),
 		kernels:  maps.Clone(c.Kernels),
 		executed: c.OnExecute,
 		threads:  threads{current: make(map[int]int), id: threadID()},
+		machine:  c.Machine,
 		comms:    comms{ids: make(map[driver.UniqueID]*communicator), lazy: c.LazyComms, linger: c.LingerComms},
+	}
+	if d.machine == nil {
+		d.machine = new(Machine)
 	}
 	if c.Caps != nil {
 		d.caps = *c.Caps

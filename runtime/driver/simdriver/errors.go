@@ -19,6 +19,7 @@ var (
 	ErrAborted        = errors.New("the communicator was aborted")
 	ErrMismatch       = errors.New("the ranks of the communicator disagree")
 	ErrRankGone       = errors.New("a rank of the communicator is gone")
+	ErrKilled         = errors.New("the process was killed")
 	ErrInjected       = errors.New("injected fault")
 )
 
@@ -39,6 +40,7 @@ type AccessError struct {
 	Barred bool          // that allocation is of another device's pool, which this device may not use
 	Apart  bool          // that allocation is of another device, whose memory this device's kernels may not use
 
+	Opened   bool // that allocation is another process's, which Freed says was freed there, or closed here
 	ReadOnly bool // that allocation is the program's memory, and not for devices to write to
 }
 
@@ -59,6 +61,8 @@ func (e *AccessError) Error() string {
 		s += fmt.Sprintf("the address is not a multiple of %d", e.Align)
 	case e.Base == 0:
 		s += "there is no allocation at all near it"
+	case e.Freed && e.Opened:
+		s += fmt.Sprintf("the %d bytes of another process at %#x were freed there, or closed here", e.Length, uint64(e.Base))
 	case e.Freed:
 		s += there + " was freed"
 	case e.Early:

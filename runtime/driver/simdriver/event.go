@@ -10,13 +10,20 @@ import (
 
 // An event remembers a position in a stream.
 type event struct {
-	dev   *device
-	timer *timer       // nil: it notes no times
-	waits atomic.Int32 // operations in streams that wait for one of its records
+	dev    *device
+	timer  *timer       // nil: it notes no times
+	waits  atomic.Int32 // operations in streams that wait for one of its records
+	opened bool         // another process has made it
+	*position
+}
 
+// A position is that of an event's last record.
+type position struct {
 	mu     sync.Mutex
-	stream *stream // where it was last recorded; nil: never
-	seq    uint64  // complete when the stream has executed so many operations
+	stream *stream  // where it was last recorded; nil: never
+	seq    uint64   // complete when the stream has executed so many operations
+	users  []*event // those by which processes share it; nil: they do not
+	gone   bool     // the process that made it has destroyed it, and others must not use it
 }
 
 // reached reports whether the event's last record is complete; that of an event never recorded is. The caller holds mu.
@@ -33,6 +40,9 @@ func (v *device) NewEvent() (driver.Event, error) {
 }
 
 func (v *device) newEvent(c code, e *event) (driver.Event, error) {
+	if e.position == nil {
+		e.position = new(position)
+	}
 	h := v.d.events.add(e)
 	if h == 0 {
 		return 0, fail(c, errTooMany)
@@ -55,7 +65,9 @@ func (v *device) DestroyEvent(h driver.Event) error {
 			return failf(codeDestroyEvent, "event %#x of device %d: %d waits for it are pending: %w", uint64(h), v.index, n, ErrBusy)
 		}
 	}
-	v.d.events.remove(uintptr(h))
+	if v.d.events.remove(uintptr(h)) != nil {
+		v.d.machine.destroyed(e)
+	}
 	return err
 }
 
@@ -69,7 +81,7 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	if err != nil {
 		return err
 	}
-	s, err := v.stream(codeRecord, sh)
+	s, err := v.working(codeRecord, sh)
 	if err != nil {
 		return err
 	}
@@ -97,10 +109,16 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 
 // recordable says why the event cannot be recorded now. The caller holds mu.
 func (e *event) recordable(h driver.Event) error {
-	if e.dev.d.caps.RerecordEvents {
-		return nil
+	if err := e.usable(h); err != nil || e.dev.d.caps.RerecordEvents {
+		return err
 	}
-	if n := e.waits.Load(); n > 0 {
+	n := e.waits.Load()
+	for _, o := range e.users {
+		if o != e {
+			n += o.waits.Load()
+		}
+	}
+	if n > 0 {
 		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
 			uint64(h), e.dev.index, n, ErrBusy)
 	}
@@ -120,8 +138,12 @@ func (v *device) Query(h driver.Event) (done bool, err error) {
 		return false, err
 	}
 	e.mu.Lock()
-	done = e.reached()
+	err = e.usable(h)
+	done = err == nil && e.reached()
 	e.mu.Unlock()
+	if err != nil {
+		return false, fail(codeQuery, err)
+	}
 	if done && v.tight.Load() > 0 {
 		v.tighten()
 	}
@@ -134,7 +156,7 @@ func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
 	if err != nil {
 		return err
 	}
-	s, err := v.stream(codeStreamWait, sh)
+	s, err := v.working(codeStreamWait, sh)
 	if err != nil {
 		return err
 	}
@@ -145,6 +167,9 @@ func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
 	// The lock is held until the wait is counted: a Record in between would not see it.
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.usable(h); err != nil {
+		return fail(codeStreamWait, err)
+	}
 	if v.d.pooled.Load() && e.stream != nil && e.stream != s {
 		s.mu.Lock()
 		s.note(e.stream, e.seq)

@@ -114,6 +114,7 @@ func (x *exec) add(nodes []node, entry *task) []*task {
 				}
 			}
 			tasks[i] = x.task(&node{id: n.id, kind: driver.ChildNode}, ends)
+			tasks[i].inner = inner
 		}
 		if n.kind == driver.RecordNode {
 			x.record(n)
@@ -186,9 +187,8 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	if t == nil {
 		return failf(codeSetNode, "node %#x: %w: it is not of the graph that exec %#x was made of", uint64(nh), ErrInvalidHandle, uint64(h))
 	}
-	switch t.kind {
-	case driver.KernelNode, driver.FillNode, driver.CopyNode:
-	default:
+	settable := t.kind == driver.KernelNode || t.kind == driver.FillNode || t.kind == driver.CopyNode || t.kind == driver.ChildNode && v.d.caps.Capture
+	if !settable {
 		return failf(codeSetNode, "node %#x: %w: of its kind, %d, none can be changed", uint64(nh), ErrInvalidValue, t.kind)
 	}
 	f, err := v.checkNode(codeSetNode, op)
@@ -200,14 +200,24 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if was := x.plan.ops[t.index].call; was != nil && was.f != f {
+	if op.Kind == driver.ChildNode {
+		child, err := v.graph(codeSetNode, op.Child)
+		if err != nil {
+			return err
+		}
+		child.mu.Lock()
+		defer child.mu.Unlock()
+		if err := x.setChild(t, child.nodes); err != nil {
+			return failf(codeSetNode, "node %#x: %w", uint64(nh), err)
+		}
+		return nil
+	}
+	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
+		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and stay so, not %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
+	} else if was != nil && was.f != f {
 		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and stays so, not %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
 	}
-	if x.plan.launches.Load() > 0 {
-		p := x.spare()
-		p.copy(x.plan)
-		x.plan = p
-	}
+	x.fresh()
 	x.plan.ops[t.index].become(op, f)
 	return nil
 }
@@ -247,7 +257,7 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	if err != nil {
 		return err
 	}
-	s, err := v.stream(codeLaunchGraph, sh)
+	s, err := v.working(codeLaunchGraph, sh)
 	if err != nil {
 		return err
 	}

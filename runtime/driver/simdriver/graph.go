@@ -138,7 +138,9 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	switch op.Kind {
 	case driver.EmptyNode, driver.ChildNode, driver.RecordNode:
 	case driver.KernelNode:
-		f, err = v.checkLaunch(&op.Launch)
+		if f, err = v.checkLaunch(&op.Launch); err == nil && !v.d.caps.NodeAttrs && relied(&op.Launch.Attrs) {
+			err = fmt.Errorf("kernel %s: a node with %+v: %w", f.name, op.Launch.Attrs, driver.ErrUnsupported)
+		}
 	case driver.FillNode:
 		err = checkFill(op)
 	case driver.CopyNode:

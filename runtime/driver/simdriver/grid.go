@@ -19,6 +19,8 @@ type Grid struct {
 	Blocks  [3]uint32     // in the grid
 	Threads [3]uint32     // in a block
 	Shared  uint32        // bytes of dynamic shared memory for a block
+	Cluster [3]uint32     // blocks in a cluster, which one alone is where neither launch nor kernel asks for clusters
+	Attrs   driver.LaunchAttrs
 
 	dev    *device
 	module *module

@@ -39,6 +39,7 @@ type call struct {
 
 	blocks, threads [3]uint32
 	shared          uint32
+	attrs           driver.LaunchAttrs
 }
 
 // NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
@@ -146,7 +147,7 @@ func newCall(k *kernel) *call {
 // set makes c a launch of f.
 func (c *call) set(f *function, l *driver.Launch) {
 	c.f = f
-	c.blocks, c.threads, c.shared = l.Grid, l.Block, l.SharedMem
+	c.blocks, c.threads, c.shared, c.attrs = l.Grid, l.Block, l.SharedMem, l.Attrs
 	c.copyArgs(l.Args)
 }
 
@@ -160,7 +161,7 @@ func (c *call) copyArgs(args []unsafe.Pointer) {
 // copy makes c the same launch as another one of the kernel.
 func (c *call) copy(other *call) {
 	c.f = other.f
-	c.blocks, c.threads, c.shared = other.blocks, other.threads, other.shared
+	c.blocks, c.threads, c.shared, c.attrs = other.blocks, other.threads, other.shared, other.attrs
 	c.copyArgs(other.args)
 }
 
@@ -183,7 +184,7 @@ func (s *stream) run(o *operation) (err error) {
 	}
 	c.grid = Grid{
 		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
-		dev: s.dev, module: c.f.module,
+		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module,
 	}
 	returned := false
 	defer func() {

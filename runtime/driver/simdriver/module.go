@@ -117,7 +117,13 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	if shared > uint64(v.info.SharedOptIn) {
 		return refuse(failf(codeFunction, "kernel %s: %w: %d bytes of shared memory, more than %d", name, ErrInvalidValue, shared, v.info.SharedOptIn))
 	}
-	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, SharedMem: int(shared), Registers: 32, Cluster: m.image.cluster[name]}
+	if n := paramBytes(k.sizes); n > maxParams {
+		return refuse(failf(codeFunction, "kernel %s: %w: parameters of %d bytes, more than %d", name, ErrInvalidValue, n, maxParams))
+	}
+	info := driver.FuncInfo{MaxThreads: v.info.MaxThreads, SharedMem: int(shared), Registers: registers, Cluster: m.image.cluster[name]}
+	if v.d.caps.Clusters {
+		info.MaxCluster = maxCluster
+	}
 	if v.d.caps.KernelParams {
 		info.Params = append([]int{}, k.sizes...)
 	}
@@ -132,6 +138,17 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 		m.functions[name] = f
 	}
 	return f, info, nil
+}
+
+// maxParams is how many bytes of parameters a kernel can have.
+const maxParams = 32764
+
+// paramBytes returns how many bytes parameters take, without what alignment adds.
+func paramBytes(params []int) (n int) {
+	for _, p := range params {
+		n += p
+	}
+	return n
 }
 
 // Global finds a variable by name.
@@ -199,6 +216,9 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	}
 	if n := f.shared + uint64(l.SharedMem); n > uint64(v.info.SharedOptIn) {
 		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them its own, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
+	}
+	if err := v.checkAttrs(f, l); err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", f.name, err)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
 		return nil, fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))

@@ -1,7 +1,8 @@
 package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
-// [driver.Peers], [driver.Prefetcher] or [driver.Comms], as [driver.Error] does.
+// [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.MemInfo], [driver.Links], [driver.Occupancy],
+// [driver.IPCMem], [driver.IPCEvents] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -56,6 +57,20 @@ const (
 	OpElapsed  Op = "elapsed"
 
 	OpEnablePeer Op = "enable peer"
+
+	OpEnter        Op = "enter"
+	OpBeginCapture Op = "begin capture"
+	OpEndCapture   Op = "end capture"
+	OpMemInfo      Op = "memory info"
+	OpLink         Op = "link"
+	OpOccupancy    Op = "occupancy"
+
+	OpExportMem   Op = "export memory"
+	OpOpenMem     Op = "open memory"
+	OpCloseMem    Op = "close memory"
+	OpNewIPCEvent Op = "new shared event"
+	OpExportEvent Op = "export event"
+	OpOpenEvent   Op = "open event"
 
 	OpNewUniqueID       Op = "new unique id"
 	OpNewComm           Op = "new comm"
@@ -122,6 +137,18 @@ const (
 	codeNewTimer
 	codeElapsed
 	codeEnablePeer
+	codeEnter
+	codeBeginCapture
+	codeEndCapture
+	codeMemInfo
+	codeLink
+	codeOccupancy
+	codeExportMem
+	codeOpenMem
+	codeCloseMem
+	codeNewIPCEvent
+	codeExportEvent
+	codeOpenEvent
 	codeNewUniqueID
 	codeNewComm
 	codeSplitComm
@@ -148,6 +175,9 @@ var ops = [codes]Op{
 	OpNewGraph, OpDestroyGraph, OpAddNode, OpInstantiate, OpDestroyExec, OpSetNode, OpLaunchGraph,
 	OpNewTimer, OpElapsed,
 	OpEnablePeer,
+	OpEnter, OpBeginCapture, OpEndCapture,
+	OpMemInfo, OpLink, OpOccupancy,
+	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory,
 }

@@ -18,7 +18,7 @@ func (v *device) EnablePeer(other driver.Device) error {
 		return err
 	case w == v: // its own memory it reaches anyway
 		return nil
-	case v.d.apart:
+	case v.link(w).Kind == driver.LinkNone:
 		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no way: %w", v.index, w.index, driver.ErrUnsupported)
 	}
 	v.peers[w.index].Store(true)

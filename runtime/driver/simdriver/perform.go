@@ -128,6 +128,9 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 	} else if a == nil || n > a.size-uint64(p-a.base) {
 		return nil, v.d.miss(p, n)
 	}
+	if a.origin != nil && a.origin.withdrawn.Load() {
+		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Freed: true, Opened: true}
+	}
 	if writes && a.readOnly {
 		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
 	}

@@ -52,10 +52,10 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	}
 	p.max = (p.max + alignment - 1) / alignment * alignment
 	for i := range p.switches {
-		p.switches[i] = true
+		p.switches[i] = i != int(driver.PoolReuseEvents) || !v.d.caps.PoolsByStream
 	}
-	for i := range p.users { // all devices see the host's memory
-		p.users[i].Store(i == v.index || kind == driver.HostMem)
+	for i := range p.users { // all devices see the host's memory, and managed memory
+		p.users[i].Store(i == v.index || kind != driver.DeviceMem)
 	}
 	p.id = driver.Pool(v.d.pools.add(p))
 	if p.id == 0 {
@@ -133,6 +133,10 @@ func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	case driver.HostMem:
 		if !v.d.caps.HostPools {
 			return 0, failf(codeNewPool, "a pool of host memory on device %d: %w", v.index, driver.ErrUnsupported)
+		}
+	case driver.ManagedMem:
+		if !v.d.caps.ManagedPools || desc.MaxSize != 0 {
+			return 0, failf(codeNewPool, "a pool of managed memory on device %d, of at most %d bytes: %w", v.index, desc.MaxSize, driver.ErrUnsupported)
 		}
 	default:
 		return 0, failf(codeNewPool, "a pool of memory of kind %d: %w", desc.Kind, ErrInvalidValue)
@@ -220,6 +224,9 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 		if value > 1 {
 			return failf(codeSetPoolAttr, "property %d: %w: %d; it is a switch, 0 or 1", a, ErrInvalidValue, value)
 		}
+		if value == 1 && a == driver.PoolReuseEvents && v.d.caps.PoolsByStream {
+			return failf(codeSetPoolAttr, "property %d: pools take no notice of events: %w", a, driver.ErrUnsupported)
+		}
 		p.switches[a] = value == 1
 	case driver.PoolThreshold:
 		if was, is := p.threshold != math.MaxUint64, value != math.MaxUint64; is && !was {
@@ -271,7 +278,7 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	if w == v && !allow {
 		return failf(codeAccessPool, "pool %#x: %w: device %d cannot lose access to its own pool", uint64(h), ErrInvalidValue, v.index)
 	}
-	if w != v && v.d.apart && p.kind == driver.DeviceMem {
+	if w != v && p.kind == driver.DeviceMem && w.link(v).Kind == driver.LinkNone {
 		return failf(codeAccessPool, "from device %d to device %d: the hardware has no way: %w", w.index, v.index, driver.ErrUnsupported)
 	}
 	p.users[w.index].Store(allow)
@@ -294,7 +301,7 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 	if size == 0 {
 		return driver.Mem{}, failf(codeAllocAsync, "0 bytes: %w", ErrInvalidValue)
 	}
-	s, err := v.stream(codeAllocAsync, sh)
+	s, err := v.working(codeAllocAsync, sh)
 	if err != nil {
 		return driver.Mem{}, err
 	}
@@ -320,7 +327,7 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 }
 
 // FreeAsync frees in stream order what AllocAsync allocated, whichever device's pool it is of. On a device that is lost it
-// does so at once.
+// does so at once. With Caps.PoolsByStream it is an error on another stream than that of AllocAsync.
 func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	later, err, ok := v.release(codeFreeAsync)
 	if !ok {
@@ -329,7 +336,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	if !v.d.caps.Pools {
 		return v.cannot(codeFreeAsync)
 	}
-	s, bad := v.stream(codeFreeAsync, sh)
+	s, bad := v.working(codeFreeAsync, sh)
 	if bad != nil {
 		return bad
 	}
@@ -344,6 +351,8 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	case bad != nil:
 	case v.down.Load() != nil:
 		p.abandon(b)
+	case v.d.caps.PoolsByStream && b.maker != s:
+		bad = fmt.Errorf("memory at %#x: %w: it is another stream's, which frees it", uint64(m.Ptr), ErrInvalidHandle)
 	default:
 		s.mu.Lock()
 		o := s.slot(codeFreeAsync)
@@ -413,8 +422,8 @@ func (p *pool) grow(size uint64) (*segment, error) {
 
 // reserve allocates the memory of a segment.
 func (p *pool) reserve(g *segment, n uint64) (*allocation, error) {
-	if p.kind == driver.HostMem {
-		return p.dev.d.host.alloc(p.dev, driver.HostMem, n, g)
+	if p.kind != driver.DeviceMem {
+		return p.dev.d.host.alloc(p.dev, p.kind, n, g)
 	}
 	return p.dev.space.alloc(p.dev, driver.DeviceMem, n, p.dev.d.memory, g)
 }
@@ -451,7 +460,7 @@ func (p *pool) drop(i int) {
 		r = next
 	}
 	g.first = nil
-	if v := p.dev; p.kind == driver.HostMem {
+	if v := p.dev; p.kind != driver.DeviceMem {
 		if v.d.host.withdraw(g.memory) {
 			v.d.host.bury(g.memory)
 		}

@@ -224,7 +224,8 @@ func TestPoolErrors(t *testing.T) {
 		{pools(v).AccessPool(p, v, false), simdriver.ErrInvalidValue, "its own pool"},
 		{pools(v).AccessPool(p, others[0], true), simdriver.ErrInvalidValue, "no device of this driver"},
 		{pools(v).AccessPool(p, nil, true), simdriver.ErrInvalidValue, "no device of this driver"},
-		{second(pools(v).NewPool(driver.PoolDesc{Kind: driver.ManagedMem})), simdriver.ErrInvalidValue, "kind 2"},
+		{second(pools(v).NewPool(driver.PoolDesc{Kind: driver.CommMem})), simdriver.ErrInvalidValue, "kind 3"},
+		{second(pools(v).NewPool(driver.PoolDesc{Kind: driver.ManagedMem, MaxSize: 1})), driver.ErrUnsupported, "at most 1 bytes"},
 		{second(pools(v).PoolAttr(p, -1)), simdriver.ErrInvalidValue, "none of this number"},
 		{second(pools(v).PoolAttr(p, 8)), simdriver.ErrInvalidValue, "none of this number"},
 		{pools(v).SetPoolAttr(p, 8, 0), simdriver.ErrInvalidValue, "none of this number"},
@@ -263,6 +264,28 @@ func TestPoolUnsupported(t *testing.T) {
 	_, vs = open(t, simdriver.Config{Caps: &none})
 	pool(t, vs[0], 0)
 	refused(t, second(pools(vs[0]).NewPool(driver.PoolDesc{Kind: driver.HostMem})), driver.ErrUnsupported)
+	refused(t, second(pools(vs[0]).NewPool(driver.PoolDesc{Kind: driver.ManagedMem})), driver.ErrUnsupported)
+}
+
+// TestPoolsByStream has pools that want their memory back in the stream that it was allocated in.
+func TestPoolsByStream(t *testing.T) {
+	caps := simdriver.CUDACaps()
+	caps.PoolsByStream = true
+	d, vs := open(t, simdriver.Config{Caps: &caps})
+	v := vs[0]
+	s, other, p := stream(t, v), stream(t, v), pool(t, v, 0)
+	if n := attr(t, v, p, driver.PoolReuseEvents); n != 0 {
+		t.Errorf("pools take notice of events: %d", n)
+	}
+	check(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 0))
+	refused(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 1), driver.ErrUnsupported)
+	m := allocAsync(t, v, s, p, 100)
+	refused(t, pools(v).FreeAsync(other, m), simdriver.ErrInvalidHandle, "another stream's")
+	check(t, pools(v).FreeAsync(s, m))
+	check(t, drain(t, v, s))
+	if c := d.Counters().Devices[0]; c.PoolAllocations != 0 {
+		t.Errorf("%d allocations are left", c.PoolAllocations)
+	}
 }
 
 // TestPoolBooks follows a pool's numbers. Used memory counts from the call to the execution of the free.

@@ -33,6 +33,9 @@ type allocation struct {
 	registered bool           // it is the program's
 	readOnly   bool           // and not for devices to write to
 	segment    *segment       // not nil: it is a pool's, to divide
+	origin     *allocation    // not nil: it is another process's memory, opened
+	opens      int            // how often; under the space's mu
+	withdrawn  atomic.Bool    // it was exported, and freed before its process ended
 
 	mu   sync.Mutex
 	data atomic.Pointer[byte] // the first byte; nil until it is first touched
@@ -98,7 +101,7 @@ func (s *space) explain(e *AccessError) {
 	defer s.mu.RUnlock()
 	for _, a := range slices.Backward(s.freed) {
 		if e.Addr >= a.base && uint64(e.Addr-a.base) < a.size {
-			e.Base, e.Length, e.Freed = a.base, a.size, true
+			e.Base, e.Length, e.Freed, e.Opened = a.base, a.size, true, a.origin != nil
 			return
 		}
 	}
@@ -122,7 +125,7 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.search(p)
-	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil {
+	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil || s.live[i].origin != nil {
 		return nil, s.whyNot(p, i)
 	}
 	a := s.live[i]
@@ -141,7 +144,9 @@ func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
 	if !a.registered {
-		s.used -= a.size
+		if a.origin == nil {
+			s.used -= a.size
+		}
 		s.freed = append(s.freed, a)
 	}
 }
@@ -170,6 +175,9 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 		if a.segment != nil {
 			return fmt.Errorf("memory at %#x: %w: it is a pool's: free it with FreeAsync", uint64(p), ErrInvalidValue)
 		}
+		if a.origin != nil {
+			return fmt.Errorf("memory at %#x: %w: it is another process's: close it with CloseMem", uint64(p), ErrInvalidValue)
+		}
 		if a.registered {
 			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
 		}
@@ -194,7 +202,7 @@ func (s *space) clear(v *device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = slices.DeleteFunc(s.live, func(a *allocation) bool {
-		if a.dev == v && !a.registered {
+		if a.dev == v && !a.registered && a.origin == nil {
 			s.used -= a.size
 		}
 		return a.dev == v
@@ -221,20 +229,30 @@ func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, 
 	if size > limit-min(s.used, limit) {
 		return nil, fmt.Errorf("%d bytes, while %d of device %d's %d are allocated: %w", size, s.used, v.index, limit, driver.ErrOutOfMemory)
 	}
-	if size > uint64(s.end-s.next)-2*guard {
-		return nil, fmt.Errorf("device %d has used up its addresses: %w", v.index, driver.ErrOutOfMemory)
+	a := &allocation{kind: kind, size: size, dev: v, segment: g}
+	if err := s.place(a); err != nil {
+		return nil, err
 	}
-	a := &allocation{kind: kind, base: s.next, size: size, dev: v, segment: g}
-	s.next += driver.Ptr((size+guard+alignment-1)/alignment) * alignment
 	s.used += size
-	s.live = append(s.live, a) // its base is the highest
 	return a, nil
+}
+
+// place gives an allocation addresses. The caller holds mu.
+func (s *deviceSpace) place(a *allocation) error {
+	if a.size > uint64(s.end-s.next)-2*guard {
+		return fmt.Errorf("device %d has used up its addresses: %w", a.dev.index, driver.ErrOutOfMemory)
+	}
+	a.base = s.next
+	s.next += driver.Ptr((a.size+guard+alignment-1)/alignment) * alignment
+	s.live = append(s.live, a) // its base is the highest
+	return nil
 }
 
 // release frees the allocation that begins at p.
 func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error {
 	a, err := s.remove(p, v, kind, false)
 	if err == nil {
+		v.d.machine.freed(a)
 		s.bury(a)
 	}
 	return err

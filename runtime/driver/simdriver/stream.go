@@ -20,10 +20,13 @@ type stream struct {
 	dev   *device
 	id    driver.Stream
 
-	done    atomic.Uint64 // operations executed; stays behind head once the device is lost
-	stalled atomic.Bool
-	stopped atomic.Bool
-	started bool // the goroutine; under mu
+	priority int
+	done     atomic.Uint64 // operations executed; stays behind head once the device is lost
+	stalled  atomic.Bool
+	stopped  atomic.Bool
+	started  bool // the goroutine; under mu
+
+	captured atomic.Pointer[capture] // what is noted instead of done, or nil; changed under mu
 
 	wake   chan struct{} // says: look again
 	ended  chan struct{} // closed when the goroutine has ended
@@ -79,11 +82,14 @@ func (s *stream) after(src *stream, seq uint64) bool {
 }
 
 // NewStream makes a stream. Its goroutine starts with its first work.
-func (v *device) NewStream() (driver.Stream, error) {
+func (v *device) NewStream() (driver.Stream, error) { return v.newStream(0) }
+
+// newStream makes a stream with a priority.
+func (v *device) newStream(priority int) (driver.Stream, error) {
 	if err := v.enter(codeNewStream, true); err != nil {
 		return 0, err
 	}
-	s := &stream{dev: v, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &stream{dev: v, priority: priority, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	d := v.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,6 +160,19 @@ func (v *device) stream(c code, h driver.Stream) (*stream, error) {
 	return s, nil
 }
 
+// working is stream for an operation that cannot be captured: a stream that captures refuses it, and makes no graph then.
+func (v *device) working(c code, h driver.Stream) (*stream, error) {
+	s, err := v.stream(c, h)
+	if err != nil || s.captured.Load() == nil {
+		return s, err
+	}
+	err = failf(c, "stream %#x: %w: it captures, and only fills, copies and launches can be captured", uint64(h), ErrInvalidValue)
+	s.mu.Lock()
+	s.captured.Load().bad = err
+	s.mu.Unlock()
+	return nil, err
+}
+
 // pending returns how many operations are left.
 func (s *stream) pending() uint64 { return s.tail.Load() - s.done.Load() }
 
@@ -169,6 +188,10 @@ func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
 // publish makes what slot returned part of the stream's work. The caller holds mu.
 func (s *stream) publish() {
+	if c := s.captured.Load(); c != nil {
+		c.note(s.dev.d)
+		return
+	}
 	s.add()
 	if s.dev.d.manual {
 		return

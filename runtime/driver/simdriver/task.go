@@ -18,6 +18,7 @@ type task struct {
 	index int
 	kind  driver.NodeKind
 	after []*task
+	inner []*task // of a child node's end: its nodes
 	next  []*task // those that run after this one, without the heirs
 	heirs []*task // whose goroutine comes from this one's: the first has it, others have new ones
 
@@ -188,7 +189,7 @@ func (r *run) perform(o *operation) error {
 		err = s.perform(o)
 	}
 	if f := s.dev.d.executed; f != nil {
-		e := Executed{Device: s.dev.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Node: o.node, Err: err}
+		e := Executed{Device: s.dev.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Node: o.node, Priority: s.priority, Err: err}
 		if o.call != nil {
 			e.Kernel = o.call.f.name
 		}

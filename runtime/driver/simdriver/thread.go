@@ -33,6 +33,17 @@ func (t *threads) unbind(device int) {
 	t.mu.Unlock()
 }
 
+// forget makes no device current on the calling thread.
+func (t *threads) forget() {
+	if t.id == nil {
+		return
+	}
+	id := t.id()
+	t.mu.Lock()
+	delete(t.current, id)
+	t.mu.Unlock()
+}
+
 // bound returns the device that is current on the calling thread.
 func (t *threads) bound() (device int, ok bool) {
 	if t.id == nil {

@@ -68,14 +68,20 @@ func TestThreads(t *testing.T) {
 				simdriver.OpAddNode:        second(graphs(v).AddNode(g, nil, &driver.NodeOp{})),
 				simdriver.OpInstantiate:    second(graphs(v).Instantiate(g)),
 				simdriver.OpDestroyExec:    graphs(v).DestroyExec(x),
+				simdriver.OpBeginCapture:   capturer(v).BeginCapture(s),
+				simdriver.OpEndCapture:     second(capturer(v).EndCapture(s)),
 				simdriver.OpNewTimer:       second(timers(v).NewTimer()),
 				simdriver.OpEnablePeer:     v.(driver.Peers).EnablePeer(w),
+				simdriver.OpLink:           second(v.(driver.Links).Link(w)),
+				simdriver.OpOccupancy:      second(v.(driver.Occupancy).Occupancy(0, 1, 0)),
 			} {
 				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
 			}
 			for op, err := range commCalls(comms(v), s, 0) {
 				refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
 			}
+			_, _, err = v.(driver.MemInfo).MemInfo()
+			refused(t, err, simdriver.ErrInvalidContext, string(simdriver.OpMemInfo), "while device 1 is current")
 			refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // on any thread
 			_, _, err = comms(v).CommRank(0)
 			refused(t, err, simdriver.ErrInvalidHandle)

@@ -63,7 +63,7 @@ func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.Mem
 	if a := v.d.find(p); n > 0 && (a == nil || a.kind != driver.ManagedMem) {
 		return failf(codePrefetch, "%d bytes at %#x: %w: that is no managed memory", n, uint64(p), ErrInvalidValue)
 	}
-	s, err := v.stream(codePrefetch, h)
+	s, err := v.working(codePrefetch, h)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (s *stream) execute(o *operation) {
 		err = s.perform(o)
 	}
 	if f := v.d.executed; f != nil {
-		e := Executed{Device: v.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Err: err}
+		e := Executed{Device: v.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Priority: s.priority, Err: err}
 		if o.call != nil {
 			e.Kernel = o.call.f.name
 		}

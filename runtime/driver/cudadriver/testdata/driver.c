@@ -142,8 +142,17 @@ static int enter(const char *call, int needsContext, const char *format, ...)
 
 #define ENTER(...) do { int r = enter(__func__, 0, __VA_ARGS__); if (r) return r; } while (0)
 #define CREATE(...) do { int r = enter(__func__, 1, __VA_ARGS__); if (r) return r; } while (0)
-#define SUBMIT(...) do { int r = enter(__func__, bound(__func__), __VA_ARGS__); if (r) return r; if (!IS_STREAM(s)) return INVALID_HANDLE; } while (0)
+#define WORK(...) do { int r = enter(__func__, bound(__func__), __VA_ARGS__); if (r) return r; if (!IS_STREAM(s)) return INVALID_HANDLE; } while (0)
+#define SUBMIT(...) do { WORK(__VA_ARGS__); if (captured[s - STREAM]) return spoil(s, failed(__func__, 900)); } while (0)
 #define LIVE(n) __atomic_add_fetch(&live, (n), __ATOMIC_SEQ_CST)
+
+// What a device's stream captures: a graph of its fills and kernels, in order. All else spoils it.
+struct graph;
+static struct graph *captured[DEVICES + 1];
+static int spoilt[DEVICES + 1];
+static int spoil(uintptr_t s, int code) { spoilt[s - STREAM] = 1; return code; }
+static int noteFill(uintptr_t s, uint64_t p, unsigned v, int size, size_t n);
+static int noteKernel(uintptr_t s, uintptr_t f, void **params);
 
 int cuDriverGetVersion(int *version) { *version = VERSION; return OK; }
 int cuInit(unsigned flags) { ENTER("%u", flags); return OK; }
@@ -155,7 +164,8 @@ int cuDeviceTotalMem_v2(size_t *bytes, int id) { *bytes = (size_t)80 << 30; retu
 int cuDeviceGetPCIBusId(char *out, int len, int id) { ENTER("%d", id); snprintf(out, len, "0000:3B:0%d.0", id - 40); return OK; }
 int cuDeviceGetUuid(unsigned char *uuid, int id) { for (int i = 0; i < 16; i++) uuid[i] = i; return OK; }
 #if VERSION >= 11040
-int cuDeviceGetUuid_v2(unsigned char *uuid, int id) { for (int i = 0; i < 16; i++) uuid[i] = i | 0x80; return OK; }
+// With the setting "MIG" the devices are parts of one, of which the older form tells the UUID.
+int cuDeviceGetUuid_v2(unsigned char *uuid, int id) { for (int i = 0; i < 16; i++) uuid[i] = get("MIG") ? i | 0x80 : i; return OK; }
 #endif
 
 int cuDeviceGetAttribute(int *value, int attribute, int id)
@@ -173,6 +183,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int id)
 	case 18: *value = 0; break;
 	case 120:
 		if (VERSION < 11080) return INVALID_VALUE;
+		*value = 1;
+		break;
+	case 134:
+		if (VERSION < 12020) return INVALID_VALUE;
 		*value = 1;
 		break;
 	case 144:
@@ -215,7 +229,22 @@ int cuCtxEnablePeerAccess(uintptr_t ctx, unsigned flags)
 	return OK;
 }
 
+// A link's properties are ten times their numbers, and those with the setting "p2p N" one less than that.
+int cuDeviceGetP2PAttribute(int *value, int attribute, int id, int other)
+{
+	char name[16];
+	sprintf(name, "p2p %d", attribute);
+	ENTER("%d, %d, %d", attribute, id, other);
+	if (id == other) return failed(__func__, 101);
+	*value = get(name) ? get(name) - 1 : attribute * 10;
+	return OK;
+}
+
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) { CREATE(""); *least = 0, *greatest = -5; return OK; }
+
 int cuStreamCreate(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM + stack[depth - 1] - CONTEXT; return OK; }
+
+int cuStreamCreateWithPriority(uintptr_t *s, unsigned flags, int priority) { CREATE("%u, %d", flags, priority); LIVE(1); *s = STREAM + stack[depth - 1] - CONTEXT; return OK; }
 
 // With the setting "linger" a stream is gone some time before this returns, until the setting is off.
 int cuStreamDestroy_v2(uintptr_t s)
@@ -228,7 +257,7 @@ int cuStreamDestroy_v2(uintptr_t s)
 	pthread_mutex_unlock(&mu);
 	return OK;
 }
-int cuStreamSynchronize(uintptr_t s) { ENTER("%#lx", (long)s); return OK; }
+int cuStreamSynchronize(uintptr_t s) { ENTER("%#lx", (long)s); return IS_STREAM(s) && captured[s - STREAM] ? spoil(s, failed(__func__, 900)) : OK; }
 int cuEventCreate(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }
 int cuEventDestroy_v2(uintptr_t e) { CREATE("%#lx", (long)e); if (e != EVENT) return INVALID_HANDLE; LIVE(-1); return OK; }
 int cuEventRecord(uintptr_t e, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)e, (long)s); return OK; }
@@ -278,6 +307,7 @@ static int reaches(uint64_t p, int device)
 #define REACH(p) do { if (!reaches((p), s - STREAM)) return INVALID_VALUE; } while (0)
 #define REACH_TOO(p) do { REACH(p); if (depth && !reaches((p), stack[depth - 1] - CONTEXT)) return INVALID_VALUE; } while (0)
 
+int cuMemGetInfo_v2(size_t *available, size_t *total) { CREATE(""); *available = (size_t)60 << 30, *total = (size_t)80 << 30; return OK; }
 int cuMemAlloc_v2(uint64_t *p, size_t n) { CREATE("%zu", n); if (!n) return INVALID_VALUE; LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int cuMemFree_v2(uint64_t p) { CREATE(""); LIVE(-1); free(mem(p)); return OK; }
 int cuMemHostAlloc(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
@@ -291,11 +321,39 @@ int cuMemPrefetchAsync_v2(uint64_t p, size_t n, uint64_t where, unsigned flags, 
 int cuMemPrefetchAsync(uint64_t p, size_t n, int device, uintptr_t s) { int r = enter(__func__, 1, "%zu, %d, %#lx", n, device, (long)s); return r ? r : !IS_STREAM(s) ? INVALID_HANDLE : OK; }
 int cuMemHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 
+// What processes share: a handle has the address, or the event, as text. With the setting "own process" it is as this process's own.
+typedef struct { char text[64]; } ipcHandle;
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *n, uint64_t p) { CREATE(""); *base = p - 256, *n = 4096; return OK; }
+int cuIpcGetMemHandle(ipcHandle *h, uint64_t p) { CREATE(""); memset(h, 0, sizeof *h); sprintf(h->text, "memory %#lx", (long)p); return OK; }
+int cuIpcOpenMemHandle_v2(uint64_t *p, ipcHandle h, unsigned flags)
+{
+	unsigned long at;
+	CREATE("%.6s, %u", h.text, flags);
+	if (get("own process")) return INVALID_CONTEXT;
+	if (sscanf(h.text, "memory %lx", &at) != 1) return INVALID_VALUE;
+	LIVE(1);
+	*p = at;
+	return OK;
+}
+int cuIpcCloseMemHandle(uint64_t p) { CREATE(""); LIVE(-1); return OK; }
+int cuIpcGetEventHandle(ipcHandle *h, uintptr_t e) { CREATE("%#lx", (long)e); if (e != EVENT) return INVALID_HANDLE; memset(h, 0, sizeof *h); sprintf(h->text, "event %#lx", (long)e); return OK; }
+int cuIpcOpenEventHandle(uintptr_t *e, ipcHandle h)
+{
+	unsigned long event;
+	CREATE("%.16s", h.text);
+	if (get("own process")) return INVALID_CONTEXT;
+	if (sscanf(h.text, "event %lx", &event) != 1) return INVALID_HANDLE;
+	LIVE(1);
+	*e = event;
+	return OK;
+}
+
 #define FILL(bits) \
 	int cuMemsetD##bits##Async(uint64_t p, unsigned v, size_t n, uintptr_t s) \
 	{ \
-		SUBMIT("%#x, %zu, %#lx", v, n, (long)s); \
+		WORK("%#x, %zu, %#lx", v, n, (long)s); \
 		REACH(p); \
+		if (captured[s - STREAM]) return noteFill(s, p, v, bits / 8, n); \
 		for (size_t i = 0; i < n; i++) ((uint##bits##_t *)mem(p))[i] = v; \
 		return OK; \
 	}
@@ -373,6 +431,7 @@ int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, uintptr_t m, const char *name)
 	return OK;
 }
 int cuFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); if (attribute > 10 && (VERSION < 11080 || attribute > 13)) return INVALID_VALUE; *value = attribute == 1 ? 1024 : attribute > 10 ? get("clusters") : 100 + attribute; return OK; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, uintptr_t f, int threads, size_t shared) { CREATE("%#lx, %d, %zu", (long)f, threads, shared); *blocks = 2048 / threads; return OK; }
 int cuFuncSetAttribute(uintptr_t f, int attribute, int value) { CREATE("%d, %d", attribute, value); return OK; }
 #if VERSION >= 12040
 int cuFuncLoad(uintptr_t f) { CREATE("%#lx", (long)f); return OK; }
@@ -389,8 +448,9 @@ int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
 int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    uintptr_t s, void **params, void **extra)
 {
-	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
+	WORK("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
 	if (extra) return INVALID_VALUE;
+	if (captured[s - STREAM]) return noteKernel(s, f, params);
 	if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1];
 	if (f == FUNCTION + 2) {
 		REACH(*(uint64_t *)params[0]);
@@ -398,6 +458,39 @@ int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 	}
 	return OK;
 }
+
+// Attributes of launches, as text.
+typedef struct { int id; char pad[4]; union { char pad[64]; int number; unsigned dims[3]; } value; } attribute;
+typedef struct { unsigned grid[3], block[3], shared; uintptr_t stream; attribute *attrs; unsigned n; } config;
+_Static_assert(sizeof(attribute) == 72 && sizeof(config) == 56, "layout");
+
+static char *attributeText(char *end, int id, const void *value)
+{
+	const unsigned *dims = value;
+	return end + (id == 4 ? sprintf(end, " %d: %u %u %u", id, dims[0], dims[1], dims[2]) : sprintf(end, " %d: %d", id, *(const int *)value));
+}
+
+#if VERSION >= 11060
+int cuLaunchKernelEx(const config *c, uintptr_t f, void **params, void **extra)
+{
+	uintptr_t s = c->stream;
+	char attrs[256] = "", *end = attrs;
+	for (unsigned i = 0; i < c->n && i < 8; i++) end = attributeText(end, c->attrs[i].id, &c->attrs[i].value);
+	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx;%s", (long)f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared, (long)s, attrs);
+	if (extra) return INVALID_VALUE;
+	if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1];
+	return OK;
+}
+#endif
+#if VERSION >= 11070
+int cuOccupancyMaxPotentialClusterSize(int *n, uintptr_t f, const config *c)
+{
+	CREATE("%#lx, %u %u %u, %u %u %u, %u", (long)f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared);
+	if (c->n || c->stream) return INVALID_VALUE;
+	*n = 16;
+	return OK;
+}
+#endif
 
 #ifndef NOPOOLS
 // Pools: one of each device, and those that are made. Handles are POOL, and a multiple of 16 for each. Of the attributes the
@@ -591,6 +684,28 @@ int cuGraphAddKernelNode_v2(DEPS, const kernelParams *p)
 	return p->extra || p->kernel || p->context ? INVALID_VALUE : OK;
 }
 #endif
+int cuGraphNodeGetType(uintptr_t n, int *type)
+{
+	CREATE("%#lx", (long)n);
+	GRAPH_OF(i, GRAPH + (n - NODE) / 256);
+	*type = graphs[i].nodes[n % 256].kind == KERNEL ? 0 : 5;
+	return OK;
+}
+int cuGraphDestroyNode(uintptr_t n) { CREATE("%#lx", (long)n); return OK; }
+int cuGraphKernelNodeSetAttribute(uintptr_t n, int id, const void *value)
+{
+	char attr[64];
+	attributeText(attr, id, value);
+	CREATE("%#lx,%s", (long)n, attr);
+	return OK;
+}
+#if VERSION >= 12030
+int cuGraphAddDependencies_v2(uintptr_t g, const uintptr_t *from, const uintptr_t *to, const unsigned char *data, size_t n)
+{
+	CREATE("%#lx, %#lx to %#lx, port %d to %d, type %d, %zu", (long)g, (long)*from, (long)*to, data[0], data[1], data[2], n);
+	return OK;
+}
+#endif
 int cuGraphAddMemsetNode(DEPS, const fillParams *p, uintptr_t c) { ADD(FILL_FORMAT, FILL_ARGS); setFill(new, p); return OK; }
 int cuGraphAddMemcpyNode(DEPS, const copyParams *p, uintptr_t c) { ADD(COPY_FORMAT, COPY_ARGS); setCopy(new, p); return OK; }
 int cuGraphAddChildGraphNode(DEPS, uintptr_t child)
@@ -631,6 +746,64 @@ int cuGraphExecKernelNodeSetParams_v2(uintptr_t x, uintptr_t n, const kernelPara
 #endif
 int cuGraphExecMemsetNodeSetParams(uintptr_t x, uintptr_t n, const fillParams *p, uintptr_t c) { SET(x, n, FILL_, FILL_FORMAT, FILL_ARGS); setFill(old, p); return OK; }
 int cuGraphExecMemcpyNodeSetParams(uintptr_t x, uintptr_t n, const copyParams *p, uintptr_t c) { SET(x, n, COPY, COPY_FORMAT, COPY_ARGS); setCopy(old, p); return OK; }
+
+// Another child must have as many nodes of the same kinds and functions.
+int cuGraphExecChildGraphNodeSetParams(uintptr_t x, uintptr_t n, uintptr_t child)
+{
+	SET(x, n, CHILD, "%#lx", (long)child);
+	GRAPH_OF(j, child);
+	int same = graphs[j].n == old->child->n;
+	for (int k = 0; same && k < graphs[j].n; k++)
+		same = graphs[j].nodes[k].kind == old->child->nodes[k].kind && graphs[j].nodes[k].function == old->child->nodes[k].function;
+	if (!same) return failed(__func__, 910);
+	old->child = memcpy(malloc(sizeof(graph)), &graphs[j], sizeof(graph)); // that of the graph's own node stays
+	return OK;
+}
+
+static int noteFill(uintptr_t s, uint64_t p, unsigned v, int size, size_t n)
+{
+	graph *g = captured[s - STREAM];
+	if (g->n == NODES) return spoil(s, OUT_OF_MEMORY);
+	setFill(&g->nodes[g->n++], &(fillParams){p, 0, v, size, n, 1});
+	return OK;
+}
+
+static int noteKernel(uintptr_t s, uintptr_t f, void **params)
+{
+	graph *g = captured[s - STREAM];
+	if (g->n == NODES) return spoil(s, OUT_OF_MEMORY);
+	setKernel(&g->nodes[g->n++], &(kernelParams){.function = f, .params = params});
+	return OK;
+}
+
+int cuStreamBeginCapture_v2(uintptr_t s, int mode)
+{
+	CREATE("%#lx, %d", (long)s, mode);
+	if (!IS_STREAM(s)) return INVALID_HANDLE;
+	if (captured[s - STREAM] || mode < 0 || mode > 2) return failed(__func__, 401);
+	captured[s - STREAM] = calloc(1, sizeof(graph));
+	spoilt[s - STREAM] = 0;
+	return OK;
+}
+
+// Whatever it returns, unless a context is missing, the stream captures no more. With the setting "no graph" there is none, and no error.
+int cuStreamEndCapture(uintptr_t s, uintptr_t *g)
+{
+	graph *was = IS_STREAM(s) ? captured[s - STREAM] : NULL;
+	int r = enter(__func__, 1, "%#lx", (long)s);
+	if (was && r != 201) captured[s - STREAM] = NULL;
+	*g = 0;
+	if (r) return r;
+	if (!was) return failed(__func__, 401);
+	if (spoilt[s - STREAM]) return failed(__func__, 901);
+	if (get("no graph")) return OK;
+	int i = numGraphs++ % GRAPHS;
+	graphs[i] = *was;
+	free(was);
+	LIVE(1);
+	*g = GRAPH + i;
+	return OK;
+}
 
 static void run(const graph *g)
 {

@@ -19,13 +19,14 @@
 #define DEVICES 2
 #endif
 
-enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ALREADY_ENABLED = 704 };
-enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, GRAPH = 0x6000, NODE = 0x9000, EXEC = 0x7000 };
+enum { OK, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500, NOT_READY = 600, ALREADY_ENABLED = 704 };
+enum { SETTINGS = 128 };
+enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, GRAPH = 0x6000, NODE = 0x9000, EXEC = 0x7000, POOL = 0xb000 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 
 // What a test sets and reads, by name.
-static struct { char name[64]; int value; } settings[64];
+static struct { char name[64]; int value; } settings[SETTINGS];
 static int numSettings;
 static char trace[1 << 16];
 static size_t traced;
@@ -35,13 +36,13 @@ int fake_set(const char *name, int value)
 	pthread_mutex_lock(&mu);
 	int i = 0;
 	while (i < numSettings && strcmp(settings[i].name, name)) i++;
-	if (i == numSettings && i < 64) numSettings++;
-	if (i < 64) {
+	if (i == numSettings && i < SETTINGS) numSettings++;
+	if (i < SETTINGS) {
 		snprintf(settings[i].name, sizeof settings[i].name, "%s", name);
 		settings[i].value = value;
 	}
 	pthread_mutex_unlock(&mu);
-	return i == 64;
+	return i == SETTINGS;
 }
 
 static int get(const char *name)
@@ -120,10 +121,12 @@ int hipDeviceTotalMem(size_t *bytes, int d) { PLAIN("%d", d); *bytes = (size_t)6
 int hipDeviceGetPCIBusId(char *out, int len, int d) { PLAIN("%d", d); snprintf(out, len, "0000:C1:0%d.0", d); return OK; }
 int hipDeviceGetUuid(char *uuid, int d) { PLAIN("%d", d); memcpy(uuid, "0123456789abcdef", 16); uuid[15] = '0' + d; return OK; }
 
-// Attributes that have not come yet are not known.
+// Attributes that have not come yet are not known, nor those with the setting "unknown N".
 int hipDeviceGetAttribute(int *value, int attribute, int d)
 {
 	char name[16];
+	sprintf(name, "unknown %d", attribute);
+	WANT(!get(name), INVALID_VALUE);
 	sprintf(name, "attr %d", attribute);
 	int r = get("hipDeviceGetAttribute");
 	if (r) return remember(r);
@@ -131,7 +134,7 @@ int hipDeviceGetAttribute(int *value, int attribute, int d)
 	WANT(attribute != 75 || VERSION >= 60000000, INVALID_VALUE);
 	switch (attribute) {
 	case 74: case 75: *value = 64 << 10; break;
-	case 9: case 24: case 90: *value = 1; break;
+	case 9: case 24: case 88: case 90: *value = 1; break;
 	case 16: *value = 0; break;
 	default: *value = attribute * 10;
 	}
@@ -165,8 +168,63 @@ int hipDeviceEnablePeerAccess(int other, unsigned flags)
 	return OK;
 }
 
+// All properties of a link are there, unless the setting "p2p N" takes one away, and it is of HSA's kind 4, of one hop.
+#ifndef WITHOUT_hipDeviceGetP2PAttribute
+int hipDeviceGetP2PAttribute(int *value, int attribute, int d, int other)
+{
+	char name[16];
+	sprintf(name, "p2p %d", attribute);
+	PLAIN("%d, %d, %d", attribute, d, other);
+	WANT(d != other && d < DEVICES && other < DEVICES, INVALID_DEVICE);
+	*value = !get(name);
+	return OK;
+}
+#endif
+#ifndef WITHOUT_hipExtGetLinkTypeAndHopCount
+int hipExtGetLinkTypeAndHopCount(int d, int other, unsigned *kind, unsigned *hops)
+{
+	PLAIN("%d, %d", d, other);
+	WANT(d != other, INVALID_VALUE);
+	*kind = get("pcie") ? 2 : get("qpi") ? 1 : 4, *hops = 1;
+	return OK;
+}
+#endif
+
 int hipStreamCreateWithFlags(uintptr_t *s, unsigned flags) { CREATE("%u", flags); LIVE(1); *s = STREAM; return OK; }
+#ifndef WITHOUT_hipDeviceGetStreamPriorityRange
+int hipDeviceGetStreamPriorityRange(int *least, int *greatest) { CREATE(""); *least = 1, *greatest = -1; return OK; }
+#endif
+int hipStreamCreateWithPriority(uintptr_t *s, unsigned flags, int priority) { CREATE("%u, %d", flags, priority); LIVE(1); *s = STREAM; return OK; }
 int hipStreamDestroy(uintptr_t s) { SUBMIT("%#lx", (long)s); LIVE(-1); return OK; }
+// Fills and kernels are not done while a stream captures, of which the graph knows nothing. With the setting "no graph" a capture ends
+// without one.
+static int capturing[2];
+#define CAPTURES(s) (capturing[(s) - STREAM])
+#ifndef WITHOUT_hipStreamBeginCapture
+int hipStreamBeginCapture(uintptr_t s, int mode)
+{
+	SUBMIT("%#lx, %d", (long)s, mode);
+	WANT(mode >= 0 && mode <= 2, INVALID_VALUE);
+	WANT(!CAPTURES(s), ILLEGAL_STATE);
+	CAPTURES(s) = 1;
+	return OK;
+}
+#endif
+#ifndef WITHOUT_hipStreamEndCapture
+int hipStreamEndCapture(uintptr_t s, uintptr_t *g)
+{
+	int was = (s == STREAM || s == STREAM + 1) && CAPTURES(s);
+	*g = 0;
+	if (was) CAPTURES(s) = 0;
+	SUBMIT("%#lx", (long)s);
+	WANT(was, ILLEGAL_STATE);
+	if (get("no graph")) return OK;
+	LIVE(1);
+	*g = GRAPH;
+	return OK;
+}
+#endif
+
 int hipStreamSynchronize(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
 int hipStreamQuery(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
 int hipEventCreateWithFlags(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }
@@ -180,6 +238,7 @@ int hipEventElapsedTime(float *ms, uintptr_t a, uintptr_t b) { CREATE("%#lx, %#l
 #define HOSTBIT ((uint64_t)1 << 62)
 static void *mem(uint64_t p) { return (void *)(uintptr_t)(p & ~HOSTBIT); }
 
+int hipMemGetInfo(size_t *available, size_t *total) { CREATE(""); *available = (size_t)60 << 30, *total = (size_t)64 << 30; return OK; }
 int hipMalloc(uint64_t *p, size_t n) { CREATE("%zu", n); LIVE(1); *p = (uintptr_t)malloc(n); return OK; }
 int hipFree(uint64_t p) { CREATE(""); LIVE(-1); free(mem(p)); return OK; }
 int hipHostMalloc(void **p, size_t n, unsigned flags) { CREATE("%zu, %u", n, flags); LIVE(1); *p = malloc(n); return OK; }
@@ -196,6 +255,110 @@ int hipHostRegister(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", n, fl
 #endif
 int hipHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 
+// Pools: one of each device, and those that are made, of which no more than a few. Handles are POOL, and a multiple of 16 for
+// each. Of the attributes the first three are ints. An allocation has its pool and its size in front. To take access back is an
+// error, but with the setting "revokes".
+typedef struct { int type, id; } location;
+typedef struct {
+	int type, handles;
+	location loc;
+	void *win32;
+	size_t max;
+	unsigned char reserved[56];
+} poolProps;
+typedef struct { location loc; int flags; } accessDesc;
+_Static_assert(sizeof(poolProps) == 88 && sizeof(accessDesc) == 12, "layout");
+
+enum { POOLS = 8, RESERVED = 5, RESERVED_HIGH, USED, USED_HIGH };
+static struct { int switches[4]; uint64_t values[9], max; } pools[POOLS] = {{.switches = {0, 1, 1, 1}}, {.switches = {0, 1, 1, 1}}};
+static int currentPools[2] = {0, 1}, poolsMade;
+
+static int poolOf(uintptr_t p) { return p < POOL || p % 16 || (p - POOL) / 16 >= POOLS ? -1 : (int)(p - POOL) / 16; }
+#define POOL_OF(i, p) int i = poolOf(p); WANT(i >= 0, INVALID_VALUE)
+
+int hipDeviceGetDefaultMemPool(uintptr_t *p, int d) { CREATE("%d", d); *p = POOL + 16 * d; return OK; }
+int hipDeviceGetMemPool(uintptr_t *p, int d) { CREATE("%d", d); *p = POOL + 16 * currentPools[d]; return OK; }
+int hipDeviceSetMemPool(int d, uintptr_t p) { CREATE("%d, %#lx", d, (long)p); POOL_OF(i, p); currentPools[d] = i; return OK; }
+int hipMemPoolCreate(uintptr_t *p, const poolProps *props)
+{
+	CREATE("%d, %d, %d %d, %p, %zu", props->type, props->handles, props->loc.type, props->loc.id, props->win32, props->max);
+	for (int i = 0; i < 56; i++) WANT(!props->reserved[i], INVALID_VALUE);
+	int i = 2 + poolsMade++ % (POOLS - 2);
+	memset(&pools[i], 0, sizeof pools[i]);
+	for (int a = 1; a <= 3; a++) pools[i].switches[a] = 1;
+	pools[i].max = props->max;
+	LIVE(1);
+	*p = POOL + 16 * i;
+	return OK;
+}
+int hipMemPoolDestroy(uintptr_t p) { CREATE("%#lx", (long)p); POOL_OF(i, p); WANT(i >= 2, INVALID_VALUE); LIVE(-1); return OK; }
+int hipMemPoolGetAttribute(uintptr_t p, int a, void *value)
+{
+	CREATE("%#lx, %d", (long)p, a);
+	POOL_OF(i, p);
+	WANT(a >= 1 && a <= 8, INVALID_VALUE);
+	if (a <= 3) *(int *)value = pools[i].switches[a]; else *(uint64_t *)value = pools[i].values[a];
+	return OK;
+}
+int hipMemPoolSetAttribute(uintptr_t p, int a, void *value)
+{
+	if (a <= 3) CREATE("%#lx, %d, %d", (long)p, a, *(int *)value); else CREATE("%#lx, %d, %lu", (long)p, a, *(unsigned long *)value);
+	POOL_OF(i, p);
+	WANT(a >= 1 && a <= 8 && a != RESERVED && a != USED && (a <= 4 || !*(uint64_t *)value), INVALID_VALUE);
+	if (a <= 3) pools[i].switches[a] = *(int *)value; else pools[i].values[a] = *(uint64_t *)value;
+	return OK;
+}
+#ifndef WITHOUT_hipMemPoolTrimTo
+int hipMemPoolTrimTo(uintptr_t p, size_t keep) { CREATE("%#lx, %zu", (long)p, keep); POOL_OF(i, p); pools[i].values[RESERVED] = keep; return OK; }
+#endif
+int hipMemPoolSetAccess(uintptr_t p, const accessDesc *descs, size_t n)
+{
+	CREATE("%#lx, %d %d %d, %zu", (long)p, descs->loc.type, descs->loc.id, descs->flags, n);
+	POOL_OF(i, p);
+	WANT(n == 1 && (descs->flags || get("revokes")), INVALID_DEVICE);
+	return i < 0;
+}
+int hipMallocFromPoolAsync(uint64_t *out, size_t n, uintptr_t p, uintptr_t s)
+{
+	SUBMIT("%zu, %#lx, %#lx", n, (long)p, (long)s);
+	POOL_OF(i, p);
+	WANT(!pools[i].max || pools[i].values[USED] + n <= pools[i].max, OUT_OF_MEMORY);
+	uint64_t *m = malloc(n + 16);
+	m[0] = i, m[1] = n;
+	pools[i].values[USED] += n;
+	LIVE(1);
+	*out = (uintptr_t)(m + 2);
+	return OK;
+}
+int hipFreeAsync(uint64_t p, uintptr_t s)
+{
+	SUBMIT("%#lx", (long)s);
+	WANT(p, INVALID_VALUE);
+	uint64_t *m = (uint64_t *)p - 2;
+	pools[m[0]].values[USED] -= m[1];
+	LIVE(-1);
+	free(m);
+	return OK;
+}
+
+// What processes share: a handle has the address as text. With the setting "own process" it is as this process's own.
+typedef struct { char text[64]; } ipcHandle;
+int hipMemGetAddressRange(uint64_t *base, size_t *n, uint64_t p) { CREATE(""); *base = p - 256, *n = 4096; return OK; }
+int hipIpcGetMemHandle(ipcHandle *h, uint64_t p) { CREATE(""); memset(h, 0, sizeof *h); sprintf(h->text, "memory %#lx", (long)p); return OK; }
+#ifndef WITHOUT_hipIpcOpenMemHandle
+int hipIpcOpenMemHandle(uint64_t *p, ipcHandle h, unsigned flags)
+{
+	unsigned long at;
+	CREATE("%.6s, %u", h.text, flags);
+	WANT(!get("own process"), INVALID_CONTEXT);
+	WANT(flags == (VERSION >= 60000000) && sscanf(h.text, "memory %lx", &at) == 1, INVALID_VALUE);
+	LIVE(1);
+	*p = at;
+	return OK;
+}
+#endif
+int hipIpcCloseMemHandle(uint64_t p) { CREATE(""); LIVE(-1); return OK; }
+
 static void fill(uint64_t p, size_t pitch, unsigned v, size_t size, size_t width, size_t height)
 {
 	for (size_t y = 0; y < height; y++)
@@ -203,7 +366,7 @@ static void fill(uint64_t p, size_t pitch, unsigned v, size_t size, size_t width
 }
 
 #define FILL(bits, type) \
-	int hipMemsetD##bits##Async(uint64_t p, type v, size_t n, uintptr_t s) { SUBMIT("%#x, %zu, %#lx", v, n, (long)s); fill(p, 0, v, bits / 8, n, 1); return OK; }
+	int hipMemsetD##bits##Async(uint64_t p, type v, size_t n, uintptr_t s) { SUBMIT("%#x, %zu, %#lx", v, n, (long)s); if (!CAPTURES(s)) fill(p, 0, v, bits / 8, n, 1); return OK; }
 FILL(8, unsigned char)
 #ifndef WITHOUT_hipMemsetD16Async
 FILL(16, unsigned short)
@@ -272,6 +435,10 @@ int hipModuleGetGlobal(uint64_t *p, size_t *n, uintptr_t m, const char *name)
 }
 int hipFuncGetAttribute(int *value, int attribute, uintptr_t f) { CREATE("%d", attribute); *value = attribute == 1 ? 1024 : 100 + attribute; return OK; }
 
+#ifndef WITHOUT_hipModuleOccupancyMaxActiveBlocksPerMultiprocessor
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, uintptr_t f, int threads, size_t shared) { CREATE("%#lx, %d, %zu", (long)f, threads, shared); *blocks = 2048 / threads; return OK; }
+#endif
+
 static void run(uintptr_t f, void **params) { if (f == FUNCTION + 1) **(uint64_t **)params[0] += *(uint32_t *)params[1]; }
 
 // The kernel "count" adds its second parameter to the counter that its first one points to.
@@ -280,9 +447,19 @@ int hipModuleLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, un
 {
 	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
 	WANT(!extra, INVALID_VALUE);
+	if (!CAPTURES(s)) run(f, params);
+	return OK;
+}
+
+#if VERSION >= 50500000 && !defined WITHOUT_hipModuleLaunchCooperativeKernel
+int hipModuleLaunchCooperativeKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                     uintptr_t s, void **params)
+{
+	SUBMIT("%#lx, %u %u %u, %u %u %u, %u, %#lx", (long)f, gx, gy, gz, bx, by, bz, shared, (long)s);
 	run(f, params);
 	return OK;
 }
+#endif
 
 // Graphs are handles only, but that adding a kernel runs it.
 static const char *deps(const uintptr_t *after, size_t n)
@@ -340,4 +517,7 @@ int hipGraphExecMemcpyNodeSetParams1D(uintptr_t x, uintptr_t n, uint64_t d, uint
 	CREATE("%#lx, %#lx, %#lx, %#lx, %zu, %d", (long)x, (long)n, (long)d, (long)p, bytes, kind);
 	return OK;
 }
+#ifndef WITHOUT_hipGraphExecChildGraphNodeSetParams
+int hipGraphExecChildGraphNodeSetParams(uintptr_t x, uintptr_t n, uintptr_t child) { CREATE("%#lx, %#lx, %#lx", (long)x, (long)n, (long)child); return OK; }
+#endif
 int hipGraphLaunch(uintptr_t x, uintptr_t s) { SUBMIT("%#lx, %#lx", (long)x, (long)s); return OK; }

@@ -1,0 +1,94 @@
+package cudadriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var (
+	_ driver.Natives  = (*device)(nil)
+	_ driver.Capturer = (*device)(nil)
+)
+
+// A Native is what a device of this package is to CUDA. It is good until the device is closed.
+type Native struct {
+	Library *cuda.Library
+	Device  cuda.Device  // its ordinal, which the runtime library and others take as well
+	Context cuda.Context // its primary context
+}
+
+// NativeOf returns what a device is to CUDA, and reports false if it is not of this package.
+func NativeOf(d driver.Device) (Native, bool) {
+	v, ok := d.(*device)
+	if !ok {
+		return Native{}, false
+	}
+	return Native{v.lib, v.id, v.ctx}, true
+}
+
+// Stream returns what a stream of a device of this package is to CUDA.
+func Stream(s driver.Stream) cuda.Stream { return cuda.Stream(s) }
+
+// Enter pushes the context.
+func (d *device) Enter() (uintptr, error) {
+	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
+		return 0, d.fail("enter", err, "make the context current")
+	}
+	return 0, nil
+}
+
+// Leave pops it.
+func (d *device) Leave(uintptr) error {
+	if _, err := d.lib.CtxPopCurrent(); err != nil {
+		return d.fail("leave", err, "restore the thread's context")
+	}
+	return nil
+}
+
+// BeginCapture captures in relaxed mode: a library may allocate meanwhile, and so may other threads. The stream is not among those that
+// settle asks then, which would spoil the capture; it frees nothing.
+func (d *device) BeginCapture(s driver.Stream) error {
+	if d.noGraphs != nil {
+		return d.fail("begin capture", d.noGraphs, "graphs")
+	}
+	if s <= defaultStreams {
+		return d.noStream("begin capture", s)
+	}
+	d.listStream(s, false)
+	if err := d.lib.StreamBeginCapture(cuda.Stream(s), cuda.StreamCaptureModeRelaxed); err != nil {
+		d.listStream(s, true)
+		return d.fail("begin capture", err, "stream %#x", uintptr(s))
+	}
+	return nil
+}
+
+func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
+	if d.noGraphs != nil {
+		return 0, d.fail("end capture", d.noGraphs, "graphs")
+	}
+	if s <= defaultStreams {
+		return 0, d.noStream("end capture", s)
+	}
+	g, err := d.lib.StreamEndCapture(cuda.Stream(s))
+	d.listStream(s, true)
+	if err == nil && g == 0 {
+		err = fmt.Errorf("it has made no graph: %w", cuda.ErrorStreamCaptureInvalidated)
+	}
+	if err != nil {
+		return 0, d.fail("end capture", err, "stream %#x", uintptr(s))
+	}
+	return driver.Graph(g), nil
+}
+
+// listStream has settle ask a stream, or no longer.
+func (d *device) listStream(s driver.Stream, asked bool) {
+	d.streamsMu.Lock()
+	defer d.streamsMu.Unlock()
+	if asked {
+		d.streams[cuda.Stream(s)] = struct{}{}
+	} else {
+		delete(d.streams, cuda.Stream(s))
+	}
+}

@@ -1,0 +1,86 @@
+package hipdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var (
+	_ driver.Natives  = (*device)(nil)
+	_ driver.Capturer = (*device)(nil)
+)
+
+// A Native is what a device of this package is to HIP. It is good until the device is closed.
+type Native struct {
+	Library *hip.Library
+	Device  int32 // its number
+}
+
+// NativeOf returns what a device is to HIP, and reports false if it is not of this package.
+func NativeOf(d driver.Device) (Native, bool) {
+	v, ok := d.(*device)
+	if !ok {
+		return Native{}, false
+	}
+	return Native{v.lib, v.id}, true
+}
+
+// Stream returns what a stream of a device of this package is to HIP.
+func Stream(s driver.Stream) hip.Stream { return hip.Stream(s) }
+
+// Enter makes the device current, and returns the number of the one that was.
+func (d *device) Enter() (uintptr, error) {
+	before, err := d.lib.GetDevice()
+	if err != nil {
+		return 0, d.fail("enter", err, "the thread's current device")
+	}
+	if err := d.lib.SetDevice(d.id); err != nil {
+		return 0, d.fail("enter", err, "make the device current")
+	}
+	return uintptr(before), nil
+}
+
+// Leave makes the device with a number current.
+func (d *device) Leave(was uintptr) error {
+	if err := d.lib.SetDevice(int32(was)); err != nil {
+		return d.fail("leave", err, "restore the thread's current device")
+	}
+	return nil
+}
+
+// BeginCapture captures in relaxed mode: a library may allocate meanwhile, and so may other threads.
+func (d *device) BeginCapture(s driver.Stream) error {
+	if d.noGraphs != nil {
+		return d.refuse("begin capture", d.noGraphs, "graphs")
+	}
+	if s <= defaultStreams {
+		return d.noStream("begin capture", s)
+	}
+	d.setCaptured(s, true)
+	if err := d.lib.StreamBeginCapture(hip.Stream(s), hip.StreamCaptureModeRelaxed); err != nil {
+		d.setCaptured(s, false)
+		return d.fail("begin capture", err, "stream %#x", uintptr(s))
+	}
+	return nil
+}
+
+// EndCapture ends the capture.
+func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
+	if d.noGraphs != nil {
+		return 0, d.refuse("end capture", d.noGraphs, "graphs")
+	}
+	if s <= defaultStreams {
+		return 0, d.noStream("end capture", s)
+	}
+	g, err := d.lib.StreamEndCapture(hip.Stream(s))
+	d.setCaptured(s, false)
+	if err == nil && g == 0 {
+		err = fmt.Errorf("it has made no graph: %w", hip.ErrorStreamCaptureInvalidated)
+	}
+	if err != nil {
+		return 0, d.fail("end capture", err, "stream %#x", uintptr(s))
+	}
+	return driver.Graph(g), nil
+}

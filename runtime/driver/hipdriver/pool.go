@@ -1,0 +1,312 @@
+package hipdriver
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Pools = (*device)(nil)
+
+// poolsSince is the first release whose pools are used. Those of earlier ones have no limit, return success and no address
+// when they are out of memory, and refuse to reset what they have reserved at most.
+const poolsSince = 6_02_00000
+
+// poolSymbols are what pools need.
+var poolSymbols = []string{
+	"hipDeviceGetDefaultMemPool", "hipDeviceGetMemPool", "hipDeviceSetMemPool", "hipMemPoolCreate", "hipMemPoolDestroy",
+	"hipMemPoolGetAttribute", "hipMemPoolSetAttribute", "hipMemPoolTrimTo", "hipMemPoolSetAccess", "hipMallocFromPoolAsync", "hipFreeAsync",
+}
+
+// poolAttrs are HIP's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
+var poolAttrs = [...]hip.MemPoolAttr{
+	driver.PoolReuseEvents:        hip.MemPoolReuseFollowEventDependencies,
+	driver.PoolReuseOpportunistic: hip.MemPoolReuseAllowOpportunistic,
+	driver.PoolReuseInternal:      hip.MemPoolReuseAllowInternalDependencies,
+	driver.PoolThreshold:          hip.MemPoolAttrReleaseThreshold,
+	driver.PoolReserved:           hip.MemPoolAttrReservedMemCurrent,
+	driver.PoolReservedHigh:       hip.MemPoolAttrReservedMemHigh,
+	driver.PoolUsed:               hip.MemPoolAttrUsedMemCurrent,
+	driver.PoolUsedHigh:           hip.MemPoolAttrUsedMemHigh,
+}
+
+// isSwitch reports whether a property is 0 or 1.
+func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
+
+// askPools finds out whether the device has pools, where they are asked for.
+func (d *device) askPools(asked bool) error {
+	if !asked {
+		d.noPools = unsupported{errors.New("hipdriver.WithPools did not ask for them")}
+		return nil
+	}
+	if d.lib.Version() < poolsSince {
+		d.noPools = fmt.Errorf("the HIP runtime is of version %s, and pools are used from %s on: %w",
+			version(d.lib), hip.FormatVersion(poolsSince), driver.ErrUnsupported)
+		return nil
+	}
+	if d.noPools = lacks(d.lib, poolSymbols); d.noPools != nil {
+		return nil
+	}
+	can, err := d.has(hip.DeviceAttributeMemoryPoolsSupported, false)
+	if err == nil && !can {
+		d.noPools = fmt.Errorf("%v is 0: %w", hip.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
+	}
+	return err
+}
+
+// refusePools is refuse for a device without pools.
+func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
+
+// byStream has a pool take no notice of events. HIP takes a wait for any event of a stream, however old, for a wait for all that
+// the stream has freed.
+func (d *device) byStream(p hip.MemPool) error {
+	off := new(int32)
+	return d.lib.MemPoolSetAttribute(p, hip.MemPoolReuseFollowEventDependencies, unsafe.Pointer(off))
+}
+
+// DefaultPool has the pool take no notice of events, for other users in the process as well.
+func (d *device) DefaultPool() (driver.Pool, error) {
+	if d.noPools != nil {
+		return 0, d.refusePools("default pool")
+	}
+	p, err := d.lib.DeviceGetDefaultMemPool(d.id)
+	if err == nil {
+		err = d.byStream(p)
+	}
+	if err != nil {
+		return 0, d.fail("default pool", err, "ask for the pool")
+	}
+	return driver.Pool(p), nil
+}
+
+// CurrentPool has the pool take no notice of events, for other users in the process as well.
+func (d *device) CurrentPool() (driver.Pool, error) {
+	if d.noPools != nil {
+		return 0, d.refusePools("current pool")
+	}
+	p, err := d.lib.DeviceGetMemPool(d.id)
+	if err == nil {
+		err = d.byStream(p)
+	}
+	if err != nil {
+		return 0, d.fail("current pool", err, "ask for the pool")
+	}
+	return driver.Pool(p), nil
+}
+
+func (d *device) SetCurrentPool(p driver.Pool) error {
+	if d.noPools != nil {
+		return d.refusePools("set current pool")
+	}
+	if err := d.lib.DeviceSetMemPool(d.id, hip.MemPool(p)); err != nil {
+		return d.fail("set current pool", err, "pool %#x", uintptr(p))
+	}
+	return nil
+}
+
+// NewPool makes pools of device memory, whose memory other processes cannot have.
+func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
+	const op = "new pool"
+	if d.noPools != nil {
+		return 0, d.refusePools(op)
+	}
+	switch desc.Kind {
+	case driver.DeviceMem:
+	case driver.HostMem, driver.ManagedMem:
+		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has")
+	default:
+		return 0, d.refuse(op, hip.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
+	}
+	p, err := d.lib.MemPoolCreate(&hip.MemPoolProps{
+		AllocType: hip.MemAllocationTypePinned, Location: location(d.id), MaxSize: desc.MaxSize,
+	})
+	if err != nil {
+		return 0, d.fail(op, err, "a pool of device memory, of at most %d bytes", desc.MaxSize)
+	}
+	if err := d.byStream(p); err != nil {
+		return 0, d.fail(op, errors.Join(err, d.lib.MemPoolDestroy(p)), "have the pool take no notice of events")
+	}
+	return driver.Pool(p), nil
+}
+
+// location is where a device's memory is.
+func location(device int32) hip.MemLocation {
+	return hip.MemLocation{Type: hip.MemLocationTypeDevice, Id: device}
+}
+
+// DestroyPool destroys a pool when the device has nothing to do, and empties it before. HIP waits for all that the pool has
+// freed, and gives its memory back without keeping out who frees memory of another pool at that time.
+func (d *device) DestroyPool(p driver.Pool) error {
+	const op = "destroy pool"
+	if d.noPools != nil {
+		return d.refusePools(op)
+	}
+	busy, err := d.busy(op)
+	if err != nil {
+		return err
+	}
+	if busy {
+		return d.refuse(op, driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
+	}
+	if err = d.lib.MemPoolTrimTo(hip.MemPool(p), 0); err == nil {
+		err = d.lib.MemPoolDestroy(hip.MemPool(p))
+	}
+	if err != nil {
+		return d.fail(op, err, "pool %#x", uintptr(p))
+	}
+	return nil
+}
+
+// busy reports whether a stream of the device has work left, or is being captured, which asking about it would spoil. No stream is
+// destroyed meanwhile. The calling thread is locked.
+func (d *device) busy(op string) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s, captured := range d.streams {
+		if captured {
+			return true, nil
+		}
+		err := d.lib.StreamQuery(hip.Stream(s))
+		if err == hip.ErrorNotReady {
+			if d.reminds {
+				d.lib.GetLastError()
+			}
+			return true, nil
+		}
+		if err != nil {
+			return false, d.fail(op, err, "ask about stream %#x", uintptr(s))
+		}
+	}
+	return false, nil
+}
+
+// PoolAttr reads a property. What has been reset HIP says to be 0 until memory is allocated, so that the most is at least what
+// there is now.
+func (d *device) PoolAttr(p driver.Pool, a driver.PoolAttr) (uint64, error) {
+	if d.noPools != nil {
+		return 0, d.refusePools("pool attribute")
+	}
+	v, err := d.poolAttr(p, a)
+	if err == nil && (a == driver.PoolReservedHigh || a == driver.PoolUsedHigh) {
+		var now uint64
+		now, err = d.poolAttr(p, a-1)
+		v = max(v, now)
+	}
+	return v, err
+}
+
+func (d *device) poolAttr(p driver.Pool, a driver.PoolAttr) (value uint64, err error) {
+	const op = "pool attribute"
+	if a < 0 || int(a) >= len(poolAttrs) {
+		return 0, d.refuse(op, hip.ErrorInvalidValue, "no attribute %d", int(a))
+	}
+	if isSwitch(a) {
+		var on int32
+		err = d.lib.MemPoolGetAttribute(hip.MemPool(p), poolAttrs[a], unsafe.Pointer(&on))
+		value = uint64(on)
+	} else {
+		err = d.lib.MemPoolGetAttribute(hip.MemPool(p), poolAttrs[a], unsafe.Pointer(&value))
+	}
+	if err != nil {
+		return 0, d.fail(op, err, "%v of pool %#x", poolAttrs[a], uintptr(p))
+	}
+	return value, nil
+}
+
+func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) error {
+	const op = "set pool attribute"
+	switch {
+	case d.noPools != nil:
+		return d.refusePools(op)
+	case a < 0 || int(a) >= len(poolAttrs):
+		return d.refuse(op, hip.ErrorInvalidValue, "no attribute %d", int(a))
+	case isSwitch(a) && value > 1:
+		return d.refuse(op, fmt.Errorf("a switch is 0 or 1: %w", hip.ErrorInvalidValue), "%v of pool %#x to %d", poolAttrs[a], uintptr(p), value)
+	case a == driver.PoolReuseEvents && value == 1:
+		return d.refuse(op, fmt.Errorf("HIP gives out memory too early then: %w", driver.ErrUnsupported), "%v of pool %#x to 1", poolAttrs[a], uintptr(p))
+	}
+	var err error
+	if isSwitch(a) {
+		on := int32(value)
+		err = d.lib.MemPoolSetAttribute(hip.MemPool(p), poolAttrs[a], unsafe.Pointer(&on))
+	} else {
+		err = d.lib.MemPoolSetAttribute(hip.MemPool(p), poolAttrs[a], unsafe.Pointer(&value))
+	}
+	if err != nil {
+		return d.fail(op, err, "%v of pool %#x to %d", poolAttrs[a], uintptr(p), value)
+	}
+	return nil
+}
+
+func (d *device) TrimPool(p driver.Pool, keep uint64) error {
+	if d.noPools != nil {
+		return d.refusePools("trim pool")
+	}
+	if err := d.lib.MemPoolTrimTo(hip.MemPool(p), keep); err != nil {
+		return d.fail("trim pool", err, "pool %#x to %d bytes", uintptr(p), keep)
+	}
+	return nil
+}
+
+// AccessPool takes access back where the release can do that; others call the device invalid then.
+func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
+	const op = "access pool"
+	if d.noPools != nil {
+		return d.refusePools(op)
+	}
+	other, err := d.peer(op, by)
+	if err != nil {
+		return err
+	}
+	flags := hip.MemAccessFlagsProtNone
+	if allow {
+		flags = hip.MemAccessFlagsProtReadWrite
+	}
+	if other.id != d.id { // HIP would let the device in anyway
+		can, err := d.lib.DeviceCanAccessPeer(other.id, d.id)
+		if err != nil {
+			return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+		}
+		if can == 0 {
+			return d.refuse(op, noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+		}
+	}
+	if err := d.lib.MemPoolSetAccess(hip.MemPool(p), []hip.MemAccessDesc{{Location: location(other.id), Flags: flags}}); err != nil {
+		if !allow && other.id != d.id && errors.Is(err, hip.ErrorInvalidDevice) {
+			err = unsupported{err}
+		}
+		return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+	}
+	return nil
+}
+
+// AllocAsync takes pools of the driver's other devices too: the memory is then theirs.
+func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
+	if d.noPools != nil {
+		return driver.Mem{}, d.refusePools("alloc async")
+	}
+	if s <= defaultStreams {
+		return driver.Mem{}, d.noStream("alloc async", s)
+	}
+	ptr, err := d.lib.MallocFromPoolAsync(size, hip.MemPool(p), hip.Stream(s))
+	if err != nil {
+		return driver.Mem{}, d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
+	}
+	return driver.Mem{Kind: driver.DeviceMem, Ptr: driver.Ptr(ptr), Size: size}, nil
+}
+
+func (d *device) FreeAsync(s driver.Stream, m driver.Mem) error {
+	if d.noPools != nil {
+		return d.refusePools("free async")
+	}
+	if s <= defaultStreams {
+		return d.noStream("free async", s)
+	}
+	if err := d.lib.FreeAsync(hip.DevicePtr(m.Ptr), hip.Stream(s)); err != nil {
+		return d.fail("free async", err, "%d bytes at %#x in stream %#x", m.Size, uint64(m.Ptr), uintptr(s))
+	}
+	return nil
+}

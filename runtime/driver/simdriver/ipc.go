@@ -1,0 +1,281 @@
+package simdriver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var (
+	_ driver.IPCMem    = (*device)(nil)
+	_ driver.IPCEvents = (*device)(nil)
+)
+
+// A Machine is what several drivers stand on, each of which is a process: what one exports the others open. Devices of the same index
+// are the same device. A zero Machine is ready for use.
+//
+// It is strict: to use memory that its process has freed, or that was closed, loses the device; an event that its process has
+// destroyed is an invalid handle. Of a process that has ended, which is one that has closed its device or was killed ([Driver.Kill]),
+// what others have opened stays, with whatever is in it; what its streams had not executed never is, and a wait for
+// that never ends.
+type Machine struct {
+	mu       sync.Mutex
+	exported uint64
+	memory   map[driver.MemHandle]*allocation
+	events   map[driver.EventHandle]*event
+}
+
+// handle makes a name that there has not been. The caller holds mu.
+func (m *Machine) handle(kind string) (h [64]byte) {
+	m.exported++
+	copy(h[:], "simulated "+kind)
+	binary.LittleEndian.PutUint64(h[56:], m.exported)
+	return h
+}
+
+// freed notes that an allocation is no more, which others may have opened.
+func (m *Machine) freed(a *allocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, b := range m.memory {
+		if a == b {
+			delete(m.memory, h)
+			a.withdrawn.Store(true)
+		}
+	}
+}
+
+// destroyed notes that an event is no more, which others may share.
+func (m *Machine) destroyed(e *event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.users = slices.DeleteFunc(e.users, func(o *event) bool { return o == e })
+	for h, o := range m.events {
+		if o == e {
+			delete(m.events, h)
+			e.gone = true
+		}
+	}
+}
+
+// leave has nobody open what a device has exported, whose process has ended.
+func (m *Machine) leave(v *device) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, a := range m.memory {
+		if a.dev == v {
+			delete(m.memory, h)
+		}
+	}
+	for h, e := range m.events {
+		if e.dev == v {
+			delete(m.events, h)
+		}
+	}
+}
+
+// Kill ends the process that the driver stands for, as a signal would: all its devices are lost, with ErrKilled. They are to be closed
+// all the same.
+func (d *Driver) Kill() {
+	for _, v := range d.devices {
+		d.machine.leave(v)
+		v.lose(ErrKilled)
+	}
+}
+
+// ExportMem names an allocation.
+func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
+	var none driver.MemHandle
+	if err := v.enter(codeExportMem, true); err != nil {
+		return none, err
+	}
+	if !v.d.caps.IPCMem {
+		return none, v.cannot(codeExportMem)
+	}
+	a := v.space.find(m.Ptr)
+	switch {
+	case a == nil || a.base != m.Ptr:
+		return none, failf(codeExportMem, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
+	case a.kind != driver.DeviceMem || a.segment != nil || a.origin != nil:
+		return none, failf(codeExportMem, "memory at %#x: %w: Alloc has not made it as device memory", uint64(m.Ptr), ErrInvalidValue)
+	}
+	s := v.d.machine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h, b := range s.memory {
+		if a == b {
+			return h, nil
+		}
+	}
+	h := driver.MemHandle(s.handle("memory"))
+	if s.memory == nil {
+		s.memory = map[driver.MemHandle]*allocation{}
+	}
+	s.memory[h] = a
+	return h, nil
+}
+
+// OpenMem opens another process's memory. Of another device it can be where there is a way to that.
+func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
+	if err := v.enter(codeOpenMem, true); err != nil {
+		return driver.Mem{}, err
+	}
+	if !v.d.caps.IPCMem {
+		return driver.Mem{}, v.cannot(codeOpenMem)
+	}
+	s := v.d.machine
+	s.mu.Lock()
+	origin := s.memory[h]
+	s.mu.Unlock()
+	switch {
+	case origin == nil:
+		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: none was exported by this name, or it was freed, or its process has ended", ErrInvalidHandle)
+	case origin.dev.d == v.d:
+		return driver.Mem{}, failf(codeOpenMem, "%d bytes at %#x: %w", origin.size, uint64(origin.base), driver.ErrSameProcess)
+	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+	}
+	a, err := v.space.open(v, origin)
+	if err != nil {
+		return driver.Mem{}, fail(codeOpenMem, err)
+	}
+	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base, Size: a.size}, nil
+}
+
+// open returns what stands for another process's memory, and counts that.
+func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
+	first := origin.touch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.live {
+		if a.origin == origin {
+			a.opens++
+			return a, nil
+		}
+	}
+	a := &allocation{kind: driver.DeviceMem, size: origin.size, dev: v, origin: origin, opens: 1}
+	a.data.Store(first)
+	return a, s.place(a)
+}
+
+// CloseMem closes what OpenMem has opened, once. It does not wait: work that touches the memory afterwards loses the device.
+func (v *device) CloseMem(m driver.Mem) error {
+	err, ok := v.end(codeCloseMem)
+	if !ok {
+		return err
+	}
+	if !v.d.caps.IPCMem {
+		return v.cannot(codeCloseMem)
+	}
+	if bad := v.space.shut(m.Ptr); bad != nil {
+		return fail(codeCloseMem, bad)
+	}
+	return err
+}
+
+// shut undoes open.
+func (s *deviceSpace) shut(p driver.Ptr) error {
+	s.mu.Lock()
+	i := s.search(p)
+	if i < 0 || s.live[i].base != p || s.live[i].origin == nil {
+		s.mu.Unlock()
+		return fmt.Errorf("memory at %#x: %w: nothing of another process is opened there", uint64(p), ErrInvalidValue)
+	}
+	a := s.live[i]
+	a.opens--
+	last := a.opens == 0
+	if last {
+		s.take(i)
+	}
+	s.mu.Unlock()
+	if last {
+		s.bury(a)
+	}
+	return nil
+}
+
+// NewIPCEvent makes an event that can be exported.
+func (v *device) NewIPCEvent() (driver.Event, error) {
+	if err := v.enter(codeNewIPCEvent, true); err != nil {
+		return 0, err
+	}
+	if !v.d.caps.IPCEvents {
+		return 0, v.cannot(codeNewIPCEvent)
+	}
+	e := &event{dev: v, position: new(position)}
+	e.users = []*event{e}
+	return v.newEvent(codeNewIPCEvent, e)
+}
+
+// ExportEvent names an event.
+func (v *device) ExportEvent(h driver.Event) (driver.EventHandle, error) {
+	var none driver.EventHandle
+	if err := v.enter(codeExportEvent, true); err != nil {
+		return none, err
+	}
+	if !v.d.caps.IPCEvents {
+		return none, v.cannot(codeExportEvent)
+	}
+	e, err := v.event(codeExportEvent, h)
+	if err != nil {
+		return none, err
+	}
+	e.mu.Lock()
+	shared := e.users != nil
+	e.mu.Unlock()
+	s := v.d.machine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !shared || e.opened {
+		return none, failf(codeExportEvent, "event %#x: %w: NewIPCEvent has not made it", uint64(h), ErrInvalidHandle)
+	}
+	for name, o := range s.events {
+		if o == e {
+			return name, nil
+		}
+	}
+	name := driver.EventHandle(s.handle("event"))
+	if s.events == nil {
+		s.events = map[driver.EventHandle]*event{}
+	}
+	s.events[name] = e
+	return name, nil
+}
+
+// OpenEvent opens another process's event.
+func (v *device) OpenEvent(name driver.EventHandle) (driver.Event, error) {
+	if err := v.enter(codeOpenEvent, true); err != nil {
+		return 0, err
+	}
+	if !v.d.caps.IPCEvents {
+		return 0, v.cannot(codeOpenEvent)
+	}
+	s := v.d.machine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	origin := s.events[name]
+	switch {
+	case origin == nil:
+		return 0, failf(codeOpenEvent, "an event of another process: %w: none was exported by this name, or it was destroyed, or its process has ended", ErrInvalidHandle)
+	case origin.dev.d == v.d:
+		return 0, fail(codeOpenEvent, driver.ErrSameProcess)
+	}
+	e := &event{dev: v, opened: true, position: origin.position}
+	e.mu.Lock()
+	e.users = append(e.users, e)
+	e.mu.Unlock()
+	return v.newEvent(codeOpenEvent, e)
+}
+
+// usable says why the event, which was opened, cannot be used. The caller holds mu.
+func (e *event) usable(h driver.Event) error {
+	if e.gone {
+		return fmt.Errorf("event %#x of device %d: %w: the process that made it has destroyed it", uint64(h), e.dev.index, ErrInvalidHandle)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package simdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Priorities = (*device)(nil)
+
+// maxCluster is how many blocks a cluster can have.
+const maxCluster = 16
+
+// checkAttrs says what is wrong with the attributes of a launch, which is right otherwise.
+func (v *device) checkAttrs(f *function, l *driver.Launch) error {
+	a, caps := &l.Attrs, &v.d.caps
+	if *a == (driver.LaunchAttrs{}) {
+		return nil
+	}
+	switch {
+	case a.Cooperative && !caps.Cooperative:
+		return fmt.Errorf("a cooperative launch: %w", driver.ErrUnsupported)
+	case a.Cluster != [3]uint32{} && !caps.Clusters:
+		return fmt.Errorf("clusters of %d blocks: %w", a.Cluster, driver.ErrUnsupported)
+	case a.Dependent && !caps.DependentLaunch:
+		return fmt.Errorf("a dependent launch: %w", driver.ErrUnsupported)
+	case a.Carveout > 100:
+		return fmt.Errorf("a carve-out of %d percent: %w", a.Carveout, ErrInvalidValue)
+	}
+	if a.Cluster != [3]uint32{} {
+		n := uint64(1)
+		for i, blocks := range a.Cluster {
+			if blocks == 0 || l.Grid[i]%blocks != 0 {
+				return fmt.Errorf("clusters of %d blocks in a grid of %d, which must be a multiple: %w", a.Cluster, l.Grid, ErrInvalidValue)
+			}
+			if own := f.cluster[i]; own > 0 && uint64(own) != uint64(blocks) {
+				return fmt.Errorf("clusters of %d blocks, and its own of %d: %w", a.Cluster, f.cluster, ErrInvalidValue)
+			}
+			if n *= uint64(blocks); n > maxCluster {
+				return fmt.Errorf("clusters of %d blocks, more than %d: %w", a.Cluster, maxCluster, ErrInvalidValue)
+			}
+		}
+	}
+	if n := v.resident(f, l); a.Cooperative && l.Blocks() > n {
+		return fmt.Errorf("a cooperative grid of %d blocks, of which %d can run at once: %w", l.Blocks(), n, ErrInvalidValue)
+	}
+	return nil
+}
+
+// relied reports whether a launch is refused where the device lacks what it asks for in a graph.
+func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
+
+// clusterOf returns the clusters of a launch.
+func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
+	switch {
+	case a.Cluster != [3]uint32{}:
+		return a.Cluster
+	case f.cluster != [3]int{}:
+		return [3]uint32{uint32(f.cluster[0]), uint32(f.cluster[1]), uint32(f.cluster[2])}
+	}
+	return [3]uint32{1, 1, 1}
+}
+
+// resident returns how many blocks of a launch that is right otherwise run at once.
+func (v *device) resident(f *function, l *driver.Launch) uint64 {
+	return uint64(v.held(int(l.Block[0])*int(l.Block[1])*int(l.Block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
+}
+
+// NewPriorityStream makes a stream with a priority, which [Executed] tells and nothing follows.
+func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
+	if r := v.d.caps.PriorityRange; r[0] == r[1] {
+		return 0, v.cannot(codeNewStream)
+	}
+	return v.newStream(v.d.caps.ClampPriority(priority))
+}

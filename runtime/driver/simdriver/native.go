@@ -1,0 +1,178 @@
+package simdriver
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var (
+	_ driver.Natives  = (*device)(nil)
+	_ driver.Capturer = (*device)(nil)
+)
+
+// Enter makes the device current on the calling thread. What it returns is 1 more than the index of the device that was, or 0.
+func (v *device) Enter() (was uintptr, err error) {
+	if err := v.enter(codeEnter, false); err != nil {
+		return 0, err
+	}
+	if !v.d.caps.Native {
+		return 0, v.cannot(codeEnter)
+	}
+	if before, ok := v.d.threads.bound(); ok {
+		was = uintptr(before) + 1
+	}
+	v.d.threads.bind(v.index)
+	return was, nil
+}
+
+// Leave makes current again what Enter found, whatever is now. It is no call that is counted, and never fails.
+func (v *device) Leave(was uintptr) error {
+	if was == 0 {
+		v.d.threads.forget()
+	} else {
+		v.d.threads.bind(int(was) - 1)
+	}
+	return nil
+}
+
+// A capture is what a stream is given while it captures.
+type capture struct {
+	g   *graph
+	op  operation // the one that is being given
+	bad error     // why there is no graph
+}
+
+// BeginCapture has the stream note what it is given: fills, copies and launches, each after the one before.
+func (v *device) BeginCapture(h driver.Stream) error {
+	if err := v.enter(codeBeginCapture, true); err != nil {
+		return err
+	}
+	if !v.d.caps.Capture {
+		return v.cannot(codeBeginCapture)
+	}
+	s, err := v.stream(codeBeginCapture, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.captured.Load() != nil:
+		return failf(codeBeginCapture, "stream %#x: %w: it captures already", uint64(h), ErrInvalidValue)
+	case s.pending() > 0:
+		return failf(codeBeginCapture, "stream %#x: %w: %d operations are left", uint64(h), ErrBusy, s.pending())
+	}
+	s.captured.Store(&capture{g: &graph{dev: v, index: make(map[driver.Node]int)}})
+	return nil
+}
+
+// EndCapture returns the graph.
+func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
+	err, ok := v.end(codeEndCapture)
+	if !ok {
+		return 0, err
+	}
+	s, bad := v.stream(codeEndCapture, h)
+	if bad != nil {
+		return 0, bad
+	}
+	s.mu.Lock()
+	c := s.captured.Swap(nil)
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return 0, err
+	case c == nil:
+		return 0, failf(codeEndCapture, "stream %#x: %w: it does not capture", uint64(h), ErrInvalidValue)
+	case c.bad != nil:
+		return 0, fail(codeEndCapture, c.bad)
+	}
+	g := v.d.graphs.add(c.g)
+	if g == 0 {
+		return 0, fail(codeEndCapture, errTooMany)
+	}
+	return driver.Graph(g), nil
+}
+
+// slot returns where the next operation goes, which publish then makes part of the stream's work, or of what it captures. The caller
+// holds mu.
+func (s *stream) slot(c code) *operation {
+	if captured := s.captured.Load(); captured != nil {
+		captured.op = operation{code: c}
+		return &captured.op
+	}
+	return s.queue.slot(c)
+}
+
+// note makes the operation, a fill, copy or launch, a node that comes after the one before. A fault that its execution was to meet spoils
+// the capture, for it has none.
+func (c *capture) note(d *Driver) {
+	n := node{id: driver.Node(d.nodes.Add(1)), op: c.op, total: 1}
+	if n.op.fail != nil {
+		c.bad, n.op.fail = n.op.fail, nil
+	}
+	if c.g.total == maxNodes {
+		c.bad = fmt.Errorf("%w: more than %d nodes", ErrInvalidValue, maxNodes)
+		return
+	}
+	switch c.op.code {
+	case codeFill:
+		n.kind = driver.FillNode
+	case codeLaunch:
+		n.kind = driver.KernelNode
+	default:
+		n.kind = driver.CopyNode
+	}
+	if last := len(c.g.nodes) - 1; last >= 0 {
+		n.after = []int{last}
+	}
+	n.op.node = n.id
+	c.g.index[n.id] = len(c.g.nodes)
+	c.g.nodes = append(c.g.nodes, n)
+	c.g.total++
+}
+
+// setChild has a child node do what another graph does, of as many nodes of the same kinds and kernels with the same edges. The caller
+// holds the exec's mu.
+func (x *exec) setChild(t *task, child []node) error {
+	if len(child) != len(t.inner) {
+		return fmt.Errorf("%w: a child of %d nodes, and it has %d", ErrInvalidValue, len(child), len(t.inner))
+	}
+	for i, in := range t.inner {
+		was, now := &x.plan.ops[in.index], &child[i]
+		if now.kind != in.kind || len(now.child) > 0 || in.inner != nil || now.op.code != was.code ||
+			was.call != nil && was.call.f != now.op.call.f || !in.sameEdges(t.inner, now.after) {
+			return fmt.Errorf("%w: node %d of the child does something else", ErrInvalidValue, i)
+		}
+	}
+	x.fresh()
+	for i, in := range t.inner {
+		o := &x.plan.ops[in.index]
+		id, call := o.node, o.call
+		*o = child[i].op
+		if o.node = id; o.call != nil {
+			call.copy(o.call)
+			o.call = call
+		}
+	}
+	return nil
+}
+
+// sameEdges reports whether a task of a child runs after those with some indices among its tasks, or after none.
+func (t *task) sameEdges(tasks []*task, after []int) bool {
+	if len(after) == 0 {
+		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0]) // it begins with the child
+	}
+	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })
+}
+
+// fresh sees to it that no launch has the present plan, so that it may change. The caller holds mu.
+func (x *exec) fresh() {
+	if x.plan.launches.Load() > 0 {
+		p := x.spare()
+		p.copy(x.plan)
+		x.plan = p
+	}
+}
