@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|gpubench))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|gpubench|faults))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|faults))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -64,6 +64,11 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 	if command -v gcc >/dev/null; then race=-race CGO_ENABLED=1; fi; \
 	set -x; \
 	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/gpu -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
+
+.PHONY: faults
+faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
+	@echo "on two cores that have nothing else to do this takes about 12 minutes"
+	$(GO) run ./tools/faults
 
 .PHONY: test-abi
 test-abi: setup-abi ## prove every function's ABI against a C library, here and for arm64 under qemu

@@ -324,7 +324,8 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
 // cannot be used any more either. Memory that work
 // uses whose semaphore has failed, and which may still be in a stream, goes back to the pool only when nothing in flight uses it, nor a
-// recording that is still open: a pool with a limit may be short of it for a moment. It does not block.
+// recording that is still open: a pool with a limit may be short of it for a moment. Memory of a driver's pool that this queue's stream must
+// not free ([driver.Caps].PoolsByStream) is freed behind what the queue has that allocated it. It does not block, unless the driver does.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():
@@ -344,19 +345,20 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
+	if b.pool.native != 0 && b.home != q && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
+		return q.deallocaElsewhere(o, b)
+	}
 	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
-	}
-	if b.pool.native != 0 && b.dev != q.dev {
-		return q.deallocaElsewhere(o, b)
 	}
 	s := q.get(work.Dealloca)
 	return q.submitWith(s, o, b, nil)
 }
 
-// deallocaElsewhere deallocates a native pool's memory of another device. Streams of that device alone free it, for the driver may make any of
-// them wait for such a free, and one of this device may never come to it. The host gives it to one of them when this queue has come so far.
+// deallocaElsewhere deallocates a native pool's memory that a stream of this queue must not free. Memory of another device streams of that device
+// alone free, for the driver may make any of them wait for such a free, and one of this device may never come to it. With Caps.PoolsByStream
+// it is the stream that allocated it. The host gives it to the queue that allocated it when this queue has come so far.
 func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)

@@ -160,7 +160,7 @@ var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 	"fill":               func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.All(), []byte{1}) },
 	"fill of nothing":    func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.Range(0, 0), []byte{1}) },
 	"copy":               func(m *mistake, o gpu.Order) error { return m.q.Copy(o, m.b.Range(0, 8), m.b.Range(8, 8)) },
-	"update":             func(m *mistake, o gpu.Order) error { return m.q.Update(o, m.b.Range(0, 3), []byte{1, 2, 3}) },
+	"update":             func(m *mistake, o gpu.Order) error { return m.q.UploadCopy(o, m.b.Range(0, 3), []byte{1, 2, 3}) },
 	"upload":             func(m *mistake, o gpu.Order) error { return m.q.Upload(o, m.b.All(), make([]byte, m.b.Size())) },
 	"download":           func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, 8), m.b.Range(0, 8)) },
 	"download in pieces": func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, m.b.Size()), m.b.All()) },
@@ -286,7 +286,7 @@ var wrongCalls = map[string]struct {
 	"a fill of all of a binding":         {func(m *mistake) error { _, err := m.open.Fill(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
 	"a copy of all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.bind.All()); return err }, gpu.ErrArgument},
 	"a copy to all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.b.All()); return err }, gpu.ErrArgument},
-	"an update of all of a binding":      {func(m *mistake) error { _, err := m.open.Update(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
+	"an update of all of a binding":      {func(m *mistake) error { _, err := m.open.UploadCopy(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
 	"a binding outside of its recording": {func(m *mistake) error { return m.q.Fill(m.signals(), m.bind.All(), []byte{1}) }, gpu.ErrArgument},
 }
 

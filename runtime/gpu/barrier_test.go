@@ -28,7 +28,7 @@ func TestBarriers(t *testing.T) {
 			must(t, dev.Queue(1).Barrier(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}))
 		}
 		must(t, dev.Queue(1).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)})) // the same work, twice
-		eventually(t, "the barriers are issued", func() bool { st := dev.Stats(); return st.Parked == 0 && st.InFlight == 102 })
+		eventually(t, "the barriers are issued", func() bool { st := dev.Stats(); return st.Parked == 0 && st.InFlight == 102 }, dev)
 		if n := submitted(d, 0) - before; n != 0 {
 			t.Errorf("%d native calls", n)
 		}
@@ -69,7 +69,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 1)}))
 		must(t, dev.Queue(2).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.Range(16, 8), []byte{1})) // behind it, in the stream
 		must(t, dev.Queue(0).Fill(order(s[2], 1, s[4], 1), b.Range(24, 8), []byte{1}))
-		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 })
+		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
 		if n := calls(d, 0, simdriver.OpStreamWait); n != 3 { // two of the barrier, one for it
 			t.Errorf("%d waits, want 3", n)
 		}
@@ -94,7 +94,7 @@ func TestBarriers(t *testing.T) {
 				must(t, barriers.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[0], Value: v}}, Signal: pts(x[0], v+1)}))
 			}
 			must(t, work.Queue(0).Barrier(order(x[0], 100, x[1], 1)))
-			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 })
+			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 }, work, barriers)
 			d.LoseDevice(lost, nil)
 			if lost == 1 {
 				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
@@ -117,7 +117,7 @@ func TestBarriers(t *testing.T) {
 		d.StallDevice(0)
 		must(t, work.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
 		must(t, barriers.Queue(0).Barrier(order(s, 1, x, 1)))
-		eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 1 && barriers.Stats().InFlight == 1 })
+		eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 1 && barriers.Stats().InFlight == 1 }, work, barriers)
 		closed := make(chan error, 1)
 		go func() { closed <- barriers.Close() }()
 		eventually(t, "closing has begun", func() bool { return barriers.Queue(0).Flush() != nil })
@@ -165,6 +165,6 @@ func TestBarriers(t *testing.T) {
 		if err := s[n-1].Wait(minute(t), 1); !errors.Is(err, io.EOF) {
 			t.Errorf("the last: %v", err)
 		}
-		eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.Parked+st.InFlight == 0 })
+		eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.Parked+st.InFlight == 0 }, dev)
 	})
 }

@@ -53,6 +53,8 @@ type rare struct {
 	exe   *Executable // that it is a variable of
 	freed func()      // to be called when it is not used any more
 	read  bool        // it is for reading only
+
+	opened driver.Mem // another process's, that it is a part of
 }
 
 // An origin is where memory comes from, which says what becomes of it.
@@ -63,6 +65,7 @@ const (
 	allocated                // to be freed
 	registered               // to be unregistered
 	pooled                   // to go back to the pool
+	opened                   // another process's, to be closed
 )
 
 // Has reports whether the device has memory of a kind. Where it has none, Alloc's error is [driver.ErrUnsupported]. Of CommMem it
@@ -337,6 +340,8 @@ func (b *Buffer) free() (err error) {
 		err = b.dev.drv.Unregister(b.mem.Host)
 	case pooled:
 		err = b.pool.giveBack(b)
+	case opened:
+		err = b.dev.ipcMem.CloseMem(b.rare.opened)
 	}
 	b.over()
 	return err

@@ -81,7 +81,8 @@ type Channel struct {
 	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
 	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
 	aborted chan struct{}   // closed when that is over, with
-	unended error           // why it did not work
+	unended error           // why it did not work, changed under mu afterwards, and
+	unbound bool            // that the driver was not asked, for no thread could be bound
 	closing atomic.Bool     // takes nothing new
 	shut    chan struct{}   // closed then
 	kept    atomic.Bool     // its thread is in a call of the library that does not return
@@ -108,6 +109,7 @@ type Channel struct {
 	timer     *time.Timer
 	ticking   bool
 	made      bool // comm may be asked for errors
+	destroyed bool // the library has destroyed comm, without an error
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	closer   closer
@@ -303,6 +305,9 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if parent != nil && parent.closing.Load() {
 			return fmt.Errorf("the channel that it is made of: %w", ErrClosed)
 		}
+		if err != nil && parent != nil && parent.ending.Load() { // which has ended this as well
+			err = fmt.Errorf("%w: %w", parent.Err(), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -391,8 +396,10 @@ const NoColor = driver.NoColor
 // as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends, and if
 // they have not come by then this channel fails, as with [Channel.Split].
 //
-// A channel that has failed already cannot be shrunk. Nor can one of which the library has a group that waits for a rank to come for
-// the first time: when the context ends, or the group's time, it is aborted instead.
+// A channel that has failed already, which it does when the library finds that a rank is gone, cannot be shrunk: close it, and make a new
+// one. The ranks that are to go on may shrink one after the other; with abort that is not their end for those that have yet to come. Nor
+// can a channel be shrunk of which the library has a group that waits for a rank to come for the first time: when the context ends, or
+// the group's time, it is aborted instead.
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {
@@ -409,7 +416,10 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
-		c.setFailure(fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude))
+		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
+		if err := c.setFailure(why); !errors.Is(err, why) {
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, so close it and make a new one: %w", c.dev.info.Name, err)
+		}
 		c.giveUp(false) // the driver aborts it
 	}
 	made, err := c.derive(ctx, !abort, shrink)
@@ -471,13 +481,17 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 		why = context.Cause(ctx)
 	}
 	if taken.CompareAndSwap(false, true) {
-		return 0, fmt.Errorf("its thread was busy for too long: %w", why)
+		return 0, fmt.Errorf("the library had not begun it: %w", why)
 	}
-	c.fail(fmt.Errorf("no channel could be made of it in time: %w", why))
+	why = fmt.Errorf("no channel could be made of it in time: %w", why)
+	c.fail(why)
 	c.awaitAbort()
 	select {
-	case r := <-done:
-		return r.h, r.err
+	case r := <-done: // what there is of it has been aborted as well, unless it was complete
+		if r.err != nil {
+			why = fmt.Errorf("%w: %w", why, r.err)
+		}
+		return r.h, why
 	case <-time.After(abortTime):
 		return 0, fmt.Errorf("the library did not return %v after the communicator was aborted: %w", abortTime, why)
 	}

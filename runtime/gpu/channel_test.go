@@ -299,7 +299,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	wg.Wait()
 	for i, s := range signals {
 		if err := s.Wait(ctx, 3); ctx.Err() != nil {
-			return fmt.Errorf("signal %d never ends: %w", i, err)
+			return fmt.Errorf("signal %d never ends: %w\n%s", i, err, gpu.Dump(g.Devices()...))
 		}
 	}
 	if sound {
@@ -394,7 +394,7 @@ func TestRandomChannels(t *testing.T) {
 			for k, s := range done[i] {
 				err := s.Wait(ctx, 1)
 				if ctx.Err() != nil {
-					t.Fatalf("seed %d, how %d, rank %d of %d, group %d: does not end: %v", seed, how, i, n, k, err)
+					t.Fatalf("seed %d, how %d, rank %d of %d, group %d: does not end: %v\n%s", seed, how, i, n, k, err, gpu.Dump(g.Devices()...))
 				}
 				if how == 3 && err != nil {
 					t.Errorf("seed %d, rank %d of %d, group %d: %v", seed, i, n, k, err)

@@ -54,12 +54,15 @@ func (c *Channel) close(ctx context.Context) error {
 	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
-	if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
+	if lost := c.dev.lost.Load(); lost != nil {
+		c.fail(lost.err)
+	} else if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
 		c.fail(cmp.Or(unended, closed))
 	}
 	c.mu.Lock()
 	c.made = false // nobody asks any more
 	c.mu.Unlock()
+	early := c.ending.Load() // it was aborted before it is destroyed
 	c.awaitAbort()
 	done := make(chan error, 1)
 	c.post(func() { done <- c.destroy() })
@@ -98,13 +101,16 @@ func (c *Channel) close(ctx context.Context) error {
 	} else {
 		<-c.gone // its last call of the driver, before the device is closed
 	}
+	c.mu.Lock()
+	moot := c.destroyed && !early // there was nothing left to abort
 	select {
 	case <-c.aborted:
-		if c.unended != nil && c.dev.lost.Load() == nil {
+		if c.unended != nil && !moot && c.dev.lost.Load() == nil {
 			err = errors.Join(err, fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unended))
 		}
 	default: // it was not, or when there was nothing left to abort
 	}
+	c.mu.Unlock()
 	if unended != nil {
 		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.info.Name, unended), err)
 	}
@@ -146,6 +152,20 @@ func (c *Channel) awaitAbort() {
 	}
 }
 
+// abortHere aborts the communicator if that was to be done on a thread that could not be bound. It runs on the channel's.
+func (c *Channel) abortHere() {
+	select {
+	case <-c.aborted:
+		if c.unbound {
+			err := c.abortComm()
+			c.mu.Lock()
+			c.unended = err
+			c.mu.Unlock()
+		}
+	default:
+	}
+}
+
 // destroy gives back what the channel holds. It runs on its thread.
 func (c *Channel) destroy() error {
 	var errs []error
@@ -155,13 +175,14 @@ func (c *Channel) destroy() error {
 		}
 	}
 	if c.comm != 0 {
+		c.abortHere()
 		err := c.comms.DestroyComm(c.comm)
 		c.returned()
 		if c.Err() == nil { // one that was aborted says so
 			add(err)
 		}
 		c.mu.Lock()
-		c.comm = 0
+		c.comm, c.destroyed = 0, err == nil
 		c.mu.Unlock()
 	}
 	c.memory.over()
@@ -223,7 +244,9 @@ func (d *Device) listChannels() []*Channel {
 // failChannels fails the channels of a device that is lost.
 func (d *Device) failChannels(err error) {
 	for _, c := range d.listChannels() {
-		go c.fail(err)
+		if c.Err() == nil {
+			go c.fail(err)
+		}
 	}
 }
 

@@ -89,40 +89,49 @@ func TestShrinkRefused(t *testing.T) {
 			if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n == 0 {
 				t.Error("the communicator was not aborted")
 			}
+			if _, err := chans[0].Shrink(minute(t), true, 1); !errors.Is(err, gpu.ErrAborted) || !strings.Contains(err.Error(), "has failed already") {
+				t.Errorf("shrink again: %v", err)
+			}
 			must(t, chans[0].Close())
 		})
 	}
 }
 
-// TestShrinkWithWorkUnderWay goes on without a rank that is gone.
+// TestShrinkWithWorkUnderWay goes on without a rank that is gone, also when one of the others shrinks long after the first: until it
+// does, its channel is looked at and found sound.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
-	d := newSim(t, simdriver.Config{Devices: 3})
-	g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: time.Minute})
-	bufs := make([]*gpu.Buffer, 3)
-	for i := range bufs {
-		bufs[i] = allocate(t, g.Devices()[i], 64)
-	}
-	survivors := []*gpu.Channel{chans[0], chans[2]}
-	under := reduceAll(t, survivors, []*gpu.Buffer{bufs[0], bufs[2]})
-	rest := make([]*gpu.Channel, 2)
-	var wg sync.WaitGroup
-	for i, c := range survivors {
-		wg.Go(func() {
-			var err error
-			if rest[i], err = c.Shrink(minute(t), true, 1); err != nil {
-				t.Error(err)
+	for _, inTurn := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 3})
+			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: time.Minute})
+			survivors, rest := []*gpu.Channel{chans[0], chans[2]}, make([]*gpu.Channel, 2)
+			bufs := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[2], 64)}
+			under := reduceAll(t, survivors, bufs)
+			var wg sync.WaitGroup
+			for i, c := range survivors {
+				if i > 0 && inTurn {
+					eventually(t, "the first one shrinks", func() bool { return calls(d, 0, simdriver.OpShrinkComm) > 0 })
+					looks := calls(d, 2, simdriver.OpCommError)
+					eventually(t, "the other is looked at", func() bool { return calls(d, 2, simdriver.OpCommError) > looks+1 || c.Err() != nil })
+				}
+				wg.Go(func() {
+					var err error
+					if rest[i], err = c.Shrink(minute(t), true, 1); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			for _, s := range under {
+				channelFailed(t, "the group", s, gpu.ErrAborted)
+			}
+			if t.Failed() {
+				return
+			}
+			for _, s := range reduceAll(t, rest, bufs) {
+				must(t, s.Wait(minute(t), 1))
 			}
 		})
-	}
-	wg.Wait()
-	for _, s := range under {
-		channelFailed(t, "the group", s, gpu.ErrAborted)
-	}
-	if t.Failed() {
-		return
-	}
-	for _, s := range reduceAll(t, rest, []*gpu.Buffer{bufs[0], bufs[2]}) {
-		must(t, s.Wait(minute(t), 1))
 	}
 }
 
@@ -158,6 +167,11 @@ type stubbornDriver struct {
 	*simdriver.Driver
 	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
 	abort   func(v *stubbornDevice, c driver.Comm) error
+	destroy func(v *stubbornDevice, c driver.Comm) error
+	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
+	unbind  func() // before it, as is:
+	rank    func(v *stubbornDevice)
+	stream  func() // behind it
 }
 
 type stubbornDevice struct {
@@ -192,6 +206,42 @@ func (v *stubbornDevice) AbortComm(c driver.Comm) error {
 		return v.d.abort(v, c)
 	}
 	return v.Comms.AbortComm(c)
+}
+
+func (v *stubbornDevice) DestroyComm(c driver.Comm) error {
+	if v.d.destroy != nil {
+		return v.d.destroy(v, c)
+	}
+	return v.Comms.DestroyComm(c)
+}
+
+func (v *stubbornDevice) NewStream() (driver.Stream, error) {
+	s, err := v.Device.NewStream()
+	if v.d.stream != nil {
+		v.d.stream()
+	}
+	return s, err
+}
+
+func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
+	if v.d.rank != nil {
+		v.d.rank(v)
+	}
+	return v.Comms.CommRank(c)
+}
+
+func (v *stubbornDevice) Unbind() error {
+	if v.d.unbind != nil {
+		v.d.unbind()
+	}
+	return v.Device.Unbind()
+}
+
+func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, error) {
+	if v.d.split != nil {
+		return v.d.split(v, c, color, key)
+	}
+	return v.Comms.SplitComm(c, color, key)
 }
 
 // TestThreadNeverReturns closes a channel whose thread the library keeps, for the communicator cannot be aborted: all that was
@@ -253,6 +303,33 @@ func neverReturns(t *testing.T, late bool) {
 	if late {
 		close(stuck)
 	}
+}
+
+// TestAbortAfterDestroy has the time of a channel's Shutdown end while the communicator is destroyed, and the abort come when that is
+// done: then there is nothing left to abort, which is no error.
+func TestAbortAfterDestroy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aborting, destroyed := make(chan struct{}), make(chan struct{})
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
+			<-aborting
+			defer close(destroyed)
+			return v.Comms.DestroyComm(c)
+		}
+		late := make(chan error, 1)
+		d.abort = func(v *stubbornDevice, c driver.Comm) error {
+			close(aborting)
+			<-destroyed
+			err := v.Comms.AbortComm(c)
+			late <- err
+			return err
+		}
+		_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		err := chans[0].Shutdown(in(t, time.Second))
+		if refused := <-late; refused == nil || errors.Is(err, refused) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, gpu.ErrClosed) {
+			t.Errorf("the abort: %v; the shutdown: %v", refused, err)
+		}
+	})
 }
 
 // TestRefusedOperation has the library lack something: one submission fails, with what waits for it, and the channel goes on.
@@ -446,6 +523,58 @@ func TestSplitInVain(t *testing.T) {
 	}
 }
 
+// TestSplitGivenUp has the context of a split end while the library begins it. Whether the library finds that it was aborted or has begun
+// to make a part, the split fails, and says why.
+func TestSplitGivenUp(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the library has begun %v", begun), func(t *testing.T) {
+			d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+			_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+			ctx, cancel := context.WithCancel(t.Context())
+			aborting := make(chan struct{})
+			d.split = func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error) {
+				cancel()
+				if !begun {
+					<-aborting
+					v.Comms.AbortComm(c)
+				}
+				part, err := v.Comms.SplitComm(c, color, key)
+				<-aborting
+				return part, err
+			}
+			var once sync.Once
+			d.abort = func(v *stubbornDevice, c driver.Comm) error {
+				once.Do(func() { close(aborting) })
+				return v.Comms.AbortComm(c)
+			}
+			part, err := chans[0].Split(ctx, 0, 0)
+			if part != nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, %v", part, err)
+			}
+			if err := chans[0].Err(); !errors.Is(err, context.Canceled) {
+				t.Errorf("the channel: %v", err)
+			}
+			must(t, chans[0].Close())
+		})
+	}
+}
+
+// TestAbortWhileSplit aborts a channel while a part of it waits for another rank: the split fails by what the channel was aborted with.
+func TestAbortWhileSplit(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	why, failed := errors.New("no more parts"), make(chan error)
+	go func() {
+		_, err := chans[0].Split(minute(t), 0, 0)
+		failed <- err
+	}()
+	eventually(t, "the split has begun", func() bool { return calls(d, 0, simdriver.OpSplitComm) > 0 })
+	chans[0].Abort(why)
+	if err := <-failed; !errors.Is(err, why) || !errors.Is(err, gpu.ErrAborted) {
+		t.Errorf("the split: %v", err)
+	}
+}
+
 // TestGroupFails is B113 as far as the runtime goes: that the library's group is ended on the thread that began it, also if
 // something in it fails, depends on all groups coming from one thread.
 func TestGroupFails(t *testing.T) {
@@ -500,6 +629,57 @@ func TestGroupFails(t *testing.T) {
 	})
 }
 
+// TestAbortUnbound has the driver refuse the thread on which a communicator is aborted: closing the channel aborts it, and its device goes
+// on.
+func TestAbortUnbound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+		inFlight(t, dev, 1)
+		synctest.Wait()
+		d.Inject(simdriver.Fault{Op: simdriver.OpBind, N: 1})
+		chans[0].Abort(nil)
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+		must(t, chans[0].Close())
+		must(t, dev.Queue(0).Flush())
+	})
+}
+
+// TestLostUnderChannel loses a device, by work of which the stream has got a part and no event, while a channel of it has work under way:
+// the channel fails, and closing it aborts the communicator.
+func TestLostUnderChannel(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Devices: 2})
+			g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+			must(t, err)
+			chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+			must(t, err)
+			dev, s, b := g.Devices()[0], semaphores(t, 2), allocate(t, g.Devices()[0], 1<<20)
+			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
+			inFlight(t, dev, 1)
+			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1})) // so much that an event comes behind it
+			fault.Remove()
+			for i, s := range s {
+				if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+					t.Errorf("semaphore %d: %v", i, err)
+				}
+			}
+			if wait {
+				eventually(t, "the channel fails", func() bool { return errors.Is(chans[0].Err(), driver.ErrLost) }, dev)
+			}
+			must(t, chans[0].Close())
+			if n := calls(d, 0, simdriver.OpAbortComm); n != 1 {
+				t.Errorf("the communicator was aborted %d times", n)
+			}
+			g.Close() // with the loss
+		})
+	}
+}
+
 // TestAbortWithoutEnd aborts a channel whose stream does not come to an end all the same: its device is lost, and nobody hangs.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -528,4 +708,53 @@ func TestAbortWithoutEnd(t *testing.T) {
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
 	})
+}
+
+// TestLostWhileMade loses a device while a channel is being made on it, which fails then, at once or with the loss.
+func TestLostWhileMade(t *testing.T) {
+	for range 20 {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		lost := make(chan error, 1)
+		d.rank = func(*stubbornDevice) {
+			go func() {
+				d.LoseDevice(0, nil)
+				_, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64) // which finds it out
+				lost <- err
+			}()
+		}
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+		if found := <-lost; !errors.Is(found, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", found)
+		}
+		if err == nil {
+			err = chans[0].Submit(t.Context(), gpu.Order{})
+		}
+		if !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the channel: %v", err)
+		}
+		g.Close()
+	}
+}
+
+// TestLostBeforeListed loses a device when a channel's stream has been made, and the device does not know the channel yet: nothing of it
+// is left behind.
+func TestLostBeforeListed(t *testing.T) {
+	d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
+	g, err := gpu.OpenGroup(d, gpu.Options{})
+	must(t, err)
+	d.stream = func() {
+		d.LoseDevice(0, nil)
+		if _, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds it out
+			t.Errorf("it is not lost: %v", err)
+		}
+	}
+	if _, err := g.NewChannels(minute(t), gpu.ChannelOptions{}); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the channel: %v", err)
+	}
+	g.Close()
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

@@ -292,7 +292,11 @@ func (c *Channel) giveUp(abort bool) {
 		go func() {
 			defer close(c.aborted)
 			if c.dev.stay() == nil { // else the device has given up on the channel
-				c.unended = c.dev.onBound(c.abortComm)
+				c.unbound = true
+				c.unended = c.dev.onBound(func() error {
+					c.unbound = false
+					return c.abortComm()
+				})
 				c.dev.leave()
 			}
 		}()

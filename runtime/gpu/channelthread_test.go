@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"io"
 	"runtime"
 	"testing"
 
@@ -51,6 +52,64 @@ func TestThreadSleeps(t *testing.T) {
 			}
 		}
 	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseBeforeAbort closes a channel that has failed before whoever fails it has come to abort the communicator: Close aborts it.
+func TestCloseBeforeAbort(t *testing.T) {
+	checkLeaks(t)
+	d := simdriver.New(simdriver.Config{})
+	g, err := OpenGroup(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans[0].setFailure(io.EOF)
+	if err := chans[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n != 1 {
+		t.Errorf("its communicator was aborted %d times", n)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitForGroup has a group come before other work while the channel's thread keeps the timeline, as it does while it gives the library
+// the next group, until other ranks come.
+func TestWaitForGroup(t *testing.T) {
+	checkLeaks(t)
+	g, err := OpenGroup(simdriver.New(simdriver.Config{}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, s := chans[0], newSemaphore(t, 0)
+	b, err := c.Device().Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Submit(context.Background(), Order{Signal: []Point{{s, 1}}}, AllReduce(b.All(), b.All(), Int8, Sum())); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(within(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	c.q.tl.mu.Lock()
+	work := submission{q: c.Device().Queue(0), deps: []dep{{mark: mark{c.q.tl, 1}}}}
+	if err := work.markDeps(); err != nil {
+		t.Error(err)
+	}
+	c.q.tl.mu.Unlock()
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
+// The phases of a device, in order.
+const (
+	isOpen    int32 = iota
+	isClosing       // takes nothing new
+	isStopped       // issues nothing any more
+	isLeft          // no call may begin to use what it has
+	isEnded         // the thread gives everything back; set under mu, for who hands something over to it
+)
+
 func (d *Device) busy() bool {
 	for _, q := range d.all() {
 		if q.tl.busy() {
@@ -160,12 +169,12 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
-	d.closing.Store(true)
+	d.phase.Store(isClosing)
 	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
 	channels := d.closeChannels(ctx)
 	within, cancel := lasting(ctx)
 	defer cancel()
-	d.stopped.Store(true)
+	d.phase.Store(isStopped)
 	for _, q := range d.all() {
 		q.tl.letThrough()
 	}
@@ -194,7 +203,7 @@ func (d *Device) close(ctx context.Context) error {
 	defer cancel()
 	wake.Until(within, func() bool { return d.calls.Load() == 0 })
 	d.takeBack(within)
-	d.gone.Store(true)
+	d.phase.Store(isLeft)
 	if !wake.Until(within, func() bool { return d.calls.Load() == 0 }) { // those that came before that
 		d.overdue = true
 		left.Calls = max(int(d.calls.Load()), 1)
@@ -208,7 +217,7 @@ func (d *Device) close(ctx context.Context) error {
 		q.tl.letThrough()
 	}
 	d.mu.Lock()
-	d.ended = true
+	d.phase.Store(isEnded)
 	d.mu.Unlock()
 	d.signalThread()
 	errs := []error{nil, channels}
@@ -249,7 +258,7 @@ func untilFree(mu *sync.Mutex) {
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
 func (d *Device) stay() error {
 	d.calls.Add(1)
-	if d.gone.Load() {
+	if d.phase.Load() >= isLeft {
 		d.calls.Add(-1)
 		return d.closedError()
 	}
@@ -298,8 +307,15 @@ func (d *Device) destroy() (errs []error) {
 	for _, q := range d.all() {
 		add(q.tl.settle())
 	}
+	streams := []driver.Stream{}
 	for _, q := range d.all() {
-		if err := d.insist(func() error { return d.drv.DestroyStream(q.tl.h) }); err != nil {
+		streams = append(streams, q.tl.h)
+	}
+	if d.captures != 0 {
+		streams = append(streams, d.captures)
+	}
+	for _, h := range streams {
+		if err := d.insist(func() error { return d.drv.DestroyStream(h) }); err != nil {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 		}
 	}
@@ -307,8 +323,8 @@ func (d *Device) destroy() (errs []error) {
 		q.tl.abandon()
 	}
 	d.mu.Lock()
-	recordings, code := d.recordings, d.code
-	d.recordings, d.code = nil, nil
+	recordings, code, shared := d.recordings, d.code, d.shared
+	d.recordings, d.code, d.shared = nil, nil, nil
 	d.mu.Unlock()
 	for c := range recordings {
 		c.closed.Store(true)
@@ -317,6 +333,11 @@ func (d *Device) destroy() (errs []error) {
 	for x := range code {
 		x.closed.Store(true)
 		add(d.drv.Unload(x.mod))
+	}
+	for e := range shared {
+		e.closed.Store(true)
+		add(d.insist(func() error { return d.drv.DestroyEvent(e.h) }))
+		e.over()
 	}
 	if d.scratched.Size > 0 {
 		add(d.drv.Free(d.scratched))
@@ -361,6 +382,7 @@ func (tl *timeline) settle() (err error) {
 	return err
 }
 
+// settleOnce is settle once. A query that fails is tried again with the same event, which may not be recorded anew while it is pending.
 func (tl *timeline) settleOnce() error {
 	e, err := tl.dev.events.get()
 	if err != nil {
@@ -372,10 +394,13 @@ func (tl *timeline) settleOnce() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	done := false
+	failed := 0
 	ended := wake.Until(ctx, func() bool {
-		done, err = tl.dev.drv.Query(e.h)
-		return done || err != nil
+		var done bool
+		if done, err = tl.dev.drv.Query(e.h); err != nil {
+			failed++
+		}
+		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost)
 	})
 	if !ended {
 		return fmt.Errorf("a stream still has work: %w", ErrClosed)

@@ -100,7 +100,7 @@ func TestShutdownInTime(t *testing.T) {
 		}, 2, 0},
 		"a transfer in pieces": {func(t *testing.T, x setting) {
 			must(t, x.dev.Queue(0).Download(gpu.Order{Signal: pts(x.s, 1)}, make([]byte, 5<<20), allocate(t, x.dev, 5<<20).All()))
-			eventually(t, "as many pieces as there may be are in flight", func() bool { return x.dev.Stats().InFlight == 3 })
+			eventually(t, "as many pieces as there may be are in flight", func() bool { return x.dev.Stats().InFlight == 3 }, x.dev)
 		}, 3, 0},
 		"a recording": {func(t *testing.T, x setting) {
 			c, err := x.dev.NewCommandBuffer(gpu.CommandOptions{})
@@ -208,6 +208,18 @@ func TestShutdownHurried(t *testing.T) {
 	})
 }
 
+// TestShutdownGives has the context of Shutdown end a moment before the work in flight does: it is given half a second.
+func TestShutdownGives(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // of the bubble
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		inFlight(t, dev, 1)
+		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
+		must(t, s.Wait(soon(t), 1))
+	})
+}
+
 // TestShutdownStuckDriver has a call of the driver not return in time: Shutdown does, and tells, and Close waits for the rest.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
@@ -278,6 +290,24 @@ func TestChannelShutdown(t *testing.T) {
 	})
 }
 
+// TestChannelThreadEnds holds a channel's thread in its last call of the driver: Close of the channel waits for it, so that the device is
+// not closed before.
+func TestChannelThreadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		held, closed := make(chan struct{}), make(chan error, 1)
+		d.unbind = func() { <-held }
+		go func() { closed <- chans[0].Close() }()
+		synctest.Wait()
+		if len(closed) > 0 {
+			t.Error("it is closed, and its thread still calls the driver")
+		}
+		close(held)
+		must(t, <-closed)
+	})
+}
+
 // TestChannelLingers closes one rank of a library that waits in that for the others.
 func TestChannelLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -310,6 +340,26 @@ func onEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 			})
 		})
 	}
+}
+
+// TestCloseAsksAgain has asking fail once about the event that Close waits for, on a device where that must not be recorded anew.
+func TestCloseAsksAgain(t *testing.T) {
+	t.Run("B85 an event that cannot be asked about at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			caps := hipPoolCaps()
+			d := newSim(t, simdriver.Config{Caps: &caps})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			d.StallDevice(0)
+			b, err := dev.Queue(0).Alloca(gpu.Order{}, nil, 64)
+			must(t, err)
+			must(t, b.Dealloca(gpu.Order{})) // which no event is behind
+			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
+			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
+			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {
+				t.Errorf("%v; the fault has struck %d times; left behind: %v", err, fault.Hits(), d.Leaks())
+			}
+		})
+	})
 }
 
 // TestCloseTells has Close say what did not end, or is left behind.
@@ -467,5 +517,41 @@ func TestStuck(t *testing.T) {
 			d.ResumeDevice(0)
 			other.Close()
 		})
+	})
+}
+
+// TestBusyStreams closes a lost device whose streams the driver calls busy, for what a stream had begun before the loss may still be
+// going on: they are destroyed all the same, and until then nothing is let go of that the work uses.
+func TestBusyStreams(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
+		d := &busyDriver{Driver: sim}
+		other := openDevice(t, d, 1, gpu.Options{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		b, err := other.Alloc(gpu.HostMem, 64) // which all devices see
+		must(t, err)
+		sim.StallDevice(0)
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		inFlight(t, dev, 1)
+		sim.LoseDevice(0, nil)
+		if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Error(err)
+		}
+		must(t, b.Close())
+		d.streams.Store(3)
+		d.asked = func() {
+			if calls(sim, 1, simdriver.OpFree) > 0 {
+				t.Error("memory is freed while a stream may use it")
+			}
+		}
+		must(t, dev.Close())
+		synctest.Wait()
+		if calls(sim, 1, simdriver.OpFree) != 1 {
+			t.Error("the memory is not freed")
+		}
+		d.asked = nil
+		must(t, other.Close())
+		if left := sim.Leaks(); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
 	})
 }

@@ -128,11 +128,12 @@ func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
 
 // A rareCommand is what fills, copies and dispatches, of which there are many, do not have.
 type rareCommand struct {
-	stage *stageBlock  // of an update
-	fn    func() error // of a host call
-	timer driver.Event // of a timestamp
-	ch    *Channel     // of collectives, as is:
-	group []recordedOp
+	stage  *stageBlock  // of an update
+	fn     func() error // of a host call
+	timer  driver.Event // of a timestamp
+	native func(driver.Stream, []driver.Ptr) error
+	ch     *Channel // of collectives, as is:
+	group  []recordedOp
 }
 
 // An argRef is an argument that is an address.
@@ -188,7 +189,7 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	c.refs.Store(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended {
+	if d.phase.Load() == isEnded {
 		return nil, d.closedError()
 	}
 	d.recordings[c] = struct{}{}
@@ -317,7 +318,7 @@ func (r Range) unsized(op work.Kind) error {
 // refer checks a range and returns its number. Addresses are multiples of align as far as is known.
 func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error) {
 	if err := r.unsized(op); err != nil {
-		if op != work.Dispatch {
+		if op != work.Dispatch && op != work.Native {
 			return -1, c.fail(op, err)
 		}
 		r.Size = 0 // only the address is passed, and nobody knows how much of it is used
@@ -334,7 +335,7 @@ func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
-	used := op == work.Fill || op == work.Dispatch
+	used := op == work.Fill || op == work.Dispatch || op == work.Native
 	if used {
 		if err := r.usable(op.String(), c.dev); err != nil {
 			return -1, c.fail(op, err)
@@ -450,12 +451,13 @@ func (c *CommandBuffer) layOut() {
 	for i := range c.cmds.n {
 		n += len(c.cmds.at(i).layout)
 	}
-	c.ptrs = make([]unsafe.Pointer, 0, n)
+	c.ptrs, c.args = make([]unsafe.Pointer, 0, n), work.Align(c.args)
 	for i := range c.cmds.n {
 		cmd := c.cmds.at(i)
 		c.timed = c.timed || cmd.op.Kind == work.Timestamp
 		cmd.moves = c.moves(cmd)
-		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends()
+		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends() ||
+			cmd.op.Kind == work.Native && slices.ContainsFunc(cmd.bound, func(b argRef) bool { return c.refers[b.ref].depends() })
 		from := len(c.ptrs)
 		c.ptrs = cmd.layout.Point(c.ptrs, c.args[cmd.arg:])
 		cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
@@ -478,14 +480,15 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 	return false
 }
 
-// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, copies of other devices' memory
-// where graphs are made, or what is between these.
+// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, what no graph of the device can
+// have where graphs are made, or what is between these.
 type part struct {
 	from, to int
 	host     func() error
 	ch       *Channel
 	graph    bool
 	late     bool // where fills and copies are is only known when it is executed
+	native   bool // to issue it calls functions of Native, or may
 	epoch    int  // of the sources, when its nodes were set
 	graphOf
 }
@@ -495,19 +498,22 @@ func (c *CommandBuffer) split() {
 	p := part{}
 	end := func(to int) {
 		p.to = to
-		count := 0
+		count, called := 0, false
 		for i := p.from; i < to; i++ {
 			switch cmd := c.cmds.at(i); cmd.op.Kind {
 			case work.Barrier, work.Nothing:
 			default:
 				count++
 				p.late = p.late || cmd.depends
+				called = called || cmd.op.Kind == work.Native
+				p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
 			}
 		}
 		if count == 0 {
 			return
 		}
 		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph
+		p.native = p.native || called && (!p.graph || p.late)
 		c.parts = append(c.parts, p)
 	}
 	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph
@@ -524,15 +530,17 @@ func (c *CommandBuffer) split() {
 			}
 			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
 		default:
-			if !graphs || !c.across(cmd, nil) {
+			if !graphs || !c.noNode(cmd) {
 				i++
 				continue
 			}
 			end(i)
-			for next < c.cmds.n && c.across(c.cmds.at(next), nil) {
-				next++
+			calls := part{from: i}
+			for next = i; next < c.cmds.n && c.noNode(c.cmds.at(next)); next++ {
+				calls.native = calls.native || c.cmds.at(next).op.Kind == work.Native
 			}
-			c.parts = append(c.parts, part{from: i, to: next})
+			calls.to = next
+			c.parts = append(c.parts, calls)
 		}
 		p = part{from: next}
 		i = next
@@ -541,6 +549,13 @@ func (c *CommandBuffer) split() {
 	if len(c.parts) == 0 {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
+}
+
+// noNode reports whether no node of a graph can do what a command does.
+func (c *CommandBuffer) noNode(cmd *command) bool {
+	a := &cmd.launch.Attrs
+	return c.across(cmd, nil) || cmd.op.Kind == work.Native && c.dev.capturer == nil ||
+		!c.dev.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
 // joins reports whether a command goes on with a group of a channel, as one does that is to move nothing.

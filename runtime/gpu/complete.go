@@ -114,6 +114,9 @@ func (s *submission) letGoCold() {
 	if s.kernel != nil {
 		s.kernel.exe.release()
 	}
+	if s.shared != nil {
+		s.shared.release()
+	}
 	if s.stage != nil {
 		s.stage.free()
 	}

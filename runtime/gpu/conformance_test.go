@@ -1,7 +1,12 @@
 package gpu_test
 
 import (
+	"io"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -24,6 +29,7 @@ func TestConformance(t *testing.T) {
 		{"hip over 2 devices", hip, 2, true},
 		{"hip over 8 devices", hip, 8, false},
 		{"hip from any thread", anywhere, 2, true},
+		{"hip with its pools", hipPoolCaps(), 2, true},
 		{"bare", bare, 3, false},
 	} {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
@@ -34,7 +40,9 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(on.name, func(t *testing.T) {
 			gputest.Run(t, func(t *testing.T) gputest.Harness {
-				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps})
+				machine := new(simdriver.Machine)
+				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps, Machine: machine})
+				var mu sync.Mutex // of binders
 				binders := map[int]driver.Device{}
 				return gputest.Harness{
 					Driver:  d,
@@ -46,6 +54,9 @@ func TestConformance(t *testing.T) {
 						return func() { d.ResumeDevice(device) }
 					},
 					Calls: callsOf(d),
+					Far: func(t *testing.T) gputest.Far {
+						return startFar(t, newSim(t, simdriver.Config{Devices: 1, Caps: &on.caps, Machine: machine}))
+					},
 					Current: func() any {
 						if i, ok := d.Current(); ok {
 							return i
@@ -53,6 +64,8 @@ func TestConformance(t *testing.T) {
 						return nil
 					},
 					SetCurrent: func(device int) {
+						mu.Lock()
+						defer mu.Unlock()
 						v := binders[device]
 						if v == nil {
 							var err error
@@ -70,4 +83,40 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// startFar has a driver stand for another process.
+func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
+	in, to := io.Pipe()
+	from, out := io.Pipe()
+	ended := make(chan struct{})
+	var killed atomic.Bool
+	go func() {
+		defer close(ended)
+		err := gputest.RunFar(d, in, out)
+		in.Close()
+		out.Close()
+		if err != nil && !killed.Load() {
+			t.Errorf("the far process: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		to.Close()
+		<-ended
+	})
+	return gputest.Far{To: to, From: from, Kill: func() {
+		killed.Store(true)
+		d.Kill()
+		to.Close()
+		from.Close()
+	}}
+}
+
+// TestKilled has another process be killed while it is about to record an event for which this one waits.
+func TestKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		machine := new(simdriver.Machine)
+		slow := newSim(t, simdriver.Config{Machine: machine, Memory: 2 << 30, Latency: map[simdriver.Op]time.Duration{simdriver.OpFill: time.Second}})
+		gputest.CheckKilled(t, newSim(t, simdriver.Config{Machine: machine}), startFar(t, slow))
+	})
 }

@@ -219,7 +219,7 @@ func TestSubmitAllocs(t *testing.T) {
 				return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 			},
 			"copy":     func(q int, o gpu.Order) error { return dev.Queue(q).Copy(o, b.Range(0, 32), b.Range(32, 32)) },
-			"update":   func(q int, o gpu.Order) error { return dev.Queue(q).Update(o, b.All(), data) },
+			"update":   func(q int, o gpu.Order) error { return dev.Queue(q).UploadCopy(o, b.All(), data) },
 			"upload":   func(q int, o gpu.Order) error { return dev.Queue(q).Upload(o, b.All(), data) },
 			"download": func(q int, o gpu.Order) error { return dev.Queue(q).Download(o, data, b.All()) },
 			"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Barrier(o) },

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ type Device struct {
 	events     eventPool
 	timepoints timepointPool
 	stage      stage
+	captureMu  sync.Mutex
+	captures   driver.Stream // for capture, made when it is needed
 	scratchMu  sync.Mutex
 	scratched  driver.Mem // of which graphs are made; see scratch
 	buffers    bufferStats
@@ -42,9 +45,7 @@ type Device struct {
 	refusalMu  sync.Mutex   // a leaf
 	refusals   []error      // errors of giving something back that no caller was returned; Close returns them
 	lost       atomic.Pointer[failure]
-	closing    atomic.Bool // takes nothing new
-	stopped    atomic.Bool // issues nothing any more
-	gone       atomic.Bool // gives everything back
+	phase      atomic.Int32 // isOpen and so on; only grows
 	closer     closer
 	closed     chan struct{} // the thread has ended
 	left       []error       // of what the thread could not give back
@@ -63,16 +64,20 @@ type Device struct {
 	called  submission // head of a list of host calls that are running, linked both ways
 	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
 	npassing int
-	running  bool        // what was ready is being issued
-	issuing  atomic.Bool // as well
-	ended    bool
-	making   sync.WaitGroup           // calls of the driver that make something; none begins when ended is set
+	running  atomic.Int32             // goroutines that issue what was ready
+	making   sync.WaitGroup           // calls of the driver that make something; none begins when the device isEnded
 	code     map[*Executable]struct{} // loaded
 
-	graphs     driver.Graphs               // nil if the driver has none, as is:
+	graphs     driver.Graphs               // nil if the driver has none, as are:
+	natives    driver.Natives              //
+	capturer   driver.Capturer             //
 	timers     driver.Timers               //
 	peers      driver.Peers                //
+	priorities driver.Priorities           //
+	ipcMem     driver.IPCMem               //
+	ipcEvents  driver.IPCEvents            //
 	recordings map[*CommandBuffer]struct{} // under mu
+	shared     map[*SharedEvent]struct{}   // under mu
 	channels   []*Channel                  // under mu
 }
 
@@ -104,7 +109,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
 		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
-		recordings: map[*CommandBuffer]struct{}{}}
+		recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.called.before, dev.called.after = &dev.called, &dev.called
 	dev.runend = &dev.runnow
@@ -114,6 +119,12 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if dev.caps.Graphs {
 		dev.graphs, _ = drv.(driver.Graphs)
 	}
+	if dev.caps.Native {
+		dev.natives, _ = drv.(driver.Natives)
+	}
+	if dev.caps.Capture {
+		dev.capturer, _ = drv.(driver.Capturer)
+	}
 	if dev.caps.Timers {
 		dev.timers, _ = drv.(driver.Timers)
 	}
@@ -122,6 +133,15 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	if dev.caps.Peers {
 		dev.peers, _ = drv.(driver.Peers)
+	}
+	if r := dev.caps.PriorityRange; r[0] != r[1] {
+		dev.priorities, _ = drv.(driver.Priorities)
+	}
+	if dev.caps.IPCMem {
+		dev.ipcMem, _ = drv.(driver.IPCMem)
+	}
+	if dev.caps.IPCEvents {
+		dev.ipcEvents, _ = drv.(driver.IPCEvents)
 	}
 	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events
@@ -157,14 +177,52 @@ func modulo(queues []*Queue, i int) *Queue {
 // of queues that there are not mean nothing; if there are no others, that is an error.
 func (d *Device) Pick(affinity uint64) (*Queue, error) { return pick(d.queues, affinity) }
 
+// PickAfter is [Device.Pick] for work that waits for points. It prefers the queues that have been given what reaches one of them, and
+// are not known to have done it: behind that the work needs no wait between streams. Points that have been reached, have failed, or
+// that nobody has been given work for, or only another device, say nothing. It neither blocks nor allocates, and may be called
+// concurrently with everything else. A point without a semaphore, or with a value above [MaxValue], is [ErrArgument].
+func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
+	return pickAfter(d.queues, affinity, waits)
+}
+
+func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) {
+	var best *Queue
+	for i, w := range waits {
+		if w.Semaphore == nil || w.Value > MaxValue {
+			return nil, argument("pick", "point %d has no semaphore, or a value above %d", i, uint64(MaxValue))
+		}
+		how, p := w.Semaphore.next(w.Value)
+		if how != ordered {
+			continue
+		}
+		at := slices.IndexFunc(queues, func(q *Queue) bool { return q.tl == p.Timeline })
+		if at >= 0 && allows(affinity, at) && (best == nil || queues[at].load() < best.load()) {
+			best = queues[at]
+		}
+	}
+	if best != nil {
+		return best, nil
+	}
+	return pick(queues, affinity)
+}
+
+// allows reports whether an affinity allows a queue.
+func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>>queue&1 != 0 }
+
+// load returns how much the queue has in flight.
+func (q *Queue) load() uint64 {
+	passed := q.tl.passed.Load() // first, for it is never above what is issued then
+	return q.tl.issued.Load() - passed
+}
+
 func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 	var best *Queue
 	least := uint64(math.MaxUint64)
 	for i, q := range queues {
-		if affinity != 0 && affinity>>i&1 == 0 {
+		if !allows(affinity, i) {
 			continue
 		}
-		if n := q.tl.issued.Load() - q.tl.passed.Load(); n < least {
+		if n := q.load(); n < least {
 			best, least = q, n
 		}
 	}
@@ -179,14 +237,14 @@ func (d *Device) Queues() int { return len(d.queues) }
 
 // Stats counts what a device holds.
 type Stats struct {
-	Events     PoolStats
-	Timepoints PoolStats
-	Records    PoolStats // of submissions
-	Parked     int       // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
-	InFlight   int       // submissions issued and not known to be done
-	Buffers    int       // live
-	Bytes      uint64    // Live of the two that follow
-	PeakBytes  uint64    // of Bytes
+	Events     ObjectStats
+	Timepoints ObjectStats
+	Records    ObjectStats // of submissions
+	Parked     int         // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
+	InFlight   int         // submissions issued and not known to be done
+	Buffers    int         // live
+	Bytes      uint64      // Live of the two that follow
+	PeakBytes  uint64      // of Bytes
 	Device     ByteStats
 	Host       ByteStats
 	Staging    StagingStats

@@ -190,7 +190,7 @@ func TestStagingStats(t *testing.T) {
 		}
 		is("at first", gpu.StagingStats{})
 		d.StallDevice(0)
-		must(t, q.Update(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 1000), make([]byte, 1000)))
+		must(t, q.UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 1000), make([]byte, 1000)))
 		must(t, q.Download(gpu.Order{Signal: pts(s, 2)}, make([]byte, 4096), b.All()))
 		synctest.Wait() // there is none for the download at first
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
@@ -198,7 +198,7 @@ func TestStagingStats(t *testing.T) {
 		must(t, s.Wait(soon(t), 2))
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
-		recorded(t)(c.Update(b.Range(0, 300), make([]byte, 300)))
+		recorded(t)(c.UploadCopy(b.Range(0, 300), make([]byte, 300)))
 		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // in blocks of another size
 		must(t, c.Close())
 		must(t, dev.Close())

@@ -13,6 +13,7 @@ type Dispatch struct {
 	Grid      [3]uint32        // blocks; zero anywhere launches nothing, and signals
 	Block     [3]uint32        // threads; zero counts as one
 	SharedMem uint32           // dynamic, bytes; with the kernel's own at most what a block of the device has
+	Attrs     LaunchAttrs      // none is as any launch
 	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
 	Sizes     []int            // of the values in bytes; nil where the driver tells them
 
@@ -29,7 +30,7 @@ type BufferArg struct {
 
 // check checks a launch on a device, and returns its grid and the layout of its arguments.
 func (x *Dispatch) check(d *Device) (Grid, work.Layout, error) {
-	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem}
+	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem, Attrs: x.Attrs}
 	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
 		return g, nil, argument("dispatch", "no kernel, or one of another device")
 	}

@@ -9,12 +9,14 @@
 //
 // A [Stream] is for work that comes one after the other: the operations of a queue without lists, and one error for all.
 //
-// A [Slice] is memory with a type, and a [TypedKernel] is a kernel whose arguments are a struct, which [Bind] checks. Neither costs
+// A [Slice] is memory with a type, and a [TypedKernel] is a kernel whose arguments are a struct, which [Typed] checks. Neither costs
 // more than the [Range] and the [Dispatch] that it stands for.
 //
 // A [Pool] gives out memory in the same order, for [Queue.Alloca] and [Queue.Dealloca]. A [CommandBuffer] is work recorded
 // once and executed often, as a graph where the device has graphs. A [Group] is several devices. A [Channel] is a rank's end of
 // a communicator, by which devices of one process or of many reduce and exchange data.
+//
+// Memory and events are shared with other processes of the machine: see [Buffer.Export] and [SharedEvent].
 //
 // # Errors
 //
@@ -41,8 +43,8 @@
 // # Zero values
 //
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions], [CommandOptions], [Range] or [Grid] means what is
-// said there. A zero [Device], [Queue], [Stream], [Buffer], [Slice], [Pool], [CommandBuffer], [Executable], [Kernel], [TypedKernel], [Channel] or
-// [ChannelMemory] was neither opened nor made: what it is asked for or given to is [ErrArgument], what it tells is zero or nil, and to close it, or none, does
+// said there. A zero [Device], [Queue], [Stream], [Buffer], [Slice], [Pool], [CommandBuffer], [Executable], [Kernel], [TypedKernel], [Channel],
+// [ChannelMemory] or [SharedEvent] was neither opened nor made: what it is asked for or given to is [ErrArgument], what it tells is zero or nil, and to close it, or none, does
 // nothing. A zero [Group] has no devices.
 //
 // # Ownership

@@ -40,7 +40,7 @@ type eventPool struct {
 	mu      sync.Mutex
 	free    *event
 	all     []driver.Event
-	stats   PoolStats
+	stats   ObjectStats
 	growing bool // by the refiller
 }
 
@@ -164,7 +164,7 @@ func (p *eventPool) close() error {
 	return errors.Join(errs...)
 }
 
-func (p *eventPool) statistics() PoolStats {
+func (p *eventPool) statistics() ObjectStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats

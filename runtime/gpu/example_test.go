@@ -73,7 +73,7 @@ func ExampleStream() {
 	got := make([]byte, 8)
 	s := dev.Queue(0).NewStream()
 	s.Fill(mem.All(), []byte{1})
-	s.Update(mem.Range(2, 2), []byte{7, 8})
+	s.UploadCopy(mem.Range(2, 2), []byte{7, 8})
 	s.Download(got, mem.All())
 	check(s.Wait(context.Background()))
 	fmt.Println(got)
@@ -112,7 +112,7 @@ func ExampleQueue() {
 			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&ptr)}, Sizes: []int{8, 8}})
 	}
 	check(
-		dev.Queue(0).Update(gpu.Order{Signal: at(s, 1)}, mem.All(), raw(in)),
+		dev.Queue(0).UploadCopy(gpu.Order{Signal: at(s, 1)}, mem.All(), raw(in)),
 		half(gpu.Order{Wait: at(s, 1), Signal: at(left, 1)}, 0, mem.Ptr()),
 		half(gpu.Order{Wait: at(s, 1), Signal: at(right, 1)}, 1, mem.Ptr()+8),
 		dev.Queue(0).Download(gpu.Order{Wait: append(at(left, 1), at(right, 1)...), Signal: at(s, 2)}, raw(out), mem.All()),

@@ -12,7 +12,7 @@ import (
 )
 
 // A kernel's arguments are a struct, and its memory is typed. On a real GPU only the code that is loaded is another.
-func ExampleBind() {
+func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -31,7 +31,7 @@ func ExampleBind() {
 		A    float32
 		X, Y gpu.Slice[float32]
 	}
-	saxpy, err := gpu.Bind[args](kernel)
+	saxpy, err := gpu.Typed[args](kernel)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func ExampleBind() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	x.Update(s, in) // whatever goes wrong, Wait tells
+	x.UploadCopy(s, in) // whatever goes wrong, Wait tells
 	y.Fill(s, 0.5)
 	saxpy.Launch(s, gpu.GridFor(len(in), 256), args{uint64(len(in)), 10, x, y})
 	y.Download(s, out)
@@ -71,19 +71,19 @@ var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32,
 })
 
 // Fields that are not what the kernel takes are told when it is bound.
-func ExampleBind_fields() {
+func ExampleTyped_fields() {
 	dev := simulated()
 	defer dev.Close()
 	code, err := dev.Load(simdriver.Image("double"))
 	check(err)
 	double, err := code.Kernel("double")
 	check(err)
-	_, err = gpu.Bind[struct {
+	_, err = gpu.Typed[struct {
 		N int
 		P gpu.Slice[float32]
 	}](double)
 	fmt.Println(err)
-	_, err = gpu.Bind[struct {
+	_, err = gpu.Typed[struct {
 		N int32
 		P gpu.Slice[float32]
 	}](double)
@@ -105,7 +105,7 @@ func ExampleTypedKernel_Record() {
 		N uint64
 		P gpu.Slice[float32]
 	}
-	double, err := gpu.Bind[args](kernel)
+	double, err := gpu.Typed[args](kernel)
 	check(err)
 
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
@@ -140,7 +140,7 @@ func ExampleBytesOf() {
 	check(err)
 	q, got := dev.Queue(0), make([]uint16, 2)
 	check(
-		q.Update(gpu.Order{Signal: at(s, 1)}, xs.Range(), gpu.BytesOf([]uint16{256, 257, 258})),
+		q.UploadCopy(gpu.Order{Signal: at(s, 1)}, xs.Range(), gpu.BytesOf([]uint16{256, 257, 258})),
 		q.Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.BytesOf(got), xs.Slice(1, 3).Range()),
 		s.Wait(context.Background(), 2),
 	)

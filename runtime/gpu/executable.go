@@ -112,6 +112,8 @@ type Kernel struct {
 	name string
 	fn   driver.Function
 	info driver.FuncInfo
+
+	resident atomic.Pointer[residency] // of the last shape that was asked for, or nil
 }
 
 // Kernel returns a kernel by name. It blocks while the driver looks for it. One that is not there is the driver's error.

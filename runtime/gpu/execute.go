@@ -19,28 +19,81 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")
 	}
-	c.mu.Lock()
-	ended, flaw, parts := c.ended, c.flaw, c.parts
-	c.mu.Unlock()
-	switch {
-	case q.dev.failed() != nil: // then the submission fails, whatever has become of what it uses
+	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
 		return q.submit(q.get(work.Execute), o)
-	case c.closed.Load():
-		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
-	case !ended:
-		return argument("execute", "the command buffer has not ended")
-	case flaw != nil:
-		return fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+	}
+	parts, err := c.executable()
+	if err != nil {
+		return err
 	}
 	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
-	return q.executeParts(o, c, parts, bindings)
+	return q.executeParts(o, []execution{{c, parts}}, bindings)
 }
 
-func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings []Range) error {
-	if len(parts) == 1 {
-		return q.executePart(o, c, parts, 0, bindings, nil)
+// ExecuteAll runs command buffers that have ended one after the other, as one operation: the first begins when the waits are reached,
+// each other one when the one before it is over, and the signals come when the last is. One that fails fails the signals, and those
+// after it are not run. One may be listed more than once; none is a barrier. They have no bindings: a command buffer that binds them
+// can be made with [CommandBuffer.Execute]. If one of them cannot be executed nothing is. It blocks as [Queue.Execute] does.
+func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
+	for i, c := range all {
+		if c == nil || c.dev != q.dev {
+			return argument("execute", "command buffer %d is none, or one of another device", i)
+		}
+	}
+	switch {
+	case q.dev == nil:
+		return errZero
+	case q.dev.failed() != nil: // as above
+		return q.submit(q.get(work.Execute), o)
+	case len(all) == 0:
+		return q.Barrier(o)
+	}
+	list := make([]execution, 0, len(all))
+	for i, c := range all {
+		parts, err := c.executable()
+		switch {
+		case err != nil:
+			return err
+		case len(c.slots) > 0:
+			return argument("execute", "command buffer %d has %d bindings", i, len(c.slots))
+		}
+		list = append(list, execution{c, parts})
+	}
+	return q.executeParts(o, list, nil)
+}
+
+// An execution is of a command buffer with its parts.
+type execution struct {
+	c     *CommandBuffer
+	parts []part
+}
+
+// executable returns the parts of a command buffer, or why it cannot be executed.
+func (c *CommandBuffer) executable() ([]part, error) {
+	c.mu.Lock()
+	ended, flaw, parts := c.ended, c.flaw, c.parts
+	c.mu.Unlock()
+	switch {
+	case c.closed.Load():
+		return nil, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+	case !ended:
+		return nil, argument("execute", "the command buffer has not ended")
+	case flaw != nil:
+		return nil, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+	}
+	return parts, nil
+}
+
+// executeParts submits all parts of some command buffers, each behind the one before it.
+func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error {
+	total := 0
+	for _, x := range list {
+		total += len(x.parts)
+	}
+	if total == 1 {
+		return q.executePart(o, list[0].c, list[0].parts, 0, bindings, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -51,28 +104,32 @@ func (q *Queue) executeParts(o Order, c *CommandBuffer, parts []part, bindings [
 	}
 	var l *lent // of all parts: one may have failed, and be over, before one that comes before it
 	if len(o.Free) > 0 {
-		l = newLent(len(parts), o.Free)
+		l = newLent(total, o.Free)
 	}
-	for i := range parts {
-		step := Order{Wait: []Point{{link, uint64(i)}}, Signal: []Point{{link, uint64(i) + 1}}}
-		if i == 0 {
-			step.Wait = o.Wait
-		}
-		if i == len(parts)-1 {
-			step.Signal = o.Signal
-		}
-		if err := q.executePart(step, c, parts, i, bindings, l); err != nil {
-			if i == 0 && parts[0].ch == nil && q.dev.failed() == nil {
-				return err
+	n := 0 // parts submitted
+	for _, x := range list {
+		for i := range x.parts {
+			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}}
+			if n == 0 {
+				step.Wait = o.Wait
 			}
-			FailAll(err, signalled(o)...) // what has been submitted goes on
-			if i == 0 {
-				return err
+			if n == total-1 {
+				step.Signal = o.Signal
 			}
-			if rest := len(parts) - i - 1; l != nil && rest > 0 {
-				l.over(rest)
+			if err := q.executePart(step, x.c, x.parts, i, bindings, l); err != nil {
+				if n == 0 && x.parts[i].ch == nil && q.dev.failed() == nil {
+					return err
+				}
+				FailAll(err, signalled(o)...) // what has been submitted goes on
+				if n == 0 {
+					return err
+				}
+				if rest := total - n - 1; l != nil && rest > 0 {
+					l.over(rest)
+				}
+				return nil
 			}
-			return nil
+			n++
 		}
 	}
 	return nil
@@ -268,6 +325,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	}
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
+		x.Native = r.native
 		if x.Timer = r.timer; r.stage != nil {
 			x.Host, x.Pinned = r.stage.host, r.stage.ptr
 		}

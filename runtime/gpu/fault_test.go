@@ -18,7 +18,7 @@ import (
 // differ from one run of the test to the next. The race detector, under which it takes long, sees a sample.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	anywhere := hip
+	anywhere, pools := hip, hipPoolCaps()
 	anywhere.SubmitAnywhere = true
 	turn := rand.IntN(1000)
 	for _, on := range []struct {
@@ -33,9 +33,11 @@ func TestFaults(t *testing.T) {
 		{"hip over 2 devices", &hip, 2, 1, scenario},
 		{"hip over 8 devices", &hip, 8, 4, scenario},
 		{"hip from any thread", &anywhere, 2, 4, scenario},
+		{"hip with its pools", &pools, 2, 4, scenario},
 		{"memories of cuda", &cuda, 1, 1, memories},
 		{"memories of hip", &hip, 1, 2, memories},
 		{"memories of hip from any thread", &anywhere, 1, 4, memories},
+		{"memories of hip with its pools", &pools, 1, 2, memories},
 	} {
 		if raceEnabled {
 			on.step *= 8

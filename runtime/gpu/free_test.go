@@ -51,7 +51,7 @@ func TestFree(t *testing.T) {
 				got := make([]byte, size)
 				o := gpu.Order{Signal: pts(s[1], 1), Free: f.points()}
 				must(t, q.Download(o, got, b.All()))
-				eventually(t, "the device has a part of it", func() bool { return dev.Stats().InFlight > 0 })
+				eventually(t, "the device has a part of it", func() bool { return dev.Stats().InFlight > 0 }, dev)
 				s[1].Fail(io.EOF)
 				f.yet()
 				must(t, d.ResumeDevice(0))
@@ -86,7 +86,7 @@ func TestFree(t *testing.T) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 3)
 			reached, passed, called, failed, refused := newTelling(t), newTelling(t), newTelling(t), newTelling(t), newTelling(t)
-			must(t, q.Update(gpu.Order{Signal: pts(s[0], 1), Free: reached.points()}, b.All(), make([]byte, 64)))
+			must(t, q.UploadCopy(gpu.Order{Signal: pts(s[0], 1), Free: reached.points()}, b.All(), make([]byte, 64)))
 			must(t, q.Barrier(gpu.Order{Wait: pts(s[0], 1), Free: passed.points()}))
 			must(t, q.HostCall(gpu.Order{Wait: pts(s[0], 1), Free: called.points()}, func() error { called.yet(); return io.EOF }))
 			must(t, q.Upload(gpu.Order{Wait: pts(s[1], 1), Free: failed.points()}, b.All(), make([]byte, 64)))
@@ -119,7 +119,7 @@ func TestFree(t *testing.T) {
 			b, s, f := allocate(t, dev, 64), semaphores(t, 1)[0], newTelling(t)
 			must(t, d.StallDevice(0))
 			must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: f.points()}, make([]byte, 64), b.All()))
-			eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 })
+			eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 }, dev)
 			must(t, d.LoseDevice(0, nil))
 			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 				t.Error(err)

@@ -220,7 +220,7 @@ func (f *fuzz) submit() {
 		what, err = "copy", q.Copy(o, f.sized(n), f.sized(n))
 	case 5:
 		data := f.bytes()
-		what, err = "update", q.Update(o, f.sized(uint64(len(data))), data)
+		what, err = "update", q.UploadCopy(o, f.sized(uint64(len(data))), data)
 	case 6:
 		data := f.bytes()
 		what, err = "upload", q.Upload(o, f.sized(uint64(len(data))), data)
@@ -290,7 +290,7 @@ func (f *fuzz) record() {
 		c.Copy(f.sized(n), f.sized(n), f.after()...)
 	case 3:
 		data := f.bytes()
-		c.Update(f.sized(uint64(len(data))), data, f.after()...)
+		c.UploadCopy(f.sized(uint64(len(data))), data, f.after()...)
 	case 4:
 		c.Dispatch(f.dispatch(f.queue()), f.after()...)
 	case 5:
@@ -443,7 +443,7 @@ func (f *fuzz) run() {
 	gpu.FailAll(errFuzz, f.semaphores...)
 	for i, s := range f.done {
 		if err := s.Wait(soon(t), 1); errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFuzz) {
-			t.Errorf("%s: neither reached nor failed: %v; parked are %v", f.what[i], err, f.devs[0].Parked())
+			t.Errorf("%s: neither reached nor failed: %v\n%s", f.what[i], err, gpu.Dump(f.devs...))
 		}
 	}
 	for _, d := range f.devs {

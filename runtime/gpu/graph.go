@@ -16,6 +16,7 @@ type graphOf struct {
 	ops      []driver.NodeOp // what each of them does, as it was last set
 	places   []place         // in which addresses of references are there, by node
 	unknown  bool            // nobody knows what its nodes do
+	natives  []nativeNode    // of nodes
 	launched frontier
 	old      []graphOf // that it has replaced, and may still run
 }
@@ -38,6 +39,9 @@ const scratchSize = 128 << 10
 func (c *CommandBuffer) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
+		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
+			return false
+		}
 		if cmd.depends && cmd.op.Bytes() > scratchSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
@@ -141,11 +145,19 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 		if stands && cmd.depends {
 			first.Cut(scratchSize / 2) // to what fits into the memory that stands for something
 		}
+		if cmd.op.Kind == work.Native {
+			if x.Child, err = c.capture(&x); err != nil {
+				return c.failed(i, err)
+			}
+		}
 		for k := range cmd.op.Nodes() {
 			does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
 			var n driver.Node
 			if err == nil {
 				n, err = g.AddNode(made.recorded, deps, &does)
+			}
+			if cmd.op.Kind == work.Native {
+				err = errors.Join(err, g.DestroyGraph(x.Child)) // the node has one of its own
 			}
 			if err != nil {
 				return c.failed(i, err)
@@ -195,6 +207,9 @@ next:
 func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
+	if cmd.op.Kind == work.Native {
+		x.natives = append(x.natives, nativeNode{int32(node), cmd})
+	}
 	put := func(at *driver.Ptr, ref int32) {
 		if c.refers[ref].buffer.late() {
 			x.places = append(x.places, place{at: at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
@@ -211,19 +226,63 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 	}
 }
 
+// makes reports whether the graph of a part has to be made before it is launched.
+func (p *part) makes() bool { return p.graph && (p.exec == 0 || p.unknown) }
+
+// mayMake reports whether to execute a part may have to wait until its graph has been made, or to call functions of Native.
+func (c *CommandBuffer) mayMake(part int) bool {
+	if c.parts[part].native {
+		return true
+	}
+	if !c.mu.TryLock() { // somebody may be making it
+		return true
+	}
+	defer c.mu.Unlock()
+	return c.parts[part].makes()
+}
+
+// makeGraph makes the graph of a part that is about to be launched, where there is none, before its timeline is locked.
+func (c *CommandBuffer) makeGraph(part int, binds []Range) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.dev.halted(); err != nil { // it may have given back the recording; else it has not begun to, which takes mu
+		return err
+	}
+	p := &c.parts[part]
+	if !p.makes() || c.crosses(p, binds) {
+		return nil
+	}
+	if err := c.find(binds); err != nil {
+		return err
+	}
+	if err := c.remake(p); err != nil {
+		return err
+	}
+	p.epoch = c.epoch
+	return nil
+}
+
+// remake makes the graph of a part for the addresses in present.
+func (c *CommandBuffer) remake(p *part) error {
+	if err := c.dev.onBound(func() error { return c.build(p, false) }); err != nil {
+		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
+	}
+	return nil
+}
+
 // launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
 // graph. Launches of one graph come one after the other.
 func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bool, err error) {
 	g := c.dev.graphs
-	anew := p.exec == 0 || p.unknown
+	anew := p.makes()
 	if !anew && p.epoch != c.epoch {
 		if anew, err = c.set(p); err != nil {
 			return false, err
 		}
 	}
 	if anew {
-		if err := c.dev.onBound(func() error { return c.build(p, false) }); err != nil {
-			return false, fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
+		if err := c.remake(p); err != nil {
+			return false, err
 		}
 	}
 	p.epoch = c.epoch
@@ -274,6 +333,9 @@ func (c *CommandBuffer) set(p *part) (anew bool, err error) {
 func (c *CommandBuffer) setNodes(p *part, from, to int32) error {
 	if from == to {
 		return nil
+	}
+	if len(p.natives) > 0 {
+		return c.setNatives(p, from, to)
 	}
 	return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
 }

@@ -1,16 +1,19 @@
 package gpu
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Grid is how many threads a launch has, and in what shape, and how much dynamic shared memory a block of them has.
+// A Grid is how many threads a launch has, and in what shape, how much dynamic shared memory a block of them has, and what the launch
+// has besides.
 type Grid struct {
-	Blocks    [3]uint32 // zero anywhere launches nothing, and signals
-	Threads   [3]uint32 // of a block; zero counts as one
-	SharedMem uint32    // dynamic, bytes; with the kernel's own at most what a block of the device has
+	Blocks    [3]uint32   // zero anywhere launches nothing, and signals
+	Threads   [3]uint32   // of a block; zero counts as one
+	SharedMem uint32      // dynamic, bytes; with the kernel's own at most what a block of the device has
+	Attrs     LaunchAttrs // none is as any launch
 
 	flaw error // of what it was made from, for the launch to return
 }
@@ -56,18 +59,28 @@ func (g *Grid) check(k *Kernel) error {
 			return argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
 		}
 	}
-	if n := max(info.SharedMem, info.SharedOptIn); n > 0 && uint64(f.SharedMem)+uint64(g.SharedMem) > uint64(n) {
+	if n := k.maxShared(); uint64(f.SharedMem)+uint64(g.SharedMem) > n {
 		return argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
 			g.SharedMem, f.SharedMem, k.name, n)
 	}
-	most := f.MaxThreads
-	if most == 0 { // the driver does not tell
-		most = info.MaxThreads
-	}
+	most := k.maxThreads()
 	if n := uint64(g.Threads[0]) * uint64(g.Threads[1]) * uint64(g.Threads[2]); n > uint64(most) && most > 0 {
 		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
 	}
+	if g.Attrs != (LaunchAttrs{}) {
+		return g.checkAttrs(k)
+	}
 	return nil
+}
+
+// maxThreads returns how many threads a block of the kernel can have, 0 if the driver does not tell.
+func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.info.MaxThreads) }
+
+// maxShared returns how many bytes of shared memory a block can have, with the kernel's own; as good as no limit if the driver does not
+// tell.
+func (k *Kernel) maxShared() uint64 {
+	info := &k.exe.dev.info
+	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
 }
 
 // nothing reports whether a launch does nothing.
@@ -75,5 +88,5 @@ func (g *Grid) nothing() bool { return g.Blocks[0] == 0 || g.Blocks[1] == 0 || g
 
 // launch returns a driver's launch, without arguments.
 func (g *Grid) launch(k *Kernel) driver.Launch {
-	return driver.Launch{Function: k.fn, Grid: g.Blocks, Block: g.Threads, SharedMem: g.SharedMem}
+	return driver.Launch{Function: k.fn, Grid: g.Blocks, Block: g.Threads, SharedMem: g.SharedMem, Attrs: g.Attrs}
 }

@@ -139,6 +139,12 @@ func (g *Group) Queue(i int) *Queue { return modulo(g.queues, i) }
 // Pick is [Device.Pick] of all queues, with bit i for queue i; queues after the 64th have no bit.
 func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.queues, affinity) }
 
+// PickAfter is [Device.PickAfter] of all queues, with bits as for [Group.Pick]: so it prefers the device that has been given what the
+// work waits for.
+func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
+	return pickAfter(g.queues, affinity, waits)
+}
+
 // Load loads code on all devices at the same time. The executables are in the order of the devices; if one cannot be loaded
 // none is.
 func (g *Group) Load(image []byte) ([]*Executable, error) {

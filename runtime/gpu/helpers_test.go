@@ -81,13 +81,21 @@ type capabilitySet struct {
 // capabilitySets are those of the drivers that there are, and one with nothing that a driver can do without.
 func capabilitySets() []capabilitySet {
 	anywhere := simdriver.HIPCaps() // as HIP is from 5.6 on
-	anywhere.SubmitAnywhere = true
+	anywhere.SubmitAnywhere, anywhere.Cooperative = true, true
 	return []capabilitySet{
 		{"cuda", simdriver.CUDACaps()},
 		{"hip", simdriver.HIPCaps()},
 		{"hip from any thread", anywhere},
+		{"hip with its pools", hipPoolCaps()},
 		{"bare", driver.Caps{SubmitAnywhere: true}},
 	}
+}
+
+// hipPoolCaps are what HIP from 6.2 on can do with its own pools.
+func hipPoolCaps() driver.Caps {
+	caps := simdriver.HIPCaps()
+	caps.SubmitAnywhere, caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true, true
+	return caps
 }
 
 // onEach runs a test on simulated devices of each capability set, in a bubble: what hangs is found out at once.
@@ -104,7 +112,7 @@ func onEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driv
 // inFlight waits until a device has so many submissions in flight.
 func inFlight(t testing.TB, dev *gpu.Device, n int) {
 	t.Helper()
-	eventually(t, "the work is in flight", func() bool { return dev.Stats().InFlight == n })
+	eventually(t, "the work is in flight", func() bool { return dev.Stats().InFlight == n }, dev)
 }
 
 // simKernels stand for those of testdata/kernels.
@@ -142,6 +150,66 @@ var simKernels = map[string]simdriver.Kernel{
 				real(wide), imag(wide), float64(flag)})
 		}
 	}),
+	"attrs": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
+		if w, err := simdriver.View[launched](g, out, 1); err == nil {
+			w[0] = launched{w[0].Times + 1, g.Cluster, oneIf(g.Attrs.Cooperative), oneIf(g.Attrs.Dependent), int32(g.Attrs.Priority), int32(g.Attrs.Carveout)}
+		}
+	}),
+	"tensor": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, small uint8, m [16]uint64, last uint32) {
+		if w, err := simdriver.View[uint64](g, out, 18); err == nil {
+			w[0], w[17] = uint64(small), uint64(last)
+			copy(w[1:], m[:])
+		}
+	}),
+	"meet": simdriver.MustKernel(func(g *simdriver.Grid, rounds uint32, counter, out driver.Ptr) {
+		n, err := simdriver.View[uint32](g, counter, 1)
+		w, err2 := simdriver.View[uint32](g, out, int(g.Blocks[0]))
+		if errors.Join(err, err2) == nil {
+			n[0] += rounds * g.Blocks[0]
+			for i := range w {
+				w[i] = n[0]
+			}
+		}
+	}),
+	"ring": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
+		if w, err := simdriver.View[[2]uint32](g, out, int(g.Blocks[0])); err == nil {
+			n := g.Cluster[0]
+			for i := range g.Blocks[0] {
+				w[i] = [2]uint32{1000 + i/n*n + (i+1)%n, n}
+			}
+		}
+	}),
+	"lead": simdriver.MustKernel(func(g *simdriver.Grid, flags, out driver.Ptr, value uint32) {
+		f, err := simdriver.View[uint32](g, flags, 2)
+		w, err2 := simdriver.View[uint32](g, out, int(g.Threads[0]))
+		if errors.Join(err, err2) == nil {
+			f[1] = f[0]
+			for i := range w {
+				w[i] = value + uint32(i)
+			}
+		}
+	}),
+	"follow": simdriver.MustKernel(func(g *simdriver.Grid, flags, out, in driver.Ptr) {
+		f, err := simdriver.View[uint32](g, flags, 1)
+		w, err2 := simdriver.View[uint32](g, out, int(g.Threads[0]))
+		r, err3 := simdriver.View[uint32](g, in, int(g.Threads[0]))
+		if errors.Join(err, err2, err3) == nil {
+			f[0] = 1
+			for i := range w {
+				w[i] = r[i] + 1
+			}
+		}
+	}),
+	"params": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, all [4094]uint64, last uint32) {
+		if w, err := simdriver.View[uint64](g, out, 3); err == nil {
+			copy(w, []uint64{all[0], all[4093], uint64(last)})
+		}
+	}),
+	"most": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, all [4093]uint64, last uint32) {
+		if w, err := simdriver.View[uint64](g, out, 4094); err == nil {
+			w[copy(w, all[:])] = uint64(last)
+		}
+	}),
 	"ids": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
 		blocks := g.Blocks[0] * g.Blocks[1] * g.Blocks[2]
 		w, err := simdriver.View[[4]uint32](g, out, int(blocks))
@@ -155,6 +223,22 @@ var simKernels = map[string]simdriver.Kernel{
 			}
 		}
 	}),
+}
+
+// A launched is what the kernel "attrs" notes of its launches.
+type launched struct {
+	Times                  uint32
+	Cluster                [3]uint32
+	Cooperative, Dependent uint32
+	Priority, Carveout     int32
+}
+
+// oneIf returns 1 if something is so.
+func oneIf(set bool) uint32 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // A kernelPair is a struct that a kernel takes.
@@ -232,15 +316,15 @@ func eachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// eventually asks until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
+// eventually asks until something is so. If it gives up it tells what is in flight on the devices.
+func eventually(t testing.TB, what string, so func() bool, devices ...*gpu.Device) {
 	t.Helper()
 	ctx := minute(t)
-	for !so() {
+	for pause := time.Microsecond; !so(); pause = min(2*pause, time.Millisecond) {
 		if ctx.Err() != nil {
-			t.Fatalf("%s: it does not happen", what)
+			t.Fatalf("%s: it does not happen\n%s", what, gpu.Dump(devices...))
 		}
-		runtime.Gosched()
+		time.Sleep(pause) // in a bubble of testing/synctest no time passes otherwise, also for those who ask the device
 	}
 }
 

@@ -18,7 +18,7 @@ func (d *Device) failed() error {
 	if f := d.lost.Load(); f != nil {
 		return f.err
 	}
-	if d.closing.Load() {
+	if d.phase.Load() >= isClosing {
 		return d.closedError()
 	}
 	return nil
@@ -28,7 +28,7 @@ func (d *Device) closedError() error { return fmt.Errorf("gpu: device %s: %w", d
 
 // halted returns why the device issues nothing any more, not even what it has taken.
 func (d *Device) halted() error {
-	if d.lost.Load() == nil && !d.stopped.Load() {
+	if d.lost.Load() == nil && d.phase.Load() < isStopped {
 		return nil
 	}
 	return d.failed()
@@ -56,8 +56,9 @@ func (d *Device) check(err error) {
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.lose(err)
 	}
-	if d.lost.Load() != nil {
+	if d.lost.Load() != nil { // also who could not fail anything, for it held locks
 		d.failInFlight()
+		d.failChannels(d.failed())
 	}
 }
 

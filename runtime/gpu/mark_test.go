@@ -68,7 +68,7 @@ func TestRecords(t *testing.T) {
 			case 2:
 				must(t, q.Copy(o, b.Range(0, 1<<15), b.Range(1<<15, 1<<15)))
 			default:
-				must(t, q.Update(o, b.Range(0, 64), data))
+				must(t, q.UploadCopy(o, b.Range(0, 64), data))
 			}
 		}
 		if got := records(d); got != n/markEvery {
@@ -117,7 +117,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
 			"large fill of 8":  func(o gpu.Order) error { return q.Fill(o, b.Range(0, 1<<17), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
 			"large copy":       func(o gpu.Order) error { return q.Copy(o, b.Range(0, 1<<17), b.Range(1<<17, 1<<17)) },
-			"large update":     func(o gpu.Order) error { return q.Update(o, b.Range(0, 1<<17), make([]byte, 1<<17)) },
+			"large update":     func(o gpu.Order) error { return q.UploadCopy(o, b.Range(0, 1<<17), make([]byte, 1<<17)) },
 			"another's memory": func(o gpu.Order) error { return q.Copy(o, far.Range(0, 8), b.Range(0, 8)) },
 			"wait": func(o gpu.Order) error {
 				o.Wait = []gpu.Point{{Semaphore: s[1], Value: 2}, {Semaphore: s[0], Value: v - 1}}
@@ -259,7 +259,7 @@ func TestMarkAcross(t *testing.T) {
 						consume()
 						produce()
 					}
-					eventually(t, "all is issued", func() bool { return devs[0].Stats().Parked+devs[1].Stats().Parked == 0 })
+					eventually(t, "all is issued", func() bool { return devs[0].Stats().Parked+devs[1].Stats().Parked == 0 }, devs[0], devs[1])
 					if v, err := x.Query(); v != 2*i || err != nil {
 						t.Fatalf("at %d, %v, and %d is done", v, err, i)
 					}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"time"
 )
 
@@ -8,6 +9,10 @@ import (
 type Options struct {
 	// Queues is how many queues the device has, each a stream of its own; 0 means 1.
 	Queues int
+
+	// Priorities are the queues' priorities, by number. Those that are left out have 0, as all work has by itself; a lower number is
+	// more urgent. One outside of the device's range ([Device.PriorityRange]) counts as the nearest in it.
+	Priorities []int
 
 	// Events is how many events the pool makes at a time; 0 means 32.
 	Events int
@@ -28,11 +33,14 @@ func (o Options) check() (Options, error) {
 	switch {
 	case o.Queues < 0 || o.Queues > 64:
 		return o, argument("open", "%d queues; there can be 1 to 64", o.Queues)
+	case len(o.Priorities) > max(o.Queues, 1):
+		return o, argument("open", "%d priorities for %d queues", len(o.Priorities), max(o.Queues, 1))
 	case o.Events < 0 || o.Events > 1<<20:
 		return o, argument("open", "an event pool of %d", o.Events)
 	case o.StageSize < 0 || o.StageSize > 1<<30:
 		return o, argument("open", "staging blocks of %d bytes", o.StageSize)
 	}
+	o.Priorities = slices.Clone(o.Priorities)
 	if o.Queues == 0 {
 		o.Queues = 1
 	}

@@ -57,7 +57,7 @@ func (d *Device) unpark(s *submission) {
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runnow != nil || d.running || d.backlog.n.Load() > 0
+	return d.runnow != nil || d.running.Load() > 0 || d.backlog.n.Load() > 0
 }
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.

@@ -188,7 +188,7 @@ func TestParked(t *testing.T) {
 		}
 		closed := make(chan error, 1)
 		go func() { closed <- d.Close() }()
-		for !d.stopped.Load() {
+		for d.phase.Load() < isStopped {
 			runtime.Gosched()
 		}
 		clear(b.bytes())
@@ -214,8 +214,7 @@ func TestParked(t *testing.T) {
 			s := d.Queue(0).get(op)
 			s.fn, s.hostly = func() error { t.Error("called"); return nil }, op.OnHost()
 			s.signals = append(s.signals, Point{end, 1})
-			d.closing.Store(true) // as it is in the middle of Close
-			d.stopped.Store(true)
+			d.phase.Store(isStopped) // as it is in the middle of Close
 			d.Queue(0).enlist(s, false)
 			if err := end.Wait(within(t), 1); !errors.Is(err, ErrClosed) {
 				t.Errorf("%s: %v", op, err)

@@ -24,7 +24,7 @@ func (b *Buffer) ofHostPool() bool {
 // where anything but a copy is made of that, and a kernel that touches it loses the device.
 func (r Range) usable(op string, d *Device) error {
 	b := r.Buffer
-	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind == HostMem {
+	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != DeviceMem {
 		return nil
 	}
 	if _, ok := b.pool.users.Load(d.info.Index); ok {

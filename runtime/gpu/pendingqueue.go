@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // run is the device's thread.
@@ -49,13 +50,13 @@ func (d *Device) start() error {
 		return err
 	}
 	for i := range d.opt.Queues {
-		h, err := d.drv.NewStream()
+		h, priority, err := d.newStream(i)
 		if err != nil {
 			return err
 		}
 		tl := newTimeline(d)
 		tl.h = h
-		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i})
+		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i, priority: priority})
 	}
 	all := d.queues
 	d.every.Store(&all)
@@ -67,28 +68,71 @@ func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
 	list := d.runnow
 	d.runnow, d.runend = nil, &d.runnow
-	d.running = list != nil
-	ended = d.ended
+	if list != nil {
+		d.running.Add(1)
+	}
+	ended = d.phase.Load() == isEnded
 	d.mu.Unlock()
 	if list != nil {
 		worked = true
-		d.issuing.Store(true)
 		for s := list; s != nil; {
 			next := s.next
 			s.next = nil
 			s.q.run(s, true)
 			s = next
 		}
-		d.issuing.Store(false)
+		d.running.Add(-1)
 	}
 	if n := d.backlog.n.Load(); n > 0 {
 		d.feed(true)
 		worked = worked || d.backlog.n.Load() < n
 	}
-	d.mu.Lock()
-	d.running = false
-	d.mu.Unlock()
 	return worked, ended && !worked
+}
+
+// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a portable
+// pool grows, a graph is made, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
+func (s *submission) mayWait() bool {
+	if len(s.tps) == 0 {
+		return false
+	}
+	switch s.op.Kind {
+	case work.Alloca:
+		b := s.keep[0]
+		return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.q.tl))
+	case work.Execute:
+		return s.recording.mayMake(s.part)
+	case work.Native:
+		return true
+	}
+	return false
+}
+
+// callsNative reports whether to issue the submission may call functions of Native.
+func (s *submission) callsNative() bool {
+	return s.op.Kind == work.Native || s.op.Kind == work.Execute && s.recording.parts[s.part].native
+}
+
+// issueAside issues a submission that is ready on a goroutine of its own.
+func (d *Device) issueAside(s *submission) {
+	if !d.enter() { // it fails
+		s.q.tl.issueReady(s, true)
+		return
+	}
+	d.running.Add(1)
+	go func() {
+		defer d.making.Done()
+		defer d.running.Add(-1)
+		isBound := false
+		err := d.bound(func() error {
+			isBound = true
+			s.q.tl.issueReady(s, true)
+			return nil
+		})
+		if !isBound {
+			s.q.tl.dismiss(s, refused, err, false)
+		}
+	}()
 }
 
 func (d *Device) signalThread() { wake.Nudge(d.wake) }
@@ -115,7 +159,7 @@ func (d *Device) do(fn func() error) error {
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended {
+	if d.phase.Load() == isEnded {
 		return false
 	}
 	d.making.Add(1)
@@ -134,7 +178,7 @@ func (d *Device) readyAll(first, last *submission) {
 			d.unlink(s)
 		}
 	}
-	if !d.ended {
+	if d.phase.Load() < isEnded {
 		*d.runend, d.runend = first, &last.next
 		d.mu.Unlock()
 		d.signalThread()

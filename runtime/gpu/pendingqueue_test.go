@@ -136,3 +136,103 @@ func TestManyCallsAtOnce(t *testing.T) {
 		must(t, dev.Close())
 	})
 }
+
+// TestHeldGrowth has the driver hold the growth of a portable pool for an alloca that was parked: what else was parked is issued
+// meanwhile, and the alloca when there is memory; or it fails, if there is none, or if the device is closed or lost.
+func TestHeldGrowth(t *testing.T) {
+	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
+		"grown": func(*simdriver.Driver, *gpu.Device) error { return nil },
+		"closed": func(_ *simdriver.Driver, dev *gpu.Device) error {
+			dev.Close()
+			return gpu.ErrClosed
+		},
+		"lost": func(d *simdriver.Driver, dev *gpu.Device) error {
+			d.LoseDevice(0, nil)
+			return driver.ErrLost
+		},
+		"none": func(d *simdriver.Driver, _ *gpu.Device) error {
+			return driver.ErrOutOfMemory
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 4)
+				q, b := dev.Queue(0), allocate(t, dev, 64)
+				p, err := dev.NewPool(gpu.PoolOptions{Portable: true, Threshold: 1})
+				must(t, err)
+				m := alloca(t, q, order(s[0], 1, s[1], 1), p, 1<<20)
+				must(t, q.Fill(order(s[1], 1, s[1], 2), m.All(), []byte{1}))
+				must(t, q.Fill(order(s[2], 1, s[3], 1), b.All(), []byte{1}))
+				d.SetLatency(simdriver.OpAlloc, time.Minute)
+				if name == "none" {
+					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
+				}
+				must(t, q.HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { return nil })) // so that the device's thread issues it
+				synctest.Wait()
+				start := time.Now()
+				must(t, s[2].Signal(1))
+				must(t, s[3].Wait(in(t, time.Second), 1))
+				if time.Since(start) >= time.Second {
+					t.Error("the fill has waited for the pool")
+				}
+				want := end(d, dev)
+				if err := s[1].Wait(in(t, time.Hour), 2); !errors.Is(err, want) {
+					t.Errorf("%v; want %v", err, want)
+				}
+				d.SetLatency(simdriver.OpAlloc, 0)
+				if want == nil {
+					must(t, m.Dealloca(order(s[1], 2, s[1], 3)))
+					must(t, s[1].Wait(in(t, time.Minute), 3))
+				}
+				time.Sleep(time.Hour) // of the bubble: what the driver has held returns
+				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
+					t.Errorf("%+v", st)
+				}
+				dev.Close()
+			})
+		})
+	}
+}
+
+// TestHeldInstantiate has the driver hold the making of a graph for an execution that was parked: what else was parked is issued
+// meanwhile, on the same queue as well, and what is submitted there does not wait for the graph either.
+func TestHeldInstantiate(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Graphs {
+			t.Skip("no graphs")
+		}
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 5)
+		q, b, m := dev.Queue(0), allocate(t, dev, 64), allocate(t, dev, 64)
+		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+		must(t, err)
+		to, err := c.Binding()
+		must(t, err)
+		for i := range uint64(8) {
+			_, err := c.Fill(to.Range(i, 1), []byte{byte(i)})
+			must(t, err)
+		}
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory stands for the binding, so that End makes no graph
+		must(t, c.End())
+		must(t, q.Execute(order(s[0], 1, s[1], 1), c, m.All()))
+		must(t, q.Fill(order(s[2], 1, s[3], 1), b.All(), []byte{1}))
+		d.SetLatency(simdriver.OpInstantiate, time.Minute)
+		must(t, q.HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { return nil })) // so that the device's thread issues it
+		synctest.Wait()
+		start := time.Now()
+		must(t, s[2].Signal(1))
+		must(t, s[3].Wait(in(t, time.Second), 1))
+		if caps.SubmitAnywhere {
+			must(t, q.Fill(gpu.Order{Signal: pts(s[4], 1)}, b.All(), []byte{2}))
+			must(t, s[4].Wait(in(t, time.Second), 1))
+		}
+		if time.Since(start) >= time.Second {
+			t.Error("the fills have waited for the graph")
+		}
+		must(t, s[1].Wait(in(t, time.Hour), 1))
+		if got := bytesOf(t, q, m); got[7] != 7 {
+			t.Errorf("the recording has written %v", got[:8])
+		}
+		must(t, c.Close())
+		must(t, dev.Close())
+	})
+}

@@ -35,5 +35,5 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 // crowded reports whether whoever asks again, without a pause, is to leave the driver to those who give the timeline work, for
 // this round.
 func (tl *timeline) crowded(again bool, rounds int32) bool {
-	return tl.crowd.Rests(again, tl.issued.Load(), tl.dev.issuing.Load(), rounds)
+	return tl.crowd.Rests(again, tl.issued.Load(), tl.dev.running.Load() > 0, rounds)
 }

@@ -45,17 +45,17 @@ type Pool struct {
 
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
 type PoolOptions struct {
-	Kind        MemKind // DeviceMem or HostMem
+	Kind        MemKind // DeviceMem, HostMem, or where the driver has such pools (CUDA from 13.0 on) ManagedMem, without a limit
 	MaxSize     uint64  // bytes that it may reserve, which drivers round up; 0 is as much as there is
 	InitialSize uint64  // bytes to reserve at once
 	Threshold   uint64  // bytes that it keeps reserved when they are not in use; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
-	Portable    bool    // the runtime's own pool though the driver has some
+	Portable    bool    // the runtime's own pool though the driver has some; Pool.Options says which it is in any case
 	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
 }
 
-// MemoryStats count a pool's bytes.
-type MemoryStats struct {
+// PoolStats count a pool's bytes.
+type PoolStats struct {
 	Reserved, ReservedHigh uint64 // from the system
 	Used, UsedHigh         uint64 // in allocations
 }
@@ -147,7 +147,7 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 }
 
 // NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
-// one. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
+// one; of managed memory there is then none ([driver.ErrUnsupported]), but over a buffer of it. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
 // cannot be had. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
 // is closed and its last memory has come back.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
@@ -155,9 +155,12 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	switch {
-	case o.Kind == ManagedMem || o.Kind == CommMem || o.Kind == WriteCombinedMem:
+	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0 || !d.caps.ManagedPools):
+		return nil, fmt.Errorf("gpu: new pool: of managed memory there are no pools but the driver's, where it has some, and those have no limit: %w",
+			driver.ErrUnsupported)
+	case o.Kind == CommMem || o.Kind == WriteCombinedMem:
 		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
-	case o.Kind != DeviceMem && o.Kind != HostMem:
+	case o.Kind < DeviceMem || o.Kind > WriteCombinedMem:
 		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
 	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
 		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
@@ -240,7 +243,9 @@ func (p *Pool) makeNative() (err error) {
 // Device returns the pool's device.
 func (p *Pool) Device() *Device { return p.dev }
 
-// Options returns what the pool was made with.
+// Options returns what the pool was made with, and what that has become: Portable says whether the memory is in the runtime's hands,
+// also where it was not asked for and the driver has no such pools; Kind and MaxSize of a pool over a buffer are the buffer's, and a
+// Threshold of 0 is [KeepAll].
 func (p *Pool) Options() PoolOptions { return p.opt }
 
 // attr reads a property of a native pool. It blocks.
@@ -277,13 +282,13 @@ func (p *Pool) ended() error {
 
 // Stats returns the figures of now. What has been deallocated is used until the device has done that, or for a portable pool
 // until the deallocation has been given to the device. It blocks while the driver is asked.
-func (p *Pool) Stats() (s MemoryStats, err error) {
+func (p *Pool) Stats() (s PoolStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
 	}
 	if p.blocks != nil {
 		b := p.blocks.Stats()
-		return MemoryStats{b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh}, nil
+		return PoolStats{b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh}, nil
 	}
 	err = p.dev.onBound(func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
@@ -362,7 +367,8 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 	return r, nil
 }
 
-// SetReuse sets that. The runtime's own pools always do all three.
+// SetReuse sets that. The runtime's own pools always do all three, and where [driver.Caps].PoolsByStream is set the driver's never
+// do what Events says: anything else is [driver.ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
@@ -372,6 +378,9 @@ func (p *Pool) SetReuse(r Reuse) error {
 			return fmt.Errorf("gpu: set reuse: a portable pool does all three: %w", driver.ErrUnsupported)
 		}
 		return nil
+	}
+	if r.Events && p.dev.caps.PoolsByStream {
+		return fmt.Errorf("gpu: set reuse: the driver's pools take no notice of events: %w", driver.ErrUnsupported)
 	}
 	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
 		driver.PoolReuseInternal: r.Internal} {
@@ -415,8 +424,10 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return nil
 	case p.blocks != nil && !allow:
 		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
-	case p.blocks != nil && p.opt.Kind == HostMem:
+	case p.blocks != nil && p.opt.Kind == HostMem, p.blocks == nil && p.opt.Kind == ManagedMem && allow:
 		return nil // all devices of the driver see it
+	case p.blocks == nil && p.opt.Kind == ManagedMem:
+		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}

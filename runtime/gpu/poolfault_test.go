@@ -33,8 +33,11 @@ func TestPoolRandomFaults(t *testing.T) {
 func poolFaults(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	caps := simdriver.CUDACaps()
-	if r.IntN(2) == 0 {
+	switch r.IntN(4) {
+	case 0:
 		caps = simdriver.HIPCaps()
+	case 1:
+		caps = hipPoolCaps()
 	}
 	var mu sync.Mutex
 	var broken error
@@ -133,7 +136,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		p.Semaphore.Wait(ctx, p.Value)
 	}
 	if ctx.Err() != nil {
-		t.Error("something is neither reached nor failed")
+		t.Errorf("something is neither reached nor failed\n%s", gpu.Dump(dev))
 	}
 	if good < len(looks)/4 {
 		t.Errorf("%d of %d have gone well", good, len(looks))

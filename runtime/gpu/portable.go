@@ -11,7 +11,7 @@ import (
 
 // makePortable makes the runtime's own pool.
 func (p *Pool) makePortable() (err error) {
-	p.slabs.p = p
+	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
 	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold,
 		Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})

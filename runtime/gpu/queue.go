@@ -23,16 +23,17 @@ import (
 // raise its semaphore is [ErrValue]: of a value that has been reached, or is not above what the operation waits for of the same
 // semaphore, or signals before it. If the host reaches the value only later, or other work signals the same, the operation's signals fail with it.
 type Queue struct {
-	dev   *Device
-	tl    *timeline
-	index int
-	name  atomic.Pointer[string]
+	dev      *Device
+	tl       *timeline
+	index    int
+	priority int
+	name     atomic.Pointer[string]
 
 	mu   sync.Mutex
 	free *submission
 	kept int // events of the free ones
 
-	records PoolStats
+	records ObjectStats
 }
 
 // Device returns the queue's device.
@@ -234,6 +235,8 @@ func (q *Queue) run(s *submission, onThread bool) {
 		case how != ordered || !q.passOn(s, onThread):
 			q.tl.issueReady(s, onThread)
 		}
+	case onThread && s.mayWait():
+		q.dev.issueAside(s)
 	default:
 		q.tl.issueReady(s, onThread)
 	}
@@ -395,15 +398,15 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// Update writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
+// UploadCopy writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
 // none left.
-func (q *Queue) Update(o Order, dst Range, data []byte) error {
-	d, err := dst.checkTo("update", q)
+func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
+	d, err := dst.checkTo("upload", q)
 	if err != nil {
 		return err
 	}
 	if dst.Size != uint64(len(data)) {
-		return argument("update", "%d bytes of data for a range of %d", len(data), dst.Size)
+		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
@@ -417,7 +420,7 @@ func (q *Queue) Update(o Order, dst Range, data []byte) error {
 		if q.dev.failed() != nil {
 			return q.submit(q.get(work.Barrier), o)
 		}
-		return fmt.Errorf("gpu: update: %w", err)
+		return fmt.Errorf("gpu: upload: %w", err)
 	}
 	copy(b.bytes(), data)
 	s := q.get(work.Upload)

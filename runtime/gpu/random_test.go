@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,13 @@ func TestRandom(t *testing.T) {
 	}
 	submitted, rounds := 0, [modes]int{}
 	failed, operations, over := 0, map[string]int{}, map[string]int{}
-	for round := uint64(0); submitted < want; round++ {
+	round := uint64(0)
+	defer func() {
+		if t.Failed() {
+			t.Logf("failed with -gpu.seed=%d", first+round)
+		}
+	}()
+	for ; submitted < want; round++ {
 		g := newGraph(t, first+round)
 		g.run()
 		rounds[g.mode]++
@@ -57,7 +64,7 @@ func TestRandom(t *testing.T) {
 			operations[x.what]++
 		}
 		if t.Failed() {
-			t.Fatalf("failed with -gpu.seed=%d", first+round)
+			return
 		}
 	}
 	t.Logf("%d submissions, of which %d failed, in %d graphs, %d with a device closed and %d with one lost; the first seed was %d", submitted, failed,
@@ -100,6 +107,7 @@ type cell struct {
 type graph struct {
 	t        *testing.T
 	r        *rand.Rand
+	seed     uint64
 	mode     mode
 	over     string // the kind of devices, and how many
 	victim   int    // the device that is closed or lost
@@ -134,7 +142,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
 	caps.RerecordEvents = r.IntN(2) == 0
-	g := &graph{t: t, r: r, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices),
+	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices),
 		sim: simdriver.New(simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels})}
 	switch k := r.IntN(10); {
 	case k < 2:
@@ -220,7 +228,7 @@ func (g *graph) add() {
 	case kind < 8: // fails
 		x.fails = true
 		c := g.cells[r.IntN(len(g.cells))].r
-		switch k := r.IntN(7); {
+		switch k := r.IntN(8); {
 		case k == 0:
 			x.what = "failing host call"
 			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
@@ -233,6 +241,9 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error { return q.Fill(o, c, []byte{0xbd}) }
 		case k == 3:
 			g.excess(x, q)
+		case k == 7:
+			x.what = "failing native"
+			x.submit = func(o gpu.Order) error { return q.Native(o, func(gpu.Native) error { return errRandom }, c) }
 		case len(g.bad) == 0:
 			x.what = "doomed notification"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
@@ -280,6 +291,13 @@ func (g *graph) add() {
 		x.what = "fill of nothing"
 		c := g.cells[r.IntN(len(g.cells))].r
 		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
+	case kind < 29:
+		x.what = "native"
+		p := g.bytes(8)
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
+		copy(dst.value[:], p)
 	case kind < 44:
 		x.what = "fill"
 		p := g.bytes(1 << r.IntN(4))
@@ -294,7 +312,7 @@ func (g *graph) add() {
 		to := dst.r
 		x.submit = func(o gpu.Order) error {
 			mine := bytes.Clone(data)
-			err := q.Update(o, to, mine)
+			err := q.UploadCopy(o, to, mine)
 			clear(mine)
 			return err
 		}
@@ -429,8 +447,17 @@ func (g *graph) run() {
 			}
 		})
 	}
+	join := func(wg *sync.WaitGroup) {
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			g.hung("a call does not return")
+		}
+	}
 	if early {
-		wg.Wait()
+		join(&wg)
 	}
 	if err := gpu.SignalAll(gpu.Point{Semaphore: g.gate, Value: 1}); err != nil {
 		t.Error(err)
@@ -440,14 +467,13 @@ func (g *graph) run() {
 	} else {
 		gpu.FailAll(io.ErrNoProgress, g.doomed)
 	}
-	wg.Wait()
-	ending.Wait()
+	join(&wg)
+	join(&ending)
 	reached := map[*gpu.Semaphore]bool{g.gate: true}
 	for i, x := range g.nodes {
 		err := x.done.Semaphore.Wait(ctx, x.done.Value)
 		if ctx.Err() != nil {
-			t.Errorf("node %d, %s: neither reached nor failed", i, x.what)
-			return
+			g.hung("node %d, %s: neither reached nor failed", i, x.what)
 		}
 		if err != nil {
 			g.failed++
@@ -497,7 +523,19 @@ func (g *graph) run() {
 		if err := s.Wait(ctx, 1); err != nil && !behind(err) {
 			t.Errorf("device %d: %v", i, err)
 		}
+		if ctx.Err() != nil {
+			g.hung("device %d does not go on", i)
+		}
 	}
+}
+
+// hung ends the test, and tells what is in flight. It writes that at once: to close a device may hang as well, and what a test has logged
+// is lost when its time is over.
+func (g *graph) hung(format string, args ...any) {
+	g.t.Helper()
+	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
+	fmt.Fprintf(os.Stderr, "TestRandom %s\n%s", what, gpu.Dump(g.devs...))
+	g.t.Fatal(what)
 }
 
 // compare looks what the memory has at the end.
@@ -507,7 +545,9 @@ func (g *graph) compare(ctx context.Context) {
 		if err := g.queue().Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, c.r); err != nil {
 			g.t.Fatal(err)
 		}
-		if err := s.Wait(ctx, 1); err != nil {
+		if err := s.Wait(ctx, 1); ctx.Err() != nil {
+			g.hung("what cell %d has: %v", i, err)
+		} else if err != nil {
 			g.t.Fatal(err)
 		}
 		if !bytes.Equal(got, c.value[:]) {

@@ -111,7 +111,7 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	m, b := g.newMove(dev, 2)
 	x, y := b[0], b[1]
 	var after []gpu.Command
-	recorded(g.t)(m.c.Update(x.Range(0, 8), g.bytes(8)))
+	recorded(g.t)(m.c.UploadCopy(x.Range(0, 8), g.bytes(8)))
 	recorded(g.t)(m.c.Barrier())
 	if nested > 0 {
 		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), y.Range(0, 8))
@@ -123,17 +123,37 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	}
 	if r.IntN(2) == 0 {
 		p, i := g.bytes(2), 2*r.Uint64N(4)
-		recorded(g.t)(m.c.Fill(x.Range(i, 2), p, after...))
+		if r.IntN(3) == 0 {
+			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{x.Range(i, 2)}, after...))
+		} else {
+			recorded(g.t)(m.c.Fill(x.Range(i, 2), p, after...))
+		}
 		m.write = append(m.write, func(v *[8]byte) { copy(v[i:], p) })
 	}
 	if fixed.Size > 0 && r.IntN(3) == 0 {
 		p := g.bytes(1)
 		recorded(g.t)(m.c.Barrier())
-		recorded(g.t)(m.c.Fill(fixed, p))
+		if r.IntN(2) == 0 {
+			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{fixed}))
+		} else {
+			recorded(g.t)(m.c.Fill(fixed, p))
+		}
 		m.write = append(m.write, func(v *[8]byte) { copy(v[7:], p) })
 	}
 	must(g.t, m.c.End())
 	return m
+}
+
+// nativeFill is a function of Native that writes bytes where its range is, one after the other.
+func nativeFill(p []byte) func(gpu.Native) error {
+	return func(n gpu.Native) error {
+		for i, b := range p {
+			if err := n.Device.Fill(n.Stream, n.Ptrs[0]+driver.Ptr(i), uint32(b), 1, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // waySize is what a way needs in between.
@@ -245,7 +265,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = last.of(m.of(want))
 	case k < 5:
 		x.what = "memory recorded"
-		mode := gpu.Mode(r.IntN(3))
+		mode, twice := gpu.Mode(r.IntN(3)), r.IntN(2) == 0
 		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
 			c, err := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 			if err != nil {
@@ -253,6 +273,18 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 			}
 			defer c.Close()
 			err = c.Execute(m.c, b.Range(at, 8), from)
+			if twice { // in two recordings
+				next, err2 := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+				if err := errors.Join(err, err2, c.End()); err != nil {
+					return err
+				}
+				defer next.Close()
+				_, err = next.Copy(to, b.Range(at, 8))
+				if err := errors.Join(err, next.End()); err != nil {
+					return err
+				}
+				return q.ExecuteAll(o, c, next)
+			}
 			_, err2 := c.Barrier()
 			_, err3 := c.Copy(to, b.Range(at, 8))
 			if err := errors.Join(err, err2, err3, c.End()); err != nil {
@@ -334,12 +366,13 @@ func TestSoakPool(t *testing.T) {
 	if *soak {
 		d = time.Minute
 	}
-	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
+	cuda, hip, byStream := simdriver.CUDACaps(), simdriver.HIPCaps(), hipPoolCaps()
 	for name, x := range map[string]struct {
 		caps *driver.Caps
 		o    gpu.PoolOptions
 	}{
 		"the driver's pool":         {&cuda, gpu.PoolOptions{}},
+		"the driver's, by stream":   {&byStream, gpu.PoolOptions{}},
 		"portable":                  {&hip, gpu.PoolOptions{}},
 		"portable, from any thread": {&cuda, gpu.PoolOptions{Portable: true}},
 	} {

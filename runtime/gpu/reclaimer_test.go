@@ -81,10 +81,14 @@ func TestHeldRecording(t *testing.T) {
 		must(t, c.End())
 		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{7}))
 		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
+		start := time.Now() // of the bubble, as all times here
 		must(t, c.Close())
 		synctest.Wait()
 		must(t, s[0].Signal(1))
 		must(t, s[1].Wait(in(t, time.Minute), 1))
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("to close it and to issue what was parked took %v", took)
+		}
 		d.SetLatency(simdriver.OpDestroyExec, 0)
 		if !caps.Graphs {
 			must(t, dev.Close())

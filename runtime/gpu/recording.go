@@ -72,8 +72,8 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	return c.record(&cmd, after)
 }
 
-// Update records what [Queue.Update] does. The data is copied by the call, to pinned memory that the command buffer keeps.
-func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Command, error) {
+// UploadCopy records what [Queue.UploadCopy] does. The data is copied by the call, to pinned memory that the command buffer keeps.
+func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Command, error) {
 	if err := c.begin(work.Upload); err != nil {
 		return -1, err
 	}
@@ -82,7 +82,7 @@ func (c *CommandBuffer) Update(dst Range, data []byte, after ...Command) (Comman
 		return -1, c.fail(work.Upload, err)
 	}
 	if dst.Size != uint64(len(data)) {
-		return -1, c.fail(work.Upload, argument("update", "%d bytes of data for a range of %d", len(data), dst.Size))
+		return -1, c.fail(work.Upload, argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
 	ref, err := c.referTo(work.Upload, dst, 1)
 	if err != nil {
@@ -126,13 +126,14 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 
 // recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
 func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
-	if err := c.roomFor(k.layout.Words(), len(buffers)); err != nil {
+	arg := k.layout.Begin(len(c.args))
+	if err := c.roomFor(arg-len(c.args)+k.layout.Words(), len(buffers)); err != nil {
 		return -1, c.fail(work.Dispatch, err)
 	}
 	if err := c.holdCode(k.kernel.exe); err != nil {
 		return -1, c.fail(work.Dispatch, err)
 	}
-	cmd := command{op: work.Op{Kind: work.Dispatch}, dst: -1, src: -1, arg: int32(len(c.args)), layout: k.layout, launch: g.launch(k.kernel)}
+	cmd := command{op: work.Op{Kind: work.Dispatch}, dst: -1, src: -1, arg: int32(arg), layout: k.layout, launch: g.launch(k.kernel)}
 	if len(buffers) > 0 {
 		cmd.bound = carve(&c.bounds, len(buffers))
 	}
@@ -318,6 +319,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
 	}
+	c.args = work.AlignEnd(c.args) // for the child's to lie as they do there
 	if err := c.roomFor(len(args), len(refers)+1); err != nil {
 		return err
 	}

@@ -4,7 +4,29 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
+
+// TestGraphOfClosedDevice has a device be closed, which gives its recordings back, when an execution has been found fit to issue.
+func TestGraphOfClosedDevice(t *testing.T) {
+	dev, err := Open(simdriver.New(simdriver.Config{}), 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err1 := dev.Alloc(DeviceMem, 8)
+	c, err2 := dev.NewCommandBuffer(CommandOptions{Mode: GraphMode})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Fill(b.All(), []byte{1})
+	if err := errors.Join(err, c.End(), c.makeGraph(0, nil), dev.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeGraph(0, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("the graph of a closed device: %v", err)
+	}
+}
 
 // TestRoomFor records more than there are numbers for.
 func TestRoomFor(t *testing.T) {
@@ -16,5 +38,36 @@ func TestRoomFor(t *testing.T) {
 		if err := c.roomFor(more[0], more[1]); !errors.Is(err, ErrArgument) {
 			t.Errorf("%v more: %v", more, err)
 		}
+	}
+}
+
+// TestExecuteClosed closes a recording when Execute has looked whether it is closed, and has not held it yet: the execution is refused.
+func TestExecuteClosed(t *testing.T) {
+	checkLeaks(t)
+	d, err := Open(simdriver.New(simdriver.Config{}), 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.NewCommandBuffer(CommandOptions{})
+	if err == nil {
+		_, err = c.Fill(b.All(), []byte{1})
+	}
+	if err := errors.Join(err, c.End()); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := c.executable()
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := newSemaphore(t, 0)
+	if err := d.Queue(0).executeParts(Order{Signal: []Point{{s, 1}}}, []execution{{c, parts}}, nil); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -39,6 +39,7 @@ func callOne(t *timepoint) {
 // passOn counts submissions down, of which it issues so many itself, passes links on and wakes who has parked. It returns the
 // timepoints with functions, in order.
 func passOn(list *timepoint, inline int) *timepoint {
+	fromHost, woken := inline > 0, false
 	var ready readyList
 	var functions timepointList
 	for t := list; t != nil; {
@@ -61,18 +62,27 @@ func passOn(list *timepoint, inline int) *timepoint {
 			next = t.link.pass(t.err).before(next)
 		case t.host != nil:
 			t.host.wake()
+			woken = true
 		case t.fn != nil:
 			functions.join(t)
 		}
 		t = next
 	}
 	ready.flush()
+	if woken && fromHost {
+		go giveWay()
+	}
 	return functions.first
 }
 
+// giveWay does nothing. Go runs what was made ready last next on the same processor, and for some 80 µs leaves it to that, in case whoever
+// made it ready is about to wait. As the last one giveWay has who was woken stand in line instead, from where an idle processor
+// takes it at once, also if the program computes on after its signal.
+func giveWay() {}
+
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.
 func (s *submission) mayIssue() bool {
-	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && s.q.tl.issued.Load()-s.q.tl.passed.Load() < 64
+	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && !s.callsNative() && s.q.load() < 64
 }
 
 // A readyList gathers submissions of a device that are ready to be issued.

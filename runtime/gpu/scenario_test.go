@@ -83,7 +83,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			if record(dev, c, cell(i+1), b.Range(8, 16), cell(i)) != nil {
 				return nil
 			}
-			step(func(o gpu.Order) error { return other.Execute(o, c) })
+			step(func(o gpu.Order) error { return other.ExecuteAll(o, c, c) })
 			c.Close()
 		} else {
 			step(func(o gpu.Order) error { return other.Execute(o, c, cell(i+1), b.Range(8, 16), cell(i)) })
@@ -113,7 +113,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	for i, s := range sems {
 		err = s.Wait(ctx, 1)
 		if ctx.Err() != nil {
-			return fmt.Errorf("semaphore %d is neither reached nor failed", i)
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(dev))
 		}
 		if sound && err != nil {
 			return fmt.Errorf("semaphore %d: %w", i, err)
@@ -124,7 +124,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	switch err := beyond.Wait(ctx, 1); {
 	case ctx.Err() != nil:
-		return errors.New("an alloca beyond a limit is neither reached nor failed")
+		return fmt.Errorf("an alloca beyond a limit is neither reached nor failed\n%s", gpu.Dump(dev))
 	case err == nil, sound && !errors.Is(err, driver.ErrOutOfMemory):
 		return fmt.Errorf("an alloca beyond a limit: %w", err)
 	}
@@ -256,13 +256,14 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	q := func(dev, i int) *gpu.Queue { return []*gpu.Device{first, second}[dev].Queue(i) }
 	steps := []func(o gpu.Order) error{
 		func(o gpu.Order) error { return q(0, 0).Fill(o, a.All(), []byte{1}) },
-		func(o gpu.Order) error { return q(0, 1).Update(o, a.Range(0, 128), data[:128]) },
+		func(o gpu.Order) error { return q(0, 1).UploadCopy(o, a.Range(0, 128), data[:128]) },
 		func(o gpu.Order) error { return q(1, 0).Copy(o, b.All(), a.All()) },
 		func(o gpu.Order) error {
 			return q(0, 0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64}, Sizes: []int{8, 4, 4, 8},
 				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}})
 		},
 		func(o gpu.Order) error { return q(0, 1).Copy(o, a.Range(0, 64), a.Range(64, 64)) },
+		func(o gpu.Order) error { return q(0, 0).Native(o, nativeFill([]byte{1, 2}), a.All()) },
 		func(o gpu.Order) error { return q(1, 1).Barrier(o) },
 		func(o gpu.Order) error { return q(1, 1).HostCall(o, func() error { return nil }) },
 		func(o gpu.Order) error { return q(1, 0).Fill(o, b.All(), []byte{3, 0, 0, 0, 1, 0, 0, 0}) },
@@ -343,7 +344,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	for i, s := range sems {
 		err := s.Wait(ctx, 1)
 		if ctx.Err() != nil {
-			return fmt.Errorf("semaphore %d is neither reached nor failed", i)
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(devs...))
 		}
 		if sound && err != nil {
 			return fmt.Errorf("semaphore %d: %w", i, err)
@@ -372,13 +373,15 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	_, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
 		Args:    []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), nil},
 		Buffers: []gpu.BufferArg{{Index: 3, Range: x.Range(0, 32)}}})
-	_, err4 := c.Update(x.Range(32, 8), make([]byte, 8))
+	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8))
 	_, err5 := c.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	_, err6 := c.Barrier()
 	_, err7 := c.Timestamp()
 	_, err8 := c.HostCall(func() error { return nil })
-	_, err9 := c.Copy(y.Range(0, 64), x.Range(0, 64))
-	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, c.End())
+	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
+	_, err10 := c.Barrier()
+	_, err11 := c.Copy(y.Range(0, 64), x.Range(0, 64))
+	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, c.End())
 }
 
 // execute executes what recording has recorded.

@@ -191,7 +191,7 @@ func TestRuns(t *testing.T) {
 					must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(ends[i], 1)}, b.Range(uint64(i), 1), []byte{2}))
 				}
 				must(t, dev.Queue(0).HostCall(order(s, last, host, 1), func() error { return nil }))
-				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 })
+				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
 				must(t, ends[first].Wait(minute(t), 1)) // all of one stream is done, and found so
@@ -252,7 +252,7 @@ func TestRuns(t *testing.T) {
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, v+1)}, b.All(), []byte{1}))
 		}
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(end, 1)}, b.All(), []byte{1}))
-		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 11 })
+		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 11 }, dev)
 		must(t, s.Signal(4))
 		d.ResumeDevice(0)
 		must(t, end.Wait(minute(t), 1))

@@ -147,8 +147,8 @@ func (s Slice[T]) Close() error { return s.r.Buffer.Close() }
 // Dealloca deallocates the buffer, of which the slice may be a part, in the order of a stream's work: see [Stream.Dealloca].
 func (s Slice[T]) Dealloca(st *Stream) error { return st.Dealloca(s.r.Buffer) }
 
-// Update writes elements of the host's, which are copied by the call and as many as the slice has. See [Stream.Update].
-func (s Slice[T]) Update(st *Stream, src []T) error { return st.Update(s.r, BytesOf(src)) }
+// UploadCopy writes elements of the host's, which are copied by the call and as many as the slice has. See [Stream.UploadCopy].
+func (s Slice[T]) UploadCopy(st *Stream, src []T) error { return st.UploadCopy(s.r, BytesOf(src)) }
 
 // Upload writes elements of the host's, which are left alone until that is done and as many as the slice has. See [Stream.Upload].
 func (s Slice[T]) Upload(st *Stream, src []T) error { return st.Upload(s.r, BytesOf(src)) }

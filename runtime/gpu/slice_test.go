@@ -24,7 +24,7 @@ func TestSlice(t *testing.T) {
 			must(t, ys.CopyFrom(s, xs))
 			must(t, ys.Slice(0, 2).Fill(s, -7))
 			must(t, ys.Slice(1, 5).Slice(1, 3).Upload(s, []int16{8, 9}))
-			must(t, ys.Slice(6, 6).Update(s, nil))
+			must(t, ys.Slice(6, 6).UploadCopy(s, nil))
 			want := []int16{-7, -7, 8, 9, 5, 6}
 			if got := elementsOf(t, s, ys); !slices.Equal(got, want) || !slices.Equal(ys.Host(), want) {
 				t.Errorf("%v, and the host sees %v; want %v", got, ys.Host(), want)
@@ -67,7 +67,7 @@ func TestSlice(t *testing.T) {
 				do   func(s *gpu.Stream) error
 				kind error
 			}{
-				"update with too few":                {func(s *gpu.Stream) error { return xs.Update(s, make([]float32, 3)) }, gpu.ErrArgument},
+				"update with too few":                {func(s *gpu.Stream) error { return xs.UploadCopy(s, make([]float32, 3)) }, gpu.ErrArgument},
 				"upload with too many":               {func(s *gpu.Stream) error { return xs.Upload(s, make([]float32, 5)) }, gpu.ErrArgument},
 				"download to none":                   {func(s *gpu.Stream) error { return xs.Download(s, nil) }, gpu.ErrArgument},
 				"a copy of a part":                   {func(s *gpu.Stream) error { return xs.CopyFrom(s, xs.Slice(0, 3)) }, gpu.ErrArgument},
@@ -82,7 +82,7 @@ func TestSlice(t *testing.T) {
 				"a part that begins too early":       {func(s *gpu.Stream) error { return xs.Slice(-1, 1).Fill(s, 1) }, gpu.ErrRange},
 				"a part backwards":                   {func(s *gpu.Stream) error { return xs.Slice(3, 2).Fill(s, 1) }, gpu.ErrRange},
 				"nothing of what is outside":         {func(s *gpu.Stream) error { return xs.Slice(3, 9).Slice(0, 0).Fill(s, 1) }, gpu.ErrRange},
-				"an update of what is outside":       {func(s *gpu.Stream) error { return xs.Slice(3, 9).Update(s, nil) }, gpu.ErrRange},
+				"an update of what is outside":       {func(s *gpu.Stream) error { return xs.Slice(3, 9).UploadCopy(s, nil) }, gpu.ErrRange},
 				"a copy of what is outside":          {func(s *gpu.Stream) error { return xs.Slice(3, 9).CopyFrom(s, xs.Slice(4, 9)) }, gpu.ErrRange},
 			} {
 				s := dev.Queue(0).NewStream()

@@ -198,13 +198,13 @@ func (s *Stream) Prefetch(r Range, to MemKind) error {
 	return s.end(s.q.Prefetch(o, r, to))
 }
 
-// Update is [Queue.Update]: the data is copied by the call.
-func (s *Stream) Update(dst Range, data []byte) error {
+// UploadCopy is [Queue.UploadCopy]: the data is copied by the call.
+func (s *Stream) UploadCopy(dst Range, data []byte) error {
 	o, err := s.begin()
 	if err != nil {
 		return err
 	}
-	return s.end(s.q.Update(o, dst, data))
+	return s.end(s.q.UploadCopy(o, dst, data))
 }
 
 // Upload is [Queue.Upload]: the data is left alone until the operation is done.
@@ -299,4 +299,13 @@ func (s *Stream) Execute(c *CommandBuffer, bindings ...Range) error {
 		return err
 	}
 	return s.end(s.q.Execute(o, c, bindings...))
+}
+
+// ExecuteAll is [Queue.ExecuteAll].
+func (s *Stream) ExecuteAll(all ...*CommandBuffer) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.ExecuteAll(o, all...))
 }

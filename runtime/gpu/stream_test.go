@@ -22,7 +22,7 @@ func TestStream(t *testing.T) {
 			s, calls := dev.Queue(0).NewStream(), ""
 			got := make([]byte, 8)
 			must(t, s.After(host.At(1)))
-			must(t, s.Update(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+			must(t, s.UploadCopy(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 			must(t, s.HostCall(func() error { calls += "host call "; return nil }))
 			must(t, s.Fill(a.Range(0, 4), []byte{9}))
 			must(t, s.Copy(b.All(), a.All()))
@@ -282,7 +282,7 @@ func TestStreamAllocs(t *testing.T) {
 			err := errors.Join(
 				s.After(host.At(end)), // parked until the end
 				s.Fill(b.All(), []byte{1, 2, 3, 4}),
-				s.Update(b.All(), data),
+				s.UploadCopy(b.All(), data),
 				s.Copy(b.Range(0, 32), b.Range(32, 32)),
 				s.Dispatch(all),
 				s.Submit(func(o gpu.Order) error { return dev.Queue(1).Barrier(o) }),

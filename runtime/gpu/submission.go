@@ -75,7 +75,10 @@ type submission struct {
 	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
 	fn     func() error
-	lent   *lent // to be told when the submission lets go of what it holds
+	native func(Native) error // with
+	ptrs   []driver.Ptr       // of binds
+	shared *SharedEvent       // to be recorded, or waited for
+	lent   *lent              // to be told when the submission lets go of what it holds
 
 	recording  *CommandBuffer // of which a part is executed, with
 	part       int
@@ -281,7 +284,7 @@ func (s *submission) resetCold() {
 	clear(s.bound)
 	clear(s.binds)
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
-	s.host, s.stage, s.fn, s.lent = nil, nil, nil, nil
+	s.host, s.stage, s.fn, s.native, s.shared, s.lent = nil, nil, nil, nil, nil, nil
 	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
 	s.turn, s.turnBefore = nil, nil
 	clear(s.group)
@@ -316,7 +319,7 @@ type boundArg struct {
 
 // setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
 func (s *submission) setArgs(l work.Layout, data []unsafe.Pointer) {
-	s.args = l.Append(s.args[:0], data)
+	s.args = work.Align(l.Append(s.args[:0], data))
 	s.launch.Args = l.Point(s.launch.Args[:0], s.args)
 }
 
@@ -335,6 +338,8 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 		return s.execute(tl)
 	case work.Collect:
 		return s.collect(tl)
+	case work.Native:
+		return s.callNative(tl)
 	}
 	if s.cold || s.across(tl.dev) {
 		return s.startWith(tl, dst, src)
@@ -352,6 +357,9 @@ func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool,
 	}
 	if err := s.resolveArgs(); err != nil {
 		return false, err
+	}
+	if s.shared != nil {
+		x.Event = s.shared.h
 	}
 	if s.stage != nil {
 		x.Host, x.Pinned = s.stage.host, s.stage.ptr

@@ -89,7 +89,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -169,6 +169,10 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
 		err = s.prepare()
+	}
+	if err == nil && s.op.Kind == work.Execute {
+		how = refused
+		err = s.recording.makeGraph(s.part, s.binds)
 	}
 	if err == nil && s.op.Kind == work.Dealloca {
 		s.comeAfterAlloca()

@@ -148,8 +148,8 @@ func (h timepointHeap) down(i int) {
 	}
 }
 
-// PoolStats counts the records of a pool.
-type PoolStats struct {
+// ObjectStats counts the records of a pool.
+type ObjectStats struct {
 	Made int // ever
 	Held int // of which there still are: Device.Trim gives others back
 	Free int // of which are not in use
@@ -159,7 +159,7 @@ type PoolStats struct {
 type timepointPool struct {
 	mu    sync.Mutex
 	free  *timepoint
-	stats PoolStats
+	stats ObjectStats
 }
 
 func (p *timepointPool) get() *timepoint {
@@ -197,7 +197,7 @@ func (p *timepointPool) trim() {
 	p.mu.Unlock()
 }
 
-func (p *timepointPool) statistics() PoolStats {
+func (p *timepointPool) statistics() ObjectStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// Upload writes host data to a range. Unlike [Queue.Update] it may read the data later, which must be left alone until a
+// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later, which must be left alone until a
 // signal of it is reached, and it takes no more pinned memory for large data than for small: data goes through it in pieces,
 // by a goroutine that begins when the waits are reached.
 func (q *Queue) Upload(o Order, dst Range, data []byte) error {
@@ -17,7 +17,7 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
-		return q.Update(o, dst, data)
+		return q.UploadCopy(o, dst, data)
 	}
 	return q.transfer(o, "upload", dst, nil, true, func(piece []byte, at int64) error {
 		copy(piece, data[at:])

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// A TypedKernel is a kernel whose arguments are a struct. It is made by [Bind], launches again and again without being checked anew,
+// A TypedKernel is a kernel whose arguments are a struct. It is made by [Typed], launches again and again without being checked anew,
 // and may be used concurrently. It holds nothing, and ends with its kernel. A zero one launches nothing: [ErrArgument].
 type TypedKernel[A any] struct {
 	_ [0]*A // keeps one from being converted to another
@@ -39,7 +39,7 @@ const (
 	rangeAddr            // of a Range, or a Slice, which is one
 )
 
-// Bind checks once that the fields of a struct are what a kernel takes, in the order of its parameters, and returns the kernel as
+// Typed checks once that the fields of a struct are what a kernel takes, in the order of its parameters, and returns the kernel as
 // one that is launched with such a struct. Fields are
 //
 //   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of these. The argument is a copy;
@@ -53,7 +53,7 @@ const (
 // Where the driver tells the sizes of parameters ([Kernel.Info]), number and sizes of the fields are checked against them. Where it
 // does not, nothing can be: fields of other sizes than the kernel's parameters then make it read what is not its arguments. An error
 // names the field and is [ErrArgument].
-func Bind[A any](k *Kernel) (*TypedKernel[A], error) {
+func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	b, err := bindType(k, reflect.TypeFor[A]())
 	if err != nil {
 		return nil, err

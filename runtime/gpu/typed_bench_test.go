@@ -32,7 +32,7 @@ func BenchmarkLaunch(b *testing.B) {
 	must(b, err)
 	k, err := x.Kernel("saxpy")
 	must(b, err)
-	typed, err := gpu.Bind[saxpySlices](k)
+	typed, err := gpu.Typed[saxpySlices](k)
 	must(b, err)
 	xs, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 1000)
 	must(b, err)

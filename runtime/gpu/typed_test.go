@@ -42,7 +42,7 @@ func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Executable, *gpu
 func bind[A any](t testing.TB, dev *gpu.Device, name string) (*gpu.Executable, *gpu.TypedKernel[A]) {
 	t.Helper()
 	x, k := kernelOf(t, dev, name)
-	typed, err := gpu.Bind[A](k)
+	typed, err := gpu.Typed[A](k)
 	must(t, err)
 	return x, typed
 }
@@ -52,7 +52,7 @@ func sliceOf[T any](t testing.TB, s *gpu.Stream, elements ...T) gpu.Slice[T] {
 	t.Helper()
 	xs, err := gpu.AllocSlice[T](s.Queue().Device(), gpu.DeviceMem, len(elements))
 	must(t, err)
-	must(t, xs.Update(s, elements))
+	must(t, xs.UploadCopy(s, elements))
 	return xs
 }
 
@@ -73,15 +73,15 @@ func TestTypedKernel(t *testing.T) {
 			_, k := kernelOf(t, dev, "saxpy")
 			xs, ys := sliceOf[float32](t, s, 1, 2, 3, 4), sliceOf[float32](t, s, 10, 20, 30, 40)
 			grid := gpu.GridFor(3, 2)
-			slices1, err := gpu.Bind[saxpySlices](k)
+			slices1, err := gpu.Typed[saxpySlices](k)
 			must(t, err)
 			must(t, slices1.Launch(s, grid, saxpySlices{3, 2, xs.Slice(1, 4), ys})) // 14 26 38 40
-			ranges, err := gpu.Bind[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
+			ranges, err := gpu.Typed[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
 			must(t, err)
 			must(t, s.Submit(func(o gpu.Order) error {
 				return ranges.Dispatch(dev.Queue(1), o, grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer})
 			})) // 15 28 41 40
-			pointers, err := gpu.Bind[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
+			pointers, err := gpu.Typed[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
 			must(t, err)
 			must(t, pointers.Launch(s, gpu.GridFor(1, 1), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{1, 1, xs.Range().Buffer.Ptr() + 12, ys.Slice(3, 4)}))
 			if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{15, 28, 41, 44}) {
@@ -101,7 +101,7 @@ func TestTypedKernel(t *testing.T) {
 					t.Errorf("command %d, %v", third, err)
 				}
 				must(t, c.End())
-				must(t, ys.Update(s, []float32{0, 0, 0, 0}))
+				must(t, ys.UploadCopy(s, []float32{0, 0, 0, 0}))
 				must(t, s.Execute(c, xs.Slice(2, 4).Range()))
 				if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{3, 14, 0, 0}) {
 					t.Errorf("recorded: %v", got)
@@ -214,7 +214,7 @@ func TestTypedKernel(t *testing.T) {
 			if !slices.Equal(got, []float32{4, 6}) {
 				t.Errorf("%v", got)
 			}
-			eventually(t, "all is let go of", func() bool { q.Flush(); return dev.Stats().Buffers == 0 })
+			eventually(t, "all is let go of", func() bool { q.Flush(); return dev.Stats().Buffers == 0 }, dev)
 		})
 	})
 	t.Run("wrong launches", func(t *testing.T) {
@@ -343,8 +343,8 @@ func TestTypedKernel(t *testing.T) {
 	})
 }
 
-// TestBind binds kernels to structs that do not fit.
-func TestBind(t *testing.T) {
+// TestTypedBinds binds kernels to structs that do not fit.
+func TestTypedBinds(t *testing.T) {
 	known := simdriver.CUDACaps()
 	unknown := simdriver.HIPCaps()
 	for _, c := range []struct {
@@ -429,7 +429,7 @@ func TestBind(t *testing.T) {
 type otherSlice gpu.Slice[float32]
 
 func refuses[A any](k *gpu.Kernel) error {
-	_, err := gpu.Bind[A](k)
+	_, err := gpu.Typed[A](k)
 	return err
 }
 
@@ -485,6 +485,12 @@ func TestTypedAllocs(t *testing.T) {
 				must(t, k.Launch(s, gpu.GridFor(2, 256), saxpySlices{2, 1, xs.Slice(0, 1), ys}))
 				return s.Point()
 			},
+			"launch with attributes": func() gpu.Point {
+				g := gpu.GridFor(2, 256)
+				g.Attrs = gpu.LaunchAttrs{Cooperative: set.caps.Cooperative, Dependent: set.caps.DependentLaunch, Priority: -1, Carveout: 50}
+				must(t, k.Launch(s, g, saxpySlices{2, 1, xs.Slice(0, 1), ys}))
+				return s.Point()
+			},
 			"dispatch": func() gpu.Point {
 				wait[0], signal[0] = sem.At(v), sem.At(v+1)
 				v++
@@ -493,7 +499,7 @@ func TestTypedAllocs(t *testing.T) {
 				return sem.At(v)
 			},
 			"transfers": func() gpu.Point {
-				must(t, xs.Update(s, host))
+				must(t, xs.UploadCopy(s, host))
 				must(t, ys.Upload(s, host))
 				must(t, xs.CopyFrom(s, ys))
 				must(t, xs.Fill(s, 5))

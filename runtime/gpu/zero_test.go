@@ -51,6 +51,7 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.CommandBuffer](w)
 	nothing[gpu.Channel](w)
 	nothing[gpu.Kernel](w)
+	nothing[gpu.SharedEvent](w)
 	just(w, (*gpu.Semaphore)(nil))
 	give(w, func() *gpu.Semaphore { return new(gpu.Semaphore) })
 	give(w, func() context.Context {
@@ -71,6 +72,7 @@ func newWorld(t *testing.T) world {
 	just(w, (func())(nil), func() {})
 	just(w, (func() error)(nil), func() error { return nil }, func() error { return io.EOF })
 	just(w, (func(error))(nil), func(error) {})
+	just(w, (func(gpu.Native) error)(nil), func(gpu.Native) error { return nil }, func(gpu.Native) error { return io.EOF }, func(gpu.Native) error { panic("no") })
 	just(w, io.ReaderAt(nil), io.ReaderAt(strings.NewReader("12345678")))
 	just(w, io.WriterAt(nil), io.WriterAt(noWriter{}))
 	just(w, (func(gpu.Order) error)(nil), func(gpu.Order) error { return nil })
@@ -206,7 +208,8 @@ func documented(err error) bool {
 			return true
 		}
 	}
-	return false
+	_, panics := errors.AsType[*gpu.PanicError](err)
+	return panics
 }
 
 // exported returns the names of the package's exported types that have exported methods.
@@ -267,6 +270,9 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Kernel), false},
 		{new(gpu.Channel), false},
 		{new(gpu.ChannelMemory), false},
+		{new(gpu.SharedEvent), false},
+		{new(gpu.MemoryHandle), true},
+		{new(gpu.EventHandle), true},
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
 		{new(gpu.Collective), true},
@@ -312,7 +318,7 @@ func TestZeroValues(t *testing.T) {
 		t.Errorf("type %s is not tried", name)
 	}
 	for name, fn := range map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocaSlice": gpu.AllocaSlice[float32],
-		"Bind": gpu.Bind[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
+		"Bind": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
 		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny} {
 		t.Run(name, func(t *testing.T) {
@@ -335,13 +341,13 @@ func TestZeroValues(t *testing.T) {
 		must(t, err)
 		k, err := x.Kernel("saxpy")
 		must(t, err)
-		saxpy, err := gpu.Bind[typedArgs](k)
+		saxpy, err := gpu.Typed[typedArgs](k)
 		must(t, err)
 		xs, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 8)
 		must(t, err)
 		just(w, dev.Queue(0))
 		give(w, dev.Queue(0).NewStream)
-		for _, of := range []any{xs, saxpy, dev, dev.Queue(0), g, c, p} {
+		for _, of := range []any{xs, saxpy, k, dev, dev.Queue(0), g, c, p} {
 			typ := reflect.TypeOf(of)
 			for i := range typ.NumMethod() {
 				name := fmt.Sprintf("%v.%s", typ, typ.Method(i).Name)

@@ -53,7 +53,7 @@ hip_libraries() {
 	[ -e "$hip" ] || hip=
 }
 
-# hip_suites tests the HIP driver, and the runtime on it, over both libraries.
+# hip_suites tests the HIP driver, and the runtime on it, over both libraries, and over the first one with its memory pools.
 hip_suites() {
 	[ -x "$here/bin/hipdriver.test" ] && [ -n "$hip" ] || return 0
 	for lib in "$hip" "$strict"; do
@@ -61,6 +61,7 @@ hip_suites() {
 		[ "$lib" = "$hip" ] || name=hip-strict
 		item $name "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$lib" "$here/bin/hipdriver.test" -test.v -test.run '^TestLibrary'
 	done
+	item hip-pools "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$hip" "$here/bin/hipdriver.test" -test.v -test.run '^TestNativePools'
 }
 
 # examples are the example programs, in the order in which they are shown. They take the driver that PUREGPU_DRIVER names.

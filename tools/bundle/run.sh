@@ -44,7 +44,10 @@ for p in cuda nccl hip gen runtime/dl runtime/driver/cudadriver runtime/driver/h
 	gen) item $p "$here/src/$p" "$test" -test.v -test.run Echo ;;
 	runtime/dl) item $p "$here/src/$p" "$test" -test.v -test.skip NoGPUStatic ;; # which builds a program from source
 	runtime/driver/hipdriver) item hipdriver "$here/src/$p" "$test" -test.v -test.skip '^TestLibrary' ;; # see below
-	runtime/driver/cudadriver) item $p "$here/src/$p" env NCCL_NVLS_ENABLE=0 "$test" -test.v -test.timeout 20m ${SOAK:+-cudadriver.soak "$SOAK"} ;;
+	runtime/driver/cudadriver)
+		item $p "$here/src/$p" env NCCL_NVLS_ENABLE=0 "$test" -test.v -test.timeout 20m -test.skip '^TestGPUSharing' ${SOAK:+-cudadriver.soak "$SOAK"}
+		item sharing "$here/src/$p" "$test" -test.v -test.run '^TestGPUSharing' # memory and events with other processes: Go's, and Python's
+		;;
 	*) item $p "$here/src/$p" "$test" -test.v ;;
 	esac
 done

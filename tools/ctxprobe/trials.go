@@ -53,9 +53,9 @@ func made[T any](b *bench, what string, f func() (T, error)) T {
 	return v
 }
 
-// peer is another device's context.
-func (b *bench) peer() cuda.Context {
-	return made(b, "another device", func() (cuda.Context, error) {
+// next is another device.
+func (b *bench) next() cuda.Device {
+	return made(b, "another device", func() (cuda.Device, error) {
 		n, err := b.lib.DeviceGetCount()
 		if err == nil && n < 2 {
 			err = errors.New("there is one only")
@@ -63,12 +63,13 @@ func (b *bench) peer() cuda.Context {
 		if err != nil {
 			return 0, err
 		}
-		dev, err := b.lib.DeviceGet((b.num + 1) % n)
-		if err != nil {
-			return 0, err
-		}
-		return b.lib.DevicePrimaryCtxRetain(dev)
+		return b.lib.DeviceGet((b.num + 1) % n)
 	})
+}
+
+// peer is that one's context.
+func (b *bench) peer() cuda.Context {
+	return made(b, "another context", func() (cuda.Context, error) { return b.lib.DevicePrimaryCtxRetain(b.next()) })
 }
 func (b *bench) managed() cuda.DevicePtr {
 	return made(b, "managed memory", func() (cuda.DevicePtr, error) { return b.lib.MemAllocManaged(size, cuda.MemAttachGlobal) })
@@ -87,6 +88,11 @@ func (b *bench) event() cuda.Event {
 }
 func (b *bench) mem() cuda.DevicePtr {
 	return made(b, "memory", func() (cuda.DevicePtr, error) { return b.lib.MemAlloc(size) })
+}
+func (b *bench) shared() cuda.Event {
+	return made(b, "an event to share", func() (cuda.Event, error) {
+		return b.lib.EventCreate(cuda.EventInterprocess | cuda.EventDisableTiming)
+	})
 }
 func (b *bench) host() unsafe.Pointer {
 	return made(b, "pinned memory", func() (unsafe.Pointer, error) {
@@ -173,6 +179,27 @@ func (b *bench) exec() cuda.GraphExec {
 	})
 }
 
+// parent has the second graph as a child.
+func (b *bench) parent() cuda.Graph {
+	return made(b, "third graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
+}
+func (b *bench) childNode() cuda.GraphNode {
+	return made(b, "child node", func() (cuda.GraphNode, error) { return b.lib.GraphAddChildGraphNode(b.parent(), nil, b.other()) })
+}
+func (b *bench) parentExec() cuda.GraphExec {
+	return made(b, "exec with a child", func() (cuda.GraphExec, error) {
+		b.childNode()
+		return b.lib.GraphInstantiateWithFlags(b.parent(), 0)
+	})
+}
+
+// capturing is a stream that captures.
+func (b *bench) capturing() cuda.Stream {
+	return made(b, "capturing stream", func() (cuda.Stream, error) {
+		return b.stream(), b.lib.StreamBeginCapture(b.stream(), cuda.StreamCaptureModeRelaxed)
+	})
+}
+
 // A trial is a function to be tried.
 type trial struct {
 	name string         // as it is exported
@@ -200,6 +227,9 @@ var trials = []trial{
 		return second(b.lib.DeviceGetAttribute(cuda.DeviceAttributeManagedMemory, b.dev))
 	}},
 	{name: "cuDeviceCanAccessPeer", call: func(b *bench) error { return second(b.lib.DeviceCanAccessPeer(b.dev, b.dev)) }},
+	{name: "cuDeviceGetP2PAttribute", need: func(b *bench) { b.next() }, call: func(b *bench) error {
+		return second(b.lib.DeviceGetP2PAttribute(cuda.DeviceP2PAttributeAccessSupported, b.dev, b.next()))
+	}},
 	{name: "cuDevicePrimaryCtxRetain", call: func(b *bench) error { return second(b.lib.DevicePrimaryCtxRetain(b.dev)) }},
 	{name: "cuDevicePrimaryCtxRelease_v2", need: func(b *bench) { b.lib.DevicePrimaryCtxRetain(b.dev) },
 		call: func(b *bench) error { return b.lib.DevicePrimaryCtxRelease(b.dev) }},
@@ -207,13 +237,21 @@ var trials = []trial{
 	{name: "cuCtxSetCurrent", call: func(b *bench) error { return b.lib.CtxSetCurrent(b.ctx) }},
 	{name: "cuCtxPushCurrent_v2", call: func(b *bench) error { return b.lib.CtxPushCurrent(b.ctx) }},
 	{name: "cuCtxPopCurrent_v2", call: func(b *bench) error { return second(b.lib.CtxPopCurrent()) }},
+	{name: "cuCtxGetStreamPriorityRange", call: func(b *bench) error { return third(b.lib.CtxGetStreamPriorityRange()) }},
 	{name: "cuCtxEnablePeerAccess", need: func(b *bench) { b.peer() }, call: func(b *bench) error { return b.lib.CtxEnablePeerAccess(b.peer(), 0) }},
 
 	{name: "cuStreamCreate", call: func(b *bench) error { return second(b.lib.StreamCreate(cuda.StreamNonBlocking)) }},
+	{name: "cuStreamCreateWithPriority", call: func(b *bench) error { return second(b.lib.StreamCreateWithPriority(cuda.StreamNonBlocking, 0)) }},
 	{name: "cuStreamDestroy_v2", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamDestroy(b.stream()) }},
 	{name: "cuStreamQuery", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamQuery(b.stream()) }},
 	{name: "cuStreamSynchronize", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return b.lib.StreamSynchronize(b.stream()) }},
 	{name: "cuStreamWaitEvent", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.StreamWaitEvent(b.stream(), b.event(), 0) }},
+	{name: "cuStreamBeginCapture_v2", need: func(b *bench) { b.stream() }, call: func(b *bench) error {
+		return b.lib.StreamBeginCapture(b.stream(), cuda.StreamCaptureModeRelaxed)
+	}},
+	{name: "cuStreamEndCapture", need: func(b *bench) { b.capturing() }, call: func(b *bench) error {
+		return second(b.lib.StreamEndCapture(b.capturing()))
+	}},
 	{name: "cuEventCreate", call: func(b *bench) error { return second(b.lib.EventCreate(cuda.EventDisableTiming)) }},
 	{name: "cuEventDestroy_v2", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventDestroy(b.event()) }},
 	{name: "cuEventRecord", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventRecord(b.event(), b.stream()) }},
@@ -225,6 +263,7 @@ var trials = []trial{
 		return second(b.lib.EventElapsedTime(b.event(), b.event()))
 	}},
 
+	{name: "cuMemGetInfo_v2", call: func(b *bench) error { return third(b.lib.MemGetInfo()) }},
 	{name: "cuMemAlloc_v2", call: func(b *bench) error { return second(b.lib.MemAlloc(size)) }},
 	{name: "cuMemFree_v2", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return b.lib.MemFree(b.mem()) }},
 	{name: "cuMemHostAlloc", call: func(b *bench) error {
@@ -278,6 +317,29 @@ var trials = []trial{
 		}
 		return err
 	}},
+	{name: "cuOccupancyMaxActiveBlocksPerMultiprocessor", need: func(b *bench) { b.function() }, call: func(b *bench) error {
+		return second(b.lib.OccupancyMaxActiveBlocksPerMultiprocessor(b.function(), 64, 0))
+	}},
+	{name: "cuOccupancyMaxPotentialClusterSize", need: func(b *bench) { b.function(); b.stream() }, call: func(b *bench) error {
+		c := b.launchConfig()
+		c.HStream, c.Attrs, c.NumAttrs = 0, nil, 0
+		return second(b.lib.OccupancyMaxPotentialClusterSize(b.function(), c))
+	}},
+	{name: "cuMemGetAddressRange_v2", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
+		return third(b.lib.MemGetAddressRange(b.mem()))
+	}},
+	{name: "cuIpcGetMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return second(b.lib.IpcGetMemHandle(b.mem())) }},
+	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error { // of nothing, for a process opens what another one has named
+		return refusal(second(b.lib.IpcOpenMemHandle(cuda.IpcMemHandle{}, cuda.IPCMemLazyEnablePeerAccess)))
+	}},
+	{name: "cuIpcCloseMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
+		return refusal(b.lib.IpcCloseMemHandle(b.mem()))
+	}},
+	{name: "cuIpcGetEventHandle", need: func(b *bench) { b.shared() }, call: func(b *bench) error { return second(b.lib.IpcGetEventHandle(b.shared())) }},
+	{name: "cuIpcOpenEventHandle", call: func(b *bench) error { return refusal(second(b.lib.IpcOpenEventHandle(cuda.IpcEventHandle{}))) }},
+	{name: "cuLaunchKernelEx", need: func(b *bench) { b.function(); b.stream() }, call: func(b *bench) error {
+		return b.lib.LaunchKernelEx(b.launchConfig(), b.function(), nil, nil)
+	}},
 	{name: "cuLaunchKernel", need: func(b *bench) { b.function(); b.stream() }, call: func(b *bench) error {
 		return b.lib.LaunchKernel(b.function(), 1, 1, 1, 1, 1, 1, 0, b.stream(), nil, nil)
 	}},
@@ -311,6 +373,14 @@ var trials = []trial{
 	{name: "cuGraphAddKernelNode_v2", need: nodes, call: func(b *bench) error {
 		return second(b.lib.GraphAddKernelNode(b.graph(), nil, b.kernelParams()))
 	}},
+	{name: "cuGraphNodeGetType", need: func(b *bench) { b.kernelNode() }, call: func(b *bench) error { return second(b.lib.GraphNodeGetType(b.kernelNode())) }},
+	{name: "cuGraphKernelNodeSetAttribute", need: func(b *bench) { b.kernelNode() }, call: func(b *bench) error {
+		return b.lib.GraphKernelNodeSetAttribute(b.kernelNode(), cuda.LaunchAttributePriority, new(cuda.LaunchAttributeValue))
+	}},
+	{name: "cuGraphAddDependencies_v2", need: func(b *bench) { b.kernelNode(); b.fillNode() }, call: func(b *bench) error {
+		return b.lib.GraphAddDependencies(b.graph(), []cuda.GraphNode{b.kernelNode()}, []cuda.GraphNode{b.fillNode()}, make([]cuda.GraphEdgeData, 1))
+	}},
+	{name: "cuGraphDestroyNode", need: func(b *bench) { b.kernelNode() }, call: func(b *bench) error { return b.lib.GraphDestroyNode(b.kernelNode()) }},
 	{name: "cuGraphAddMemsetNode", need: nodes, call: func(b *bench) error {
 		return second(b.lib.GraphAddMemsetNode(b.graph(), nil, b.fillParams(), b.ctx))
 	}},
@@ -339,7 +409,28 @@ var trials = []trial{
 	{name: "cuGraphExecMemcpyNodeSetParams", need: func(b *bench) { b.exec() }, call: func(b *bench) error {
 		return b.lib.GraphExecMemcpyNodeSetParams(b.exec(), b.copyNode(), b.copyParams(), b.ctx)
 	}},
+	{name: "cuGraphExecChildGraphNodeSetParams", need: func(b *bench) { b.parentExec() }, call: func(b *bench) error {
+		return b.lib.GraphExecChildGraphNodeSetParams(b.parentExec(), b.childNode(), b.other())
+	}},
 	{name: "cuGraphLaunch", need: func(b *bench) { b.exec(); b.stream() }, call: func(b *bench) error { return b.lib.GraphLaunch(b.exec(), b.stream()) }},
+}
+
+// refusal is what a call of something that is not there is answered with where it needs no context, which is none.
+func refusal(err error) error {
+	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
+		if errors.Is(err, known) {
+			return nil
+		}
+	}
+	return err
+}
+
+// launchConfig is that of one thread, in a cluster of one block.
+func (b *bench) launchConfig() *cuda.LaunchConfig {
+	a := &cuda.LaunchAttribute{Id: cuda.LaunchAttributeClusterDimension}
+	*a.Value.ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: 1, Y: 1, Z: 1}
+	return &cuda.LaunchConfig{GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1, HStream: b.stream(),
+		Attrs: a, NumAttrs: 1}
 }
 
 func both(b *bench) { b.stream(); b.mem(); b.host() }

@@ -47,6 +47,14 @@ func TestFake(t *testing.T) {
 			t.Errorf("%s was not compared: %+v", name, r)
 		}
 	}
+	t.Setenv("PUREGPU_CUBLAS_LIBRARY", testlib.Fake{File: "libcublas.so.12", Source: "../../internal/cublas/testdata/cublas.c", Symbols: []string{}, Defines: []string{"IDLE"}}.Build(t))
+	rows = runJSON(t, "-rounds", "1", "-device", "1", "-run", "^native/")
+	for _, name := range []string{"native/2,000 products of 64 × 64: total", "native/2,000 products of 64 × 64: submitting",
+		"native/2,000 products of 1024 × 1024: total", "native/product of 64 × 64, p50 to wait"} {
+		if r := rows[name]; r.Raw == nil || r.Ratio == nil || r.Goal == nil {
+			t.Errorf("%s was not compared: %+v", name, r)
+		}
+	}
 	var ctl dl.Library
 	if err := ctl.Open(&dl.Spec{Name: "fake", Package: "fake", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "fake_live"}}}, nil, dl.Options{Path: path}); err != nil {
 		t.Fatal(err)
@@ -55,8 +63,12 @@ func TestFake(t *testing.T) {
 		t.Errorf("%d objects were not given back, %v", live, err)
 	}
 
-	rows = runJSON(t, "-rounds", "1", "-run", "calls|latency|hip")
+	t.Setenv("PUREGPU_CUBLAS_LIBRARY", t.TempDir()+"/libcublas.so.12")
+	rows = runJSON(t, "-rounds", "1", "-run", "calls|latency|hip|native")
 	for name, r := range rows {
+		if strings.HasPrefix(name, "native/") && !strings.Contains(r.NotRun, "PUREGPU_CUBLAS_LIBRARY") {
+			t.Errorf("without cuBLAS: %s: %+v", name, r)
+		}
 		if strings.HasPrefix(name, "hip/") && !strings.Contains(r.NotRun, "-hip") {
 			t.Errorf("without a HIP library: %s: %+v", name, r)
 		}

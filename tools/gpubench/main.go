@@ -24,6 +24,13 @@
 // The rows of the group stream compare ways to submit the same: the raw side is a call of a queue, with its lists, and puregpu's side
 // the call of a stream, or a launch with typed arguments.
 //
+// The rows of the group native time products of matrices by cuBLAS, which package cudadriver's users put into a queue's order with
+// Queue.Native. The raw side calls cuBLAS alike, on a stream. Both take the file that PUREGPU_CUBLAS_LIBRARY names, or what the system or
+// python3 has; without one the rows are not run.
+//
+// The rows of the group tail time what must not take long at times: one call in a hundred of those that submit far ahead, and a parked
+// fill that is released while the driver compiles.
+//
 // The rows of the group others time a stream beside the loop over the driver, and beside cuda.core, CuPy and PyTorch in a process of
 // Python (-python names it). Each library does the work as its users write it. p50 is the median time from the call until the host
 // knows that the work is done; the other rows submit 2,000 operations ahead and wait for the last. -bars draws them.
@@ -166,7 +173,9 @@ func benches(e *env) []bench {
 	all = append(all, callBenches(e)...)
 	all = append(all, latencyBenches()...)
 	all = append(all, chainBenches()...)
+	all = append(all, tailBenches(e)...)
 	all = append(all, streamBenches()...)
+	all = append(all, nativeBenches()...)
 	all = append(all, poolBenches()...)
 	all = append(all, graphBenches()...)
 	all = append(all, parkedBench())

@@ -28,7 +28,7 @@ func streamBenches() (all []bench) {
 				return nil, nil, err
 			}
 			type args struct{ p gpu.Range }
-			k, err := gpu.Bind[args](d.Kernel)
+			k, err := gpu.Typed[args](d.Kernel)
 			g := gpu.Grid{Blocks: d.Grid, Threads: d.Block}
 			return func(o gpu.Order) error { return r.q.Dispatch(o, d) },
 				func(s *gpu.Stream) error { return k.Launch(s, g, args{r.all}) }, err

@@ -30,6 +30,7 @@ var attributes = []attribute{
 	{"warpSize", "warp size", number, cuda.DeviceAttributeWarpSize, hip.DeviceAttributeWarpSize},
 	{"maxThreadsPerBlock", "threads per block, most", number, cuda.DeviceAttributeMaxThreadsPerBlock, hip.DeviceAttributeMaxThreadsPerBlock},
 	{"maxThreadsPerMultiprocessor", "threads per multiprocessor, most", number, cuda.DeviceAttributeMaxThreadsPerMultiprocessor, hip.DeviceAttributeMaxThreadsPerMultiProcessor},
+	{"maxBlocksPerMultiprocessor", "blocks per multiprocessor, most", number, cuda.DeviceAttributeMaxBlocksPerMultiprocessor, hip.DeviceAttributeMaxBlocksPerMultiProcessor},
 	{"maxBlockDimX", "block size x, most", number, cuda.DeviceAttributeMaxBlockDimX, hip.DeviceAttributeMaxBlockDimX},
 	{"maxBlockDimY", "block size y, most", number, cuda.DeviceAttributeMaxBlockDimY, hip.DeviceAttributeMaxBlockDimY},
 	{"maxBlockDimZ", "block size z, most", number, cuda.DeviceAttributeMaxBlockDimZ, hip.DeviceAttributeMaxBlockDimZ},
@@ -37,6 +38,7 @@ var attributes = []attribute{
 	{"maxGridDimY", "grid size y, most", number, cuda.DeviceAttributeMaxGridDimY, hip.DeviceAttributeMaxGridDimY},
 	{"maxGridDimZ", "grid size z, most", number, cuda.DeviceAttributeMaxGridDimZ, hip.DeviceAttributeMaxGridDimZ},
 	{"registersPerBlock", "registers per block", number, cuda.DeviceAttributeMaxRegistersPerBlock, hip.DeviceAttributeMaxRegistersPerBlock},
+	{"registersPerMultiprocessor", "registers per multiprocessor", number, cuda.DeviceAttributeMaxRegistersPerMultiprocessor, hip.DeviceAttributeMaxRegistersPerMultiprocessor},
 	{"sharedMemoryPerBlock", "shared memory per block", size, cuda.DeviceAttributeMaxSharedMemoryPerBlock, hip.DeviceAttributeMaxSharedMemoryPerBlock},
 	{"sharedMemoryPerBlockOptin", "shared memory per block, on request", size, cuda.DeviceAttributeMaxSharedMemoryPerBlockOptin, hip.DeviceAttributeSharedMemPerBlockOptin},
 	{"sharedMemoryPerMultiprocessor", "shared memory per multiprocessor", size, cuda.DeviceAttributeMaxSharedMemoryPerMultiprocessor, hip.DeviceAttributeMaxSharedMemoryPerMultiprocessor},
@@ -66,8 +68,11 @@ var attributes = []attribute{
 	{"fabricHandles", "memory handles across nodes", answer, cuda.DeviceAttributeHandleTypeFabricSupported, none},
 	{"multicast", "multicast", answer, cuda.DeviceAttributeMulticastSupported, none},
 	{"mps", "under MPS", answer, cuda.DeviceAttributeMPSEnabled, none},
-	{"hostNUMANode", "host NUMA node", number, cuda.DeviceAttributeHostNUMAID, none},
+	{hostNUMANode, "host NUMA node", number, cuda.DeviceAttributeHostNUMAID, none},
 }
+
+// hostNUMANode is told by the operating system where the library does not.
+const hostNUMANode = "hostNUMANode"
 
 // none stands for an attribute that HIP does not have.
 const none = ^hip.DeviceAttribute(0)

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -20,10 +22,17 @@ type cudaDriver interface {
 	DeviceGetUuidV1(dev cuda.Device) (cuda.UUID, error)
 	DeviceTotalMem(dev cuda.Device) (uint64, error)
 	DeviceGetAttribute(attrib cuda.DeviceAttribute, dev cuda.Device) (int32, error)
+	DeviceGetP2PAttribute(attrib cuda.DeviceP2PAttribute, from, to cuda.Device) (int32, error)
+	DevicePrimaryCtxRetain(dev cuda.Device) (cuda.Context, error)
+	DevicePrimaryCtxRelease(dev cuda.Device) error
+	CtxPushCurrent(ctx cuda.Context) error
+	CtxPopCurrent() (cuda.Context, error)
+	MemGetInfo() (free, total uint64, err error)
 }
 
-// cudaDevices returns what the driver says of each device. What it does not say of one stands in that device's Errors.
-func cudaDevices(lib cudaDriver) ([]Device, error) {
+// cudaDevices returns what the driver says of each device, with memory also how much of it is free. What it does not say of one stands
+// in that device's Errors.
+func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 	if err := lib.Init(0); err != nil {
 		return nil, fmt.Errorf("cuInit: %w", err)
 	}
@@ -45,8 +54,11 @@ func cudaDevices(lib cudaDriver) ([]Device, error) {
 		d.Name, err = lib.DeviceGetName(dev)
 		d.failed("cuDeviceGetName", err)
 		id, err := lib.DeviceGetUuid(dev)
-		if errors.Is(err, dl.ErrSymbol) { // before 11.4, and a part of a device has the whole one's
+		if errors.Is(err, dl.ErrSymbol) { // before 11.4, and an instance of MIG has the GPU's
 			id, err = lib.DeviceGetUuidV1(dev)
+		} else if err == nil {
+			whole, err := lib.DeviceGetUuidV1(dev)
+			d.MIG = err == nil && whole != id
 		}
 		if !d.failed("cuDeviceGetUuid", err) {
 			d.UUID = formatUUID(id.Bytes)
@@ -69,8 +81,44 @@ func cudaDevices(lib cudaDriver) ([]Device, error) {
 		}
 		d.PCIAddress = pciAddress(get, cuda.DeviceAttributePCIDomainID, cuda.DeviceAttributePCIBusID, cuda.DeviceAttributePCIDeviceID)
 		d.ComputeCapability = capability(get, cuda.DeviceAttributeComputeCapabilityMajor, cuda.DeviceAttributeComputeCapabilityMinor)
+		d.findNode()
+		if memory {
+			free, err := cudaFree(lib, dev)
+			if !d.failed("free memory", err) {
+				d.FreeMemory = &free
+			}
+		}
 	}
 	return devices, nil
+}
+
+// cudaFree asks a device's primary context how much memory is free.
+func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, err := lib.DevicePrimaryCtxRetain(dev)
+	if err != nil {
+		return 0, fmt.Errorf("cuDevicePrimaryCtxRetain: %w", err)
+	}
+	defer lib.DevicePrimaryCtxRelease(dev)
+	if err := lib.CtxPushCurrent(ctx); err != nil {
+		return 0, fmt.Errorf("cuCtxPushCurrent: %w", err)
+	}
+	defer lib.CtxPopCurrent()
+	if free, _, err = lib.MemGetInfo(); err != nil {
+		return 0, fmt.Errorf("cuMemGetInfo: %w", err)
+	}
+	return free, nil
+}
+
+// findNode has the operating system say which of its NUMA nodes is the nearest, where the library has not said it.
+func (d *Device) findNode() {
+	if _, told := d.Attributes[hostNUMANode]; told {
+		return
+	}
+	if n := sysfs.NUMANode(d.PCIAddress); n >= 0 {
+		d.Attributes[hostNUMANode] = int64(n)
+	}
 }
 
 // hipRuntime is what gpuinfo asks of an open HIP runtime.
@@ -81,10 +129,14 @@ type hipRuntime interface {
 	DeviceGetUuid(device hip.Device) (hip.UUID, error)
 	DeviceTotalMem(device hip.Device) (uint64, error)
 	DeviceGetAttribute(attr hip.DeviceAttribute, deviceId int32) (int32, error)
+	DeviceGetP2PAttribute(attr hip.DeviceP2PAttr, from, to int32) (int32, error)
+	ExtGetLinkTypeAndHopCount(from, to int32) (kind, hops uint32, err error)
+	SetDevice(deviceId int32) error
+	MemGetInfo() (free, total uint64, err error)
 }
 
 // hipDevices does the same for HIP, which starts by itself: hipInit of 5.2 has no clear answer where there is no device.
-func hipDevices(lib hipRuntime) ([]Device, error) {
+func hipDevices(lib hipRuntime, memory bool) ([]Device, error) {
 	n, err := lib.GetDeviceCount()
 	if err != nil {
 		return nil, fmt.Errorf("hipGetDeviceCount: %w", err)
@@ -126,8 +178,28 @@ func hipDevices(lib hipRuntime) ([]Device, error) {
 		}
 		d.PCIAddress = pciAddress(get, hip.DeviceAttributePciDomainID, hip.DeviceAttributePciBusId, hip.DeviceAttributePciDeviceId)
 		d.ComputeCapability = capability(get, hip.DeviceAttributeComputeCapabilityMajor, hip.DeviceAttributeComputeCapabilityMinor)
+		d.findNode()
+		if memory {
+			free, err := hipFree(lib, int32(i))
+			if !d.failed("free memory", err) {
+				d.FreeMemory = &free
+			}
+		}
 	}
 	return devices, nil
+}
+
+// hipFree asks how much memory of a device is free.
+func hipFree(lib hipRuntime, device int32) (free uint64, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := lib.SetDevice(device); err != nil {
+		return 0, fmt.Errorf("hipSetDevice: %w", err)
+	}
+	if free, _, err = lib.MemGetInfo(); err != nil {
+		return 0, fmt.Errorf("hipMemGetInfo: %w", err)
+	}
+	return free, nil
 }
 
 // failed notes err, if there is one.

@@ -18,6 +18,7 @@ import (
 type fakeDriver struct {
 	count   int32
 	initErr error
+	current cuda.Context
 }
 
 func (f *fakeDriver) Init(uint32) error                            { return f.initErr }
@@ -25,6 +26,37 @@ func (f *fakeDriver) DeviceGetCount() (int32, error)               { return f.co
 func (f *fakeDriver) DeviceGet(i int32) (cuda.Device, error)       { return cuda.Device(10 + i), nil }
 func (f *fakeDriver) DeviceTotalMem(cuda.Device) (uint64, error)   { return 80 << 30, nil }
 func (f *fakeDriver) DeviceGetUuid(cuda.Device) (cuda.UUID, error) { return cuda.UUID{}, dl.ErrSymbol }
+
+func (f *fakeDriver) DevicePrimaryCtxRetain(dev cuda.Device) (cuda.Context, error) {
+	return cuda.Context(dev), nil
+}
+func (f *fakeDriver) DevicePrimaryCtxRelease(cuda.Device) error { return nil }
+func (f *fakeDriver) CtxPushCurrent(ctx cuda.Context) error {
+	if ctx == 11 {
+		return cuda.ErrorOutOfMemory
+	}
+	f.current = ctx
+	return nil
+}
+func (f *fakeDriver) CtxPopCurrent() (cuda.Context, error) { return f.current, nil }
+func (f *fakeDriver) MemGetInfo() (free, total uint64, err error) {
+	return uint64(f.current) << 30, 80 << 30, nil
+}
+
+// The way from the third device to the first is none, and nothing is told of the way back.
+func (f *fakeDriver) DeviceGetP2PAttribute(a cuda.DeviceP2PAttribute, from, to cuda.Device) (int32, error) {
+	switch {
+	case from == to:
+		return 0, cuda.ErrorInvalidDevice
+	case from == 10 && to == 12:
+		return 0, cuda.ErrorUnknown
+	case a == cuda.DeviceP2PAttributeAccessSupported && from == 12 && to == 10:
+		return 0, nil
+	case a == cuda.DeviceP2PAttributePerformanceRank || a == cuda.DeviceP2PAttributeNativeAtomicSupported && from+to == 23:
+		return int32(to) - 10, nil
+	}
+	return 1, nil
+}
 
 func (f *fakeDriver) DeviceGetName(dev cuda.Device) (string, error) {
 	if dev == 11 {
@@ -62,7 +94,7 @@ func (f *fakeDriver) DeviceGetAttribute(a cuda.DeviceAttribute, dev cuda.Device)
 }
 
 func TestCUDADevices(t *testing.T) {
-	devices, err := cudaDevices(&fakeDriver{count: 2})
+	devices, err := cudaDevices(&fakeDriver{count: 2}, false)
 	if err != nil || len(devices) != 2 {
 		t.Fatalf("%d devices, %v", len(devices), err)
 	}
@@ -82,10 +114,10 @@ func TestCUDADevices(t *testing.T) {
 }
 
 func TestNoDevice(t *testing.T) {
-	if _, err := cudaDevices(&fakeDriver{}); !errors.Is(err, cuda.ErrorNoDevice) {
+	if _, err := cudaDevices(&fakeDriver{}, false); !errors.Is(err, cuda.ErrorNoDevice) {
 		t.Errorf("a driver that counts none: %v", err)
 	}
-	if _, err := hipDevices(&fakeHIP{}); !errors.Is(err, hip.ErrorNoDevice) {
+	if _, err := hipDevices(&fakeHIP{}, false); !errors.Is(err, hip.ErrorNoDevice) {
 		t.Errorf("a HIP that counts none: %v", err)
 	}
 	for _, test := range []struct {
@@ -97,7 +129,7 @@ func TestNoDevice(t *testing.T) {
 		{cuda.ErrorSystemDriverMismatch, 1, "No CUDA device can be used: cuInit: cuda: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
 	} {
 		p := machine()[:1]
-		p[0].devices = func(opened) ([]Device, error) { return cudaDevices(&fakeDriver{initErr: test.err}) }
+		p[0].devices = func(opened, bool) ([]Device, error) { return cudaDevices(&fakeDriver{initErr: test.err}, false) }
 		var out bytes.Buffer
 		if code := run(nil, &out, io.Discard, p); code != test.status || !strings.Contains(out.String(), test.want) {
 			t.Errorf("%v: exit status %d\n%s", test.err, code, &out)
@@ -106,13 +138,39 @@ func TestNoDevice(t *testing.T) {
 }
 
 // fakeHIP is a HIP runtime without UUIDs, of before 5.2.
-type fakeHIP struct{ count int32 }
+type fakeHIP struct {
+	count      int32
+	p2p, kinds error
+}
 
-func (f *fakeHIP) GetDeviceCount() (int32, error)             { return f.count, nil }
-func (f *fakeHIP) DeviceGet(i int32) (hip.Device, error)      { return hip.Device(i), nil }
-func (f *fakeHIP) DeviceGetName(hip.Device) (string, error)   { return "Fake Instinct", nil }
-func (f *fakeHIP) DeviceGetUuid(hip.Device) (hip.UUID, error) { return hip.UUID{}, dl.ErrSymbol }
-func (f *fakeHIP) DeviceTotalMem(hip.Device) (uint64, error)  { return 64 << 30, nil }
+func (f *fakeHIP) GetDeviceCount() (int32, error)              { return f.count, nil }
+func (f *fakeHIP) DeviceGet(i int32) (hip.Device, error)       { return hip.Device(i), nil }
+func (f *fakeHIP) DeviceGetName(hip.Device) (string, error)    { return "Fake Instinct", nil }
+func (f *fakeHIP) DeviceGetUuid(hip.Device) (hip.UUID, error)  { return hip.UUID{}, dl.ErrSymbol }
+func (f *fakeHIP) DeviceTotalMem(hip.Device) (uint64, error)   { return 64 << 30, nil }
+func (f *fakeHIP) SetDevice(int32) error                       { return nil }
+func (f *fakeHIP) MemGetInfo() (free, total uint64, err error) { return 60 << 30, 64 << 30, nil }
+
+// The first two devices are linked by xGMI, and each of them to the third by PCIe, of which nothing is known about atomics. There is no
+// way from the third to the second.
+func (f *fakeHIP) DeviceGetP2PAttribute(a hip.DeviceP2PAttr, from, to int32) (int32, error) {
+	switch {
+	case f.p2p != nil:
+		return 0, f.p2p
+	case from == 2 && to == 1:
+		return 0, nil
+	case a == hip.DevP2PAttrNativeAtomicSupported && from+to > 1:
+		return 0, hip.ErrorInvalidHandle
+	}
+	return 1, nil
+}
+
+func (f *fakeHIP) ExtGetLinkTypeAndHopCount(from, to int32) (kind, hops uint32, err error) {
+	if from+to == 1 {
+		return 4, 1, f.kinds
+	}
+	return 2, 2, f.kinds
+}
 
 func (f *fakeHIP) DeviceGetAttribute(a hip.DeviceAttribute, _ int32) (int32, error) {
 	switch a {
@@ -125,12 +183,12 @@ func (f *fakeHIP) DeviceGetAttribute(a hip.DeviceAttribute, _ int32) (int32, err
 }
 
 func TestHIPDevices(t *testing.T) {
-	devices, err := hipDevices(&fakeHIP{1})
+	devices, err := hipDevices(&fakeHIP{count: 1}, true)
 	if err != nil || len(devices) != 1 {
 		t.Fatalf("%d devices, %v", len(devices), err)
 	}
 	d := devices[0]
-	if d.Name != "Fake Instinct" || d.UUID != "" || d.ComputeCapability != "3.3" || d.Errors != nil {
+	if d.FreeMemory == nil || *d.FreeMemory != 60<<30 || d.Name != "Fake Instinct" || d.UUID != "" || d.ComputeCapability != "3.3" || d.Errors != nil {
 		t.Errorf("got %+v", d)
 	}
 	if _, ok := d.Attributes["memoryPools"]; ok {

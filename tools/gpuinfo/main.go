@@ -1,10 +1,11 @@
 // Command gpuinfo prints which GPU libraries and devices puregpu finds on this machine.
 //
-//	gpuinfo [-json | -explain]
+//	gpuinfo [-json | -explain] [-memory]
 //	gpuinfo -version
 //
 // Of each library it says which file was loaded and why that one, its version, and which sets of functions are present,
-// partial or missing, each with the release that brought it; of each device its name and what it can do. -json prints a
+// partial or missing, each with the release that brought it; of each device its name and what it can do; and how the devices of
+// a library are linked, as a matrix. -memory also asks how much memory is free, for which each device makes a context. -json prints a
 // Report instead, whose fields are described in report.go; -explain prints, for a bug report, the versions of puregpu and
 // Go, every file that was tried and every function that is missing, and may be combined with -json. -version prints the
 // versions alone.
@@ -33,6 +34,7 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
 	explain := flags.Bool("explain", false, "print what a bug report needs: versions, every file tried, every function missing")
+	memory := flags.Bool("memory", false, "ask how much memory is free, for which each device makes a context")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -65,9 +67,10 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	status := 0
 	for i := range probes {
 		p := &probes[i]
-		lib, devices, err := p.look(*explain)
+		lib, devices, links, err := p.look(*explain, *memory)
 		report.Libraries = append(report.Libraries, lib)
 		report.Devices = append(report.Devices, devices...)
+		report.Links = append(report.Links, links...)
 		if err != nil && !p.absence(err) {
 			status = 1
 		}
@@ -90,9 +93,15 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		for i := range devices {
 			devices[i].print(stdout)
 		}
+		printLinks(stdout, p.pkg, len(devices), links)
 	}
 	for _, d := range report.Devices {
 		if d.Errors != nil {
+			status = 1
+		}
+	}
+	for _, l := range report.Links {
+		if l.Error != "" {
 			status = 1
 		}
 	}

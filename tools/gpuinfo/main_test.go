@@ -58,7 +58,8 @@ func machine() []probe {
 				tell(opt, "libcuda.so.1", "system loader", nil)
 				return fake, nil
 			},
-			devices: func(opened) ([]Device, error) { return cudaDevices(&fakeDriver{count: 2}) },
+			devices: func(_ opened, memory bool) ([]Device, error) { return cudaDevices(&fakeDriver{count: 3}, memory) },
+			links:   func(_ opened, devices int) []Link { return cudaLinks(&fakeDriver{}, devices) },
 		},
 		{
 			name: "NCCL", pkg: "nccl", format: nccl.FormatVersion,
@@ -86,7 +87,7 @@ func tell(opt dl.Options, path, source string, err error) {
 }
 
 func TestGolden(t *testing.T) {
-	for _, test := range []struct{ file, flag string }{{"report.json", "-json"}, {"report.txt", ""}, {"explain.txt", "-explain"}} {
+	for _, test := range []struct{ file, flag string }{{"report.json", "-json"}, {"report.txt", "-memory"}, {"explain.txt", "-explain"}} {
 		t.Run(test.file, func(t *testing.T) {
 			var args []string
 			if test.flag != "" {
@@ -149,7 +150,7 @@ func TestJSON(t *testing.T) {
 	if err := d.Decode(&r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Schema != schema || len(r.Libraries) != 4 || len(r.Devices) != 2 || r.Libraries[0].Explain != "library: fake\n" {
+	if r.Schema != schema || len(r.Libraries) != 4 || len(r.Devices) != 3 || len(r.Links) != 6 || r.Libraries[0].Explain != "library: fake\n" {
 		t.Errorf("read back %+v", r)
 	}
 }

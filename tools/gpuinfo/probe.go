@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -29,8 +30,10 @@ type probe struct {
 	vendor  string // who makes the devices, "" if the library has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
-	devices func(opened) ([]Device, error) // nil if the library has none
-	absent  []error                        // what devices returns where there are none
+	module  string                                          // the operating system's driver for them
+	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
+	links   func(lib opened, devices int) []Link
+	absent  []error // what devices returns where there are none
 }
 
 // probes are the libraries there are.
@@ -38,13 +41,17 @@ var probes = []probe{
 	{
 		name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice, cuda.ErrorStubLibrary},
 		open:    opener(cuda.Open),
-		devices: func(lib opened) ([]Device, error) { return cudaDevices(lib.(*cuda.Library)) },
+		module:  "nvidia",
+		devices: func(lib opened, memory bool) ([]Device, error) { return cudaDevices(lib.(*cuda.Library), memory) },
+		links:   func(lib opened, devices int) []Link { return cudaLinks(lib.(*cuda.Library), devices) },
 	},
 	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{
 		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),
-		devices: func(lib opened) ([]Device, error) { return hipDevices(lib.(*hip.Library)) },
+		module:  "amdgpu",
+		devices: func(lib opened, memory bool) ([]Device, error) { return hipDevices(lib.(*hip.Library), memory) },
+		links:   func(lib opened, devices int) []Link { return hipLinks(lib.(*hip.Library), devices) },
 	},
 	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 }
@@ -59,8 +66,8 @@ func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened
 	}
 }
 
-// look opens p's library and reports on it and its devices. err is what kept either from being used.
-func (p *probe) look(explain bool) (r Library, devices []Device, err error) {
+// look opens p's library and reports on it, its devices and their links. err is what kept either from being used.
+func (p *probe) look(explain, memory bool) (r Library, devices []Device, links []Link, err error) {
 	r = Library{Name: p.name, Package: p.pkg}
 	var seen attempts
 	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
@@ -76,7 +83,7 @@ func (p *probe) look(explain bool) (r Library, devices []Device, err error) {
 		if explain {
 			r.Explain = fmt.Sprintf("library: %s, not open\nerror: %v\n", p.name, err)
 		}
-		return r, nil, err
+		return r, nil, nil, err
 	}
 	r.Found = true
 	r.Path = lib.Path()
@@ -90,14 +97,17 @@ func (p *probe) look(explain bool) (r Library, devices []Device, err error) {
 		r.Missing = append(r.Missing, Missing{Name: m.Name, Set: m.Set, Since: p.format(m.Since)})
 	}
 	if p.devices != nil {
-		if devices, err = p.devices(lib); err != nil {
+		r.DriverVersion = sysfs.ModuleVersion(p.module)
+		if devices, err = p.devices(lib, memory); err != nil {
 			r.Error = err.Error()
+		} else {
+			links = p.links(lib, len(devices))
 		}
 	}
 	if explain {
 		r.Explain = lib.Explain()
 	}
-	return r, devices, err
+	return r, devices, links, err
 }
 
 // absence reports whether err says no more than that a library or a device is not there.

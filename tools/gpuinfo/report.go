@@ -8,8 +8,9 @@ const schema = 1
 type Report struct {
 	Schema    int       `json:"schema"`
 	Program   Program   `json:"program"`
-	Libraries []Library `json:"libraries"` // CUDA driver, NCCL, HIP runtime, RCCL; those not found as well
-	Devices   []Device  `json:"devices"`   // of all libraries
+	Libraries []Library `json:"libraries"`       // CUDA driver, NCCL, HIP runtime, RCCL; those not found as well
+	Devices   []Device  `json:"devices"`         // of all libraries
+	Links     []Link    `json:"links,omitempty"` // between devices of one library, both ways
 }
 
 // A Program says how gpuinfo itself was built.
@@ -38,6 +39,7 @@ type Library struct {
 	Attempts      []Attempt `json:"attempts,omitempty"`      // candidates before the one loaded, or all
 	Sets          []Set     `json:"sets,omitempty"`          // of functions; the first is required
 	Missing       []Missing `json:"missing,omitempty"`       // functions that the library lacks
+	DriverVersion string    `json:"driverVersion,omitempty"` // of the operating system's driver for its devices; absent if unknown
 	Explain       string    `json:"explain,omitempty"`       // text for a bug report, with -explain
 }
 
@@ -73,7 +75,22 @@ type Device struct {
 	UUID              string           `json:"uuid,omitempty"`              // as the vendor's tools print it
 	PCIAddress        string           `json:"pciAddress,omitempty"`        // domain:bus:device.function, in hexadecimal
 	ComputeCapability string           `json:"computeCapability,omitempty"` // "9.0"
+	MIG               bool             `json:"mig,omitempty"`               // an instance of a divided GPU
 	TotalMemory       uint64           `json:"totalMemory,omitempty"`       // bytes
+	FreeMemory        *uint64          `json:"freeMemory,omitempty"`        // bytes; with -memory
 	Attributes        map[string]int64 `json:"attributes"`                  // by the names in attributes.go; one that the library does not know is absent
 	Errors            []string         `json:"errors,omitempty"`            // what could not be found out
+}
+
+// A Link is the way from one device of a library to the memory of another one.
+type Link struct {
+	Package string `json:"package"`         // cuda or hip
+	From    int    `json:"from"`            // index of a device
+	To      int    `json:"to"`              // index of another
+	Kind    string `json:"kind,omitempty"`  // none, P2P if the library does not tell it, PCIe or xGMI
+	Rank    *int32 `json:"rank,omitempty"`  // of its speed among the library's links, 0 the fastest; absent if the library has none
+	Hops    int    `json:"hops,omitempty"`  // absent if unknown
+	Atomics bool   `json:"atomics"`         // atomic operations of kernels work over it
+	Arrays  bool   `json:"arrays"`          // arrays can be used over it
+	Error   string `json:"error,omitempty"` // why the rest is not known
 }

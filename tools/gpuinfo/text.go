@@ -43,6 +43,7 @@ func (p *probe) sentence(lib *Library, err error) string {
 func (lib *Library) print(w io.Writer) {
 	fmt.Fprintf(w, "%s %s\n", lib.Name, cmp.Or(lib.Version, "of unknown version"))
 	line(w, "file", lib.Path)
+	line(w, "release of the system's driver", lib.DriverVersion)
 	if lib.Source != "" {
 		line(w, "found by", fmt.Sprintf("%s, as %s", lib.Source, lib.Asked))
 	}
@@ -90,6 +91,12 @@ func (d *Device) print(w io.Writer) {
 	line(w, "compute capability", d.ComputeCapability)
 	if d.TotalMemory != 0 {
 		line(w, "memory", fmt.Sprintf("%.1f GiB", float64(d.TotalMemory)/(1<<30)))
+	}
+	if d.FreeMemory != nil {
+		line(w, "of it free now", fmt.Sprintf("%.1f GiB", float64(*d.FreeMemory)/(1<<30)))
+	}
+	if d.MIG {
+		line(w, "instance of MIG", "yes")
 	}
 	for _, a := range attributes {
 		if v, ok := d.Attributes[a.name]; ok {

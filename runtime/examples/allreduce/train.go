@@ -125,7 +125,7 @@ func kernel[A any](exe *gpu.Executable, name string) (*gpu.TypedKernel[A], error
 	if err != nil {
 		return nil, err
 	}
-	return gpu.Bind[A](k)
+	return gpu.Typed[A](k)
 }
 
 // hostWeights returns the weights that training with the samples of all ranks comes to.

@@ -30,7 +30,7 @@ func main() {
 	check(err)
 	kernel, err := exe.Kernel("saxpy")
 	check(err)
-	saxpy, err := gpu.Bind[saxpyArgs](kernel)
+	saxpy, err := gpu.Typed[saxpyArgs](kernel)
 	check(err)
 
 	x, y := []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40}

@@ -103,12 +103,12 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 		return nil, err
 	}
 	defer c.Close()
-	params.Update(s, n.params)
+	params.UploadCopy(s, n.params)
 	for _, input := range inputs {
 		x, y := alloca(activations), alloca(activations)
 		output := make([]float32, activations)
 		outputs = append(outputs, output)
-		x.Update(s, input)
+		x.UploadCopy(s, input)
 		s.Execute(c, x.Range(), y.Range())
 		y.Download(s, output)
 		x.Dealloca(s)
@@ -131,7 +131,7 @@ func record(dev *gpu.Device, params gpu.Slice[float32], between [2]gpu.Slice[flo
 	if err != nil {
 		return nil, err
 	}
-	dense, err := gpu.Bind[denseArgs](kernel)
+	dense, err := gpu.Typed[denseArgs](kernel)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 	if err != nil {
 		return nil, err
 	}
-	scale, err := gpu.Bind[scaleArgs](kernel)
+	scale, err := gpu.Typed[scaleArgs](kernel)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 		return nil, err
 	}
 	m := &model{dev: dev}
-	if m.dense, err = gpu.Bind[denseArgs](kernel); err != nil {
+	if m.dense, err = gpu.Typed[denseArgs](kernel); err != nil {
 		return nil, err
 	}
 	if m.pool, err = dev.NewPool(gpu.PoolOptions{}); err != nil {
@@ -78,7 +78,7 @@ func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	s := q.NewStream() // it keeps the first error, which Wait returns
 	x, _ := gpu.AllocaSlice[float32](s, m.pool, len(input))
 	defer x.Close() // deallocates what no Dealloca has, because the stream failed
-	x.Update(s, input)
+	x.UploadCopy(s, input)
 	for _, args := range m.layers {
 		y, _ := gpu.AllocaSlice[float32](s, m.pool, int(args.out))
 		defer y.Close()

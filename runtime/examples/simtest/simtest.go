@@ -38,7 +38,7 @@ func New(dev *gpu.Device) (*Scaler, error) {
 	if err != nil {
 		return nil, err
 	}
-	scale, err := gpu.Bind[scaleArgs](kernel)
+	scale, err := gpu.Typed[scaleArgs](kernel)
 	return &Scaler{dev, scale}, err
 }
 

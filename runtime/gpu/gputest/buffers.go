@@ -98,7 +98,7 @@ var buffers = []test{
 		s := e.sem()
 		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
 		e.must(e.q(0).Copy(between(s, 1, s, 2), b.All(), b.All()))
-		e.must(e.q(0).Update(between(s, 2, s, 3), b.All(), nil))
+		e.must(e.q(0).UploadCopy(between(s, 2, s, 3), b.All(), nil))
 		e.must(e.q(0).Download(between(s, 3, s, 4), nil, b.All()))
 		e.wait(s, 4)
 		if err := e.q(0).Fill(gpu.Order{}, b.Range(0, 1), []byte{1}); !errors.Is(err, gpu.ErrRange) {
@@ -336,7 +336,7 @@ var buffers = []test{
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sem(), uint64(0)
 			data := random(n, 2)
-			e.must(e.q(0).Update(signal(s, 1), dev.All(), data))
+			e.must(e.q(0).UploadCopy(signal(s, 1), dev.All(), data))
 			e.wait(s, 1)
 			fill := func(o gpu.Order, r gpu.Range, p []byte) []byte {
 				if w := uint64(len(p)); r.Offset%w+r.Size%w != 0 {
@@ -352,7 +352,7 @@ var buffers = []test{
 				"a fill of 4 bytes": func(o gpu.Order, r gpu.Range) []byte { return fill(o, r, []byte{1, 2, 3, 4}) },
 				"a fill of 8 bytes": func(o gpu.Order, r gpu.Range) []byte { return fill(o, r, []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
 				"a copy":            func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(1).Copy(o, r, dev.Range(0, r.Size))); return data },
-				"an update":         func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(2).Update(o, r, data[:r.Size])); return data },
+				"an update":         func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(2).UploadCopy(o, r, data[:r.Size])); return data },
 				"an upload":         func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(3).Upload(o, r, data[:r.Size])); return data },
 				"a read from a file": func(o gpu.Order, r gpu.Range) []byte {
 					e.must(e.q(0).Read(o, r, bytes.NewReader(data), 0))
@@ -399,7 +399,7 @@ var buffers = []test{
 					input, own := random(n, v), random(n, 100+v)
 					e.must(e.q(int(v)).Execute(between(host, 2*v, s, v), c.CommandBuffer, bound[0].All(), bound[1].All()))
 					if bound[0] == near {
-						e.must(e.q(0).Update(signal(host, 2*v-1), near.All(), input))
+						e.must(e.q(0).UploadCopy(signal(host, 2*v-1), near.All(), input))
 						e.wait(host, 2*v-1)
 					} else {
 						copy(bound[0].Bytes(), input)
@@ -492,7 +492,7 @@ var buffers = []test{
 			s := e.sems(len(all))
 			for i, b := range all {
 				want[i] = random(size, uint64(i))
-				e.must(e.q(i).Update(signal(s[i], 1), b.All(), want[i]))
+				e.must(e.q(i).UploadCopy(signal(s[i], 1), b.All(), want[i]))
 				e.wait(s[i], 1)
 			}
 		}

@@ -23,7 +23,7 @@ var closing = []test{
 		for name, submit := range map[string]func(o gpu.Order) error{
 			"barrier":   q.Barrier,
 			"fill":      func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
-			"update":    func(o gpu.Order) error { return q.Update(o, b.All(), make([]byte, 64)) },
+			"update":    func(o gpu.Order) error { return q.UploadCopy(o, b.All(), make([]byte, 64)) },
 			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
 			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
 			"notify":    func(o gpu.Order) error { return q.Notify(o, func() { e.Error("called") }) },

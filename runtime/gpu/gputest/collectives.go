@@ -90,7 +90,7 @@ func (t *team) memory(rank int, data []byte) *gpu.Buffer {
 func (t *team) put(rank int, b *gpu.Buffer, data []byte) {
 	t.Helper()
 	s := t.sem()
-	t.must(t.devs[rank].Queue(0).Update(signal(s, 1), b.Range(0, uint64(len(data))), data))
+	t.must(t.devs[rank].Queue(0).UploadCopy(signal(s, 1), b.Range(0, uint64(len(data))), data))
 	t.wait(s, 1)
 }
 

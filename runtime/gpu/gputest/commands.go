@@ -67,7 +67,7 @@ func (r *recorder) copy(dst, src gpu.Range, after ...gpu.Command) gpu.Command {
 
 func (r *recorder) update(dst gpu.Range, data []byte, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.Update(dst, data, after...))
+	return r.got(r.UploadCopy(dst, data, after...))
 }
 
 func (r *recorder) dispatch(d gpu.Dispatch, after ...gpu.Command) gpu.Command {
@@ -332,7 +332,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, slots, chain, s := e.buffer(64), e.buffer(64*n), e.buffer(64*(n+1)), e.sems(2)
 			data := random(64, 1)
-			e.must(e.q(0).Update(signal(s[1], 1), chain.Range(0, 64), data))
+			e.must(e.q(0).UploadCopy(signal(s[1], 1), chain.Range(0, 64), data))
 			run := func(i uint64, s *gpu.Semaphore, v uint64, record func(c *recorder)) {
 				c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
 				e.must(err)
@@ -415,7 +415,7 @@ var commandBuffers = []test{
 			for i := range uint64(3) {
 				input, s := e.buffer(4*n), e.sem()
 				data := random(4*n, i)
-				e.must(e.q(0).Update(signal(s, 1), input.All(), data))
+				e.must(e.q(0).UploadCopy(signal(s, 1), input.All(), data))
 				e.must(e.q(1).Execute(between(s, 1, s, 2), c.CommandBuffer, input.All()))
 				e.same("what comes out", e.read(bufs[8], gpu.Point{Semaphore: s, Value: 2}), data)
 			}
@@ -432,7 +432,7 @@ var commandBuffers = []test{
 			c.end()
 			from, to, s, host := e.buffer(256*n), e.buffer(256*n), e.sems(4), e.sem()
 			data := random(256*n, 8)
-			e.must(e.q(0).Update(signal(host, 1), from.All(), data))
+			e.must(e.q(0).UploadCopy(signal(host, 1), from.All(), data))
 			e.wait(host, 1)
 			want := slices.Clone(data)
 			for i := range uint64(n) {
@@ -513,8 +513,8 @@ var commandBuffers = []test{
 			for i := range uint64(3) {
 				to, from, host, s := e.buffer(8*n+64), e.buffer(8*n+64), e.sem(), e.sem()
 				data, in := random(4*n, i), random(8*n, 10+i)
-				e.must(e.q(0).Update(signal(s, 1), fixed.All(), data))
-				e.must(e.q(0).Update(between(s, 1, s, 2), from.Range(32, 8*n), in))
+				e.must(e.q(0).UploadCopy(signal(s, 1), fixed.All(), data))
+				e.must(e.q(0).UploadCopy(between(s, 1, s, 2), from.Range(32, 8*n), in))
 				bindings := []gpu.Range{to.Range(16*i, 8*n), from.Range(32, 8*n)}
 				order := gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 2}}, Signal: points(s, 3)}
 				e.must(e.q(1).Execute(order, c.CommandBuffer, bindings...))
@@ -550,7 +550,7 @@ var commandBuffers = []test{
 					model[i][j] = float32(i*j + 1)
 				}
 			}
-			e.must(e.q(0).Update(signal(s, 1), b.All(), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...)))
+			e.must(e.q(0).UploadCopy(signal(s, 1), b.All(), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...)))
 			for i := range uint64(rounds) {
 				p, q := i%3, (i+1+i/3%2)%3
 				e.must(e.q(int(i)).Execute(between(s, v, s, v+1), c.CommandBuffer, b.Range(4*n*p, 4*n), b.Range(4*n*q, 4*n)))
@@ -589,6 +589,111 @@ var commandBuffers = []test{
 				if got, want := w[4*i:4*i+4], []uint32{i % 32, i / 32 % 16, i / 512, 2}; !slices.Equal(got, want) {
 					e.Fatalf("block %d: %v, want %v", i, got, want)
 				}
+			}
+		})
+	}},
+	{name: "B59 B154 several recordings as one operation, one after the other", stall: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, host, s, free := e.buffer(64), e.sem(), e.sem(), e.sem()
+			swap, fill, call := e.commands(m), e.commands(m), e.commands(m)
+			swap.copy(b.Range(16, 8), b.Range(0, 8))
+			swap.barrier()
+			swap.copy(b.Range(0, 8), b.Range(8, 8))
+			swap.barrier()
+			swap.copy(b.Range(8, 8), b.Range(16, 8))
+			fill.fill(b.Range(0, 4), []byte{7})
+			fill.fill(b.Range(12, 4), []byte{8})
+			calls := 0
+			call.got(call.HostCall(func() error { calls++; return nil }))
+			call.fill(b.Range(24, 1), []byte{9})
+			all := []*gpu.CommandBuffer{fill.CommandBuffer, swap.CommandBuffer, call.CommandBuffer, fill.CommandBuffer, swap.CommandBuffer, swap.CommandBuffer, call.CommandBuffer}
+			for _, c := range []*recorder{swap, fill, call} {
+				c.end()
+			}
+			o := between(host, 1, s, 1)
+			o.Free = points(free, 1)
+			e.must(e.q(0).ExecuteAll(o, all...))
+			e.must(e.q(1).ExecuteAll(between(s, 1, s, 2)))
+			for _, c := range all {
+				e.must(c.Close())
+			}
+			clear(all)
+			resume := e.h.Stall(0)
+			e.must(host.Signal(1))
+			e.at(s, 0)
+			resume()
+			e.wait(s, 2)
+			e.wait(free, 1)
+			want := make([]byte, 64)
+			filled := func() {
+				copy(want, []byte{7, 7, 7, 7})
+				copy(want[12:], []byte{8, 8, 8, 8})
+			}
+			swapped := func() {
+				copy(want[16:24], want[:8])
+				copy(want[:8], want[8:16])
+				copy(want[8:16], want[16:24])
+			}
+			filled()
+			swapped()
+			filled()
+			swapped()
+			swapped()
+			if want[24] = 9; calls != 2 {
+				e.Errorf("%d calls", calls)
+			}
+			e.same("the memory", e.read(b), want)
+		})
+	}},
+	{name: "B154 of several recordings one that fails ends the operation", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			b, s, x := e.buffer(64), e.sem(), e.sem()
+			first, fails, last := e.commands(m), e.commands(m), e.commands(m)
+			first.fill(b.Range(0, 1), []byte{1})
+			fails.got(fails.HostCall(func() error { return io.EOF }))
+			last.fill(b.Range(1, 1), []byte{1})
+			for _, c := range []*recorder{first, fails, last} {
+				c.end()
+			}
+			e.must(e.q(0).ExecuteAll(signal(s, 1), first.CommandBuffer, fails.CommandBuffer, last.CommandBuffer))
+			e.failed(s, 1, io.EOF)
+			want := make([]byte, 64)
+			want[0] = 1
+			e.same("the memory", e.read(b), want)
+
+			open, bound, gone := e.commands(m), e.commands(m), e.commands(m)
+			bound.fill(bound.binding().Range(0, 4), []byte{1})
+			bound.end()
+			gone.end()
+			e.must(gone.Close())
+			for name, c := range map[string]struct {
+				of   *gpu.CommandBuffer
+				kind error
+			}{
+				"none":              {nil, gpu.ErrArgument},
+				"one that is open":  {open.CommandBuffer, gpu.ErrArgument},
+				"one with bindings": {bound.CommandBuffer, gpu.ErrArgument},
+				"one that is gone":  {gone.CommandBuffer, gpu.ErrClosed},
+			} {
+				if err := e.q(0).ExecuteAll(signal(x, 1), last.CommandBuffer, c.of); !errors.Is(err, c.kind) {
+					e.Errorf("%s: %v", name, err)
+				}
+			}
+			if err := e.q(0).ExecuteAll(gpu.Order{Signal: []gpu.Point{{}}}, first.CommandBuffer, last.CommandBuffer); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("no semaphore: %v", err)
+			}
+			e.must(x.Signal(1)) // nobody has taken the point
+			e.same("the memory", e.read(b), want)
+			open.end()
+
+			st := e.q(0).NewStream()
+			e.must(st.ExecuteAll(last.CommandBuffer, first.CommandBuffer))
+			e.must(st.ExecuteAll())
+			e.must(st.Wait(e.ctx))
+			want[1] = 1
+			e.same("the memory", e.read(b), want)
+			if err := st.ExecuteAll(nil); !errors.Is(err, gpu.ErrArgument) || !errors.Is(st.Wait(e.ctx), gpu.ErrArgument) {
+				e.Errorf("a stream: %v", err)
 			}
 		})
 	}},
@@ -755,7 +860,7 @@ var commandBuffers = []test{
 	}},
 	{name: "B96 memory that is allocated after it has been recorded", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			host, s := e.sem(), e.sem()
+			host, s, other := e.sem(), e.sem(), e.sem()
 			b, out := e.alloca(0, between(host, 1, s, 1), nil, 1024), e.buffer(1024)
 			c := e.commands(m)
 			in := c.binding()
@@ -768,11 +873,11 @@ var commandBuffers = []test{
 			c.copy(out.Range(200, 8), b.Range(200, 8))
 			c.copy(in.Range(8, 8), b.Range(96, 8))
 			c.end()
-			indirect := e.alloca(1, between(host, 1, s, 2), nil, 64)
+			indirect := e.alloca(1, between(host, 1, other, 1), nil, 64)
 			early := e.sem()
 			e.must(e.q(2).Execute(signal(early, 1), c.CommandBuffer, indirect.Range(16, 16)))
 			e.failed(early, 1, gpu.ErrUnallocated)
-			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: s, Value: 2}}, Signal: points(s, 3)}, indirect.All(), []byte{9}))
+			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: other, Value: 1}}, Signal: points(s, 3)}, indirect.All(), []byte{9}))
 			e.must(e.q(0).Execute(between(s, 3, s, 4), c.CommandBuffer, indirect.Range(16, 16)))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
@@ -880,7 +985,7 @@ var commandBuffers = []test{
 			for _, portable := range []bool{false, true} {
 				for _, pipeline := range []bool{false, true} {
 					p, s, host, from, to := e.pool(gpu.PoolOptions{Portable: portable}), e.sem(), e.sem(), e.buffer(4*rounds*n), e.buffer(4*rounds*n)
-					e.must(e.q(0).Update(between(host, 1, s, 1), from.All(), data))
+					e.must(e.q(0).UploadCopy(between(host, 1, s, 1), from.All(), data))
 					if !pipeline {
 						e.must(host.Signal(1))
 					}
@@ -947,9 +1052,9 @@ var commandBuffers = []test{
 				"copy, range":            {x(c.Copy(huge, a.Range(63, 64))), gpu.ErrRange, "copy"},
 				"copy, closed":           {x(c.Copy(huge, gone.All())), gpu.ErrClosed, "copy"},
 				"copy, after":            {x(c.Copy(huge, a.All(), -1)), gpu.ErrArgument, "copy"},
-				"update, size":           {x(c.Update(a.All(), make([]byte, 63))), gpu.ErrArgument, "update"},
-				"update, range":          {x(c.Update(a.Range(1, 64), make([]byte, 64))), gpu.ErrRange, "update"},
-				"update, after":          {x(c.Update(huge, make([]byte, 64), 1)), gpu.ErrArgument, "update"},
+				"update, size":           {x(c.UploadCopy(a.All(), make([]byte, 63))), gpu.ErrArgument, "upload"},
+				"update, range":          {x(c.UploadCopy(a.Range(1, 64), make([]byte, 64))), gpu.ErrRange, "upload"},
+				"update, after":          {x(c.UploadCopy(huge, make([]byte, 64), 1)), gpu.ErrArgument, "upload"},
 				"dispatch, no kernel":    {bad(gpu.Dispatch{}), gpu.ErrArgument, "dispatch"},
 				"dispatch, arguments":    {bad(gpu.Dispatch{Kernel: k, Sizes: []int{8}}), gpu.ErrArgument, "dispatch"},
 				"dispatch, range":        {bad(wordsOf(k, 16, huge, a.Range(1, 64))), gpu.ErrRange, "dispatch"},
@@ -972,16 +1077,16 @@ var commandBuffers = []test{
 			c.end()
 			_, late := c.Binding()
 			for name, err := range map[string]error{
-				"End":       c.End(),
-				"Fill":      x(c.Fill(a.All(), []byte{1})),
-				"Copy":      x(c.Copy(a.All(), a.All())),
-				"Update":    x(c.Update(a.Range(0, 1), []byte{1})),
-				"Dispatch":  bad(wordsOf(k, 16, a.All(), a.All())),
-				"HostCall":  x(c.HostCall(func() error { return nil })),
-				"Barrier":   x(c.Barrier()),
-				"Timestamp": x(c.Timestamp()),
-				"Execute":   c.Execute(other.CommandBuffer),
-				"Binding":   late,
+				"End":        c.End(),
+				"Fill":       x(c.Fill(a.All(), []byte{1})),
+				"Copy":       x(c.Copy(a.All(), a.All())),
+				"UploadCopy": x(c.UploadCopy(a.Range(0, 1), []byte{1})),
+				"Dispatch":   bad(wordsOf(k, 16, a.All(), a.All())),
+				"HostCall":   x(c.HostCall(func() error { return nil })),
+				"Barrier":    x(c.Barrier()),
+				"Timestamp":  x(c.Timestamp()),
+				"Execute":    c.Execute(other.CommandBuffer),
+				"Binding":    late,
 			} {
 				if !errors.Is(err, gpu.ErrArgument) {
 					e.Errorf("%s after End = %v", name, err)
@@ -1223,7 +1328,7 @@ var commandBuffers = []test{
 						}
 						x, err := c.Binding()
 						for j := range uint64(8) {
-							_, err2 := c.Update(x.Range(8*j, 8), bytes.Repeat([]byte{byte(g<<4 | i)}, 8))
+							_, err2 := c.UploadCopy(x.Range(8*j, 8), bytes.Repeat([]byte{byte(g<<4 | i)}, 8))
 							err = errors.Join(err, err2)
 						}
 						err = errors.Join(err, c.End(), e.q(int(g)).Execute(between(done[g], i, done[g], i+1), c, b.Range(4096*g, 64)), c.Close())
@@ -1254,7 +1359,7 @@ var commandBuffers = []test{
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					for err := error(nil); err == nil; {
-						_, err = c.Update(b.All(), make([]byte, 1<<12))
+						_, err = c.UploadCopy(b.All(), make([]byte, 1<<12))
 					}
 				})
 				wg.Go(func() {

@@ -107,10 +107,26 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
+// native is a function that gives a stream work, and leaves another device current.
+func (x *stand) native(n gpu.Native) error {
+	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
+	x.h.SetCurrent(x.count - 1)
+	return err
+}
+
 // onChannel runs a function if there are channels.
 func (x *stand) onChannel(f func()) {
 	if x.ch != nil {
 		f()
+	}
+}
+
+// onEvent runs a function on an event that processes can share, if there are such events.
+func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
+	x.Helper()
+	if e, err := x.d.NewSharedEvent(); x.may(err) {
+		f(e)
+		x.must(e.Close())
 	}
 }
 
@@ -146,7 +162,7 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -186,9 +202,21 @@ var operations = []struct {
 		}
 	}},
 	{"Device.Info", func(x *stand) { x.d.Info() }},
+	{"Device.MemInfo", func(x *stand) {
+		_, _, err := x.d.MemInfo()
+		x.may(err)
+	}},
+	{"Device.Link", func(x *stand) {
+		for _, to := range []*gpu.Device{x.d, x.other} {
+			_, err := x.d.Link(to)
+			x.may(err)
+		}
+	}},
+	{"Device.PriorityRange", func(x *stand) { x.d.PriorityRange() }},
 	{"Device.Queue", func(x *stand) { x.d.Queue(1) }},
 	{"Device.Queues", func(x *stand) { x.d.Queues() }},
 	{"Device.Pick", func(x *stand) { x.d.Pick(0) }},
+	{"Device.PickAfter", func(x *stand) { x.d.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
 	{"Device.Stats", func(x *stand) { x.d.Stats() }},
 	{"Device.Parked", func(x *stand) {
 		x.must(x.d.Queue(0).Barrier(gpu.Order{Wait: points(x.sem(), 1)}))
@@ -217,6 +245,26 @@ var operations = []struct {
 	{"Device.ImportHostReadOnly", func(x *stand) {
 		if b, err := x.d.ImportHostReadOnly(make([]byte, 1<<16), nil); x.may(err) {
 			x.must(b.Close())
+		}
+	}},
+	{"Device.ImportShared", func(x *stand) {
+		if h, err := x.b.Export(); x.may(err) {
+			if _, err := x.d.ImportShared(h, nil); !errors.Is(err, driver.ErrSameProcess) {
+				x.Errorf("this process's own memory: %v", err)
+			}
+		}
+		if _, err := x.d.ImportShared(gpu.MemoryHandle{Size: 1}, nil); err == nil {
+			x.Error("no handle is opened")
+		}
+	}},
+	{"Device.NewSharedEvent", func(x *stand) {
+		if e, err := x.d.NewSharedEvent(); x.may(err) {
+			x.must(e.Close())
+		}
+	}},
+	{"Device.ImportSharedEvent", func(x *stand) {
+		if _, err := x.d.ImportSharedEvent(gpu.EventHandle{}, nil); err == nil {
+			x.Error("no handle is opened")
 		}
 	}},
 	{"Device.Has", func(x *stand) { x.d.Has(gpu.DeviceMem) }},
@@ -337,6 +385,7 @@ var operations = []struct {
 	}},
 
 	{"Queue.Device", func(x *stand) { x.d.Queue(0).Device() }},
+	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
 	{"Queue.Barrier", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Barrier(o) }) }},
@@ -373,8 +422,8 @@ var operations = []struct {
 		}
 		x.must(b.Close())
 	}},
-	{"Queue.Update", func(x *stand) {
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Update(o, x.b.All(), make([]byte, 64)) })
+	{"Queue.UploadCopy", func(x *stand) {
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).UploadCopy(o, x.b.All(), make([]byte, 64)) })
 	}},
 	{"Queue.Upload", func(x *stand) {
 		b := x.bufferOn(x.d, 3<<20)
@@ -401,7 +450,28 @@ var operations = []struct {
 			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, x.dispatch()) })
 		}
 	}},
-	{"AllocSlice, AllocaSlice, Bind", func(x *stand) {
+	{"a cooperative launch", func(x *stand) { // for which the driver is asked what fits
+		if x.k == nil {
+			return
+		}
+		d := x.dispatch()
+		d.Attrs.Cooperative = true
+		for threads := range uint32(3) {
+			d.Block = [3]uint32{6 + threads}
+			if x.may(x.d.Queue(0).Dispatch(gpu.Order{}, d)) {
+				x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, d) })
+			}
+		}
+	}},
+	{"Queue.Native", func(x *stand) {
+		if x.may(x.d.Queue(0).Native(gpu.Order{}, x.native, x.b.All())) {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Native(o, x.native, x.b.All(), x.c.All()) })
+			s := x.d.Queue(0).NewStream()
+			x.keeps("Stream.Native", func() { x.must(s.Native(x.native, x.b.All())) })
+			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
+		}
+	}},
+	{"AllocSlice, AllocaSlice, Typed", func(x *stand) {
 		if x.k == nil {
 			return
 		}
@@ -411,7 +481,7 @@ var operations = []struct {
 		}
 		s, got := x.d.Queue(0).NewStream(), make([]uint32, 4)
 		x.keeps("the calls", func() {
-			k, err := gpu.Bind[words](x.k)
+			k, err := gpu.Typed[words](x.k)
 			x.must(err)
 			from, err := gpu.AllocSlice[uint32](x.d, gpu.DeviceMem, 4)
 			x.must(err)
@@ -467,6 +537,14 @@ var operations = []struct {
 	{"Queue.Dealloca", func(x *stand) {
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dealloca(o, x.alloca()) })
 	}},
+	{"Queue.ExecuteAll", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			_, err := c.Fill(x.b.Range(0, 8), []byte{1})
+			x.must(err)
+		})
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).ExecuteAll(o, c, c) })
+		x.must(c.Close())
+	}},
 	{"Queue.Execute", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			b, err := c.Binding()
@@ -486,6 +564,10 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 
+	{"Buffer.Export", func(x *stand) {
+		_, err := x.b.Export()
+		x.may(err)
+	}},
 	{"Buffer.Device", func(x *stand) { x.b.Device() }},
 	{"Buffer.Kind", func(x *stand) { x.b.Kind() }},
 	{"Buffer.Size", func(x *stand) { x.b.Size() }},
@@ -518,7 +600,11 @@ var operations = []struct {
 		_, err := x.p.Reuse()
 		x.must(err)
 	}},
-	{"Pool.SetReuse", func(x *stand) { x.must(x.p.SetReuse(gpu.Reuse{Events: true, Opportunistic: true, Internal: true})) }},
+	{"Pool.SetReuse", func(x *stand) {
+		r, err := x.p.Reuse()
+		x.must(err)
+		x.must(x.p.SetReuse(r))
+	}},
 	{"Device.Trim", func(x *stand) { x.must(x.d.Trim()) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
@@ -555,13 +641,31 @@ var operations = []struct {
 			return c.Copy(x.b.Range(0, 32), x.b.Range(32, 32))
 		})
 	}},
-	{"CommandBuffer.Update", func(x *stand) {
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Update(x.b.All(), make([]byte, 64)) })
+	{"CommandBuffer.UploadCopy", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.UploadCopy(x.b.All(), make([]byte, 64)) })
 	}},
 	{"CommandBuffer.Dispatch", func(x *stand) {
 		if x.k != nil {
 			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Dispatch(x.dispatch()) })
 		}
+	}},
+	{"CommandBuffer.Native", func(x *stand) {
+		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+		x.must(err)
+		b, err := c.Binding()
+		x.must(err)
+		_, err = c.Native(x.native, []gpu.Range{b.Range(0, 4)})
+		if !x.may(err) {
+			x.must(c.Close())
+			return
+		}
+		x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
+		i := uint64(0)
+		x.submit(func(o gpu.Order) error { // somewhere else each time
+			i += 4
+			return x.d.Queue(0).Execute(o, c, x.b.Range(i, 4))
+		})
+		x.must(c.Close())
 	}},
 	{"CommandBuffer.HostCall", func(x *stand) {
 		if x.mode != gpu.GraphMode {
@@ -658,6 +762,18 @@ var operations = []struct {
 			x.k.Info()
 		}
 	}},
+	{"Kernel.Occupancy", func(x *stand) {
+		if x.k != nil {
+			_, err := x.k.Occupancy(64, 0)
+			x.may(err)
+		}
+	}},
+	{"Kernel.BlockSize", func(x *stand) {
+		if x.k != nil {
+			_, _, err := x.k.BlockSize(0, 0)
+			x.may(err)
+		}
+	}},
 
 	{"OpenGroup", func(x *stand) {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1}, []int{1, 0}[2-x.count:]...)
@@ -678,6 +794,7 @@ var operations = []struct {
 	{"Group.Queues", func(x *stand) { x.group.Queues() }},
 	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
 	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
+	{"Group.PickAfter", func(x *stand) { x.group.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
 	{"Group.Load", func(x *stand) {
 		if x.h.Kernels {
 			all, err := x.group.Load(kernels.Basic)
@@ -710,6 +827,30 @@ var operations = []struct {
 		g, err := gpu.OpenGroup(x.h.Driver, gpu.Options{Events: 1})
 		x.must(err)
 		x.keeps("Close", func() { x.must(g.Close()) })
+	}},
+
+	{"Queue.RecordEvent", func(x *stand) {
+		x.onEvent(func(e *gpu.SharedEvent) {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).RecordEvent(o, e) })
+		})
+	}},
+	{"Queue.WaitEvent", func(x *stand) {
+		x.onEvent(func(e *gpu.SharedEvent) {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).WaitEvent(o, e) })
+		})
+	}},
+	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Device() }) }},
+	{"SharedEvent.Export", func(x *stand) {
+		x.onEvent(func(e *gpu.SharedEvent) {
+			_, err := e.Export()
+			x.must(err)
+		})
+	}},
+	{"SharedEvent.Close", func(x *stand) {
+		x.onEvent(func(e *gpu.SharedEvent) {
+			x.must(x.d.Queue(0).RecordEvent(gpu.Order{}, e)) // in flight, perhaps
+			x.keeps("Close", func() { x.must(e.Close()) })
+		})
 	}},
 
 	// Semaphores make native calls when they are waited for, and when what waits for them is issued.
@@ -753,6 +894,15 @@ var operations = []struct {
 		if err := s.Wait(ended, 2); err == nil {
 			x.Error("it has not ended")
 		}
+	}},
+	{"Semaphore.WaitIssued", func(x *stand) {
+		host, s := x.sem(), x.sem()
+		x.must(x.d.Queue(0).Fill(between(host, 1, s, 1), x.b.All(), []byte{1}))
+		if err := s.WaitIssued(ended, 1); err == nil {
+			x.Error("it is parked")
+		}
+		x.must(host.Signal(1))
+		x.keeps("WaitIssued", func() { x.must(s.WaitIssued(x.ctx, 1)) })
 	}},
 	{"Semaphore.OnReached", func(x *stand) {
 		s, called := x.sem(), make(chan error, 1)

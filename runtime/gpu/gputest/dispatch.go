@@ -69,8 +69,8 @@ var dispatches = []test{
 		for i := range n {
 			hx[i], hy[i] = float32(i), float32(2*i)
 		}
-		e.must(e.q(0).Update(signal(s, 1), x.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n)))
-		e.must(e.q(0).Update(between(s, 1, s, 2), y.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n)))
+		e.must(e.q(0).UploadCopy(signal(s, 1), x.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n)))
+		e.must(e.q(0).UploadCopy(between(s, 1, s, 2), y.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n)))
 		e.must(e.q(1).Dispatch(between(s, 2, s, 3), gpu.Dispatch{
 			Kernel: k, Grid: [3]uint32{(n + 255) / 256, 1, 1}, Block: [3]uint32{256},
 			Args:  []unsafe.Pointer{arg(uint64(n)), arg(float32(0.5)), arg(x.Ptr()), arg(y.Ptr())},

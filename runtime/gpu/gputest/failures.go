@@ -89,11 +89,11 @@ var failures = []test{
 			"copy of different sizes":     {q.Copy(o, b.Range(0, 8), b.Range(8, 16)), gpu.ErrArgument},
 			"copy from behind the end":    {q.Copy(o, b.Range(0, 8), b.Range(60, 8)), gpu.ErrRange},
 			"copy from a closed buffer":   {q.Copy(o, b.Range(0, 8), other.Range(0, 8)), gpu.ErrClosed},
-			"update of a different size":  {q.Update(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
-			"update behind the end":       {q.Update(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
+			"update of a different size":  {q.UploadCopy(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
+			"update behind the end":       {q.UploadCopy(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
 			"download of another size":    {q.Download(o, make([]byte, 9), b.Range(0, 8)), gpu.ErrArgument},
 			"download behind the end":     {q.Download(o, make([]byte, 8), b.Range(57, 8)), gpu.ErrRange},
-			"update of a closed buffer":   {q.Update(o, other.Range(0, 8), make([]byte, 8)), gpu.ErrClosed},
+			"update of a closed buffer":   {q.UploadCopy(o, other.Range(0, 8), make([]byte, 8)), gpu.ErrClosed},
 			"download of a closed buffer": {q.Download(o, make([]byte, 8), other.Range(0, 8)), gpu.ErrClosed},
 			"upload of another size":      {q.Upload(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
 			"upload behind the end":       {q.Upload(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
@@ -109,7 +109,7 @@ var failures = []test{
 			"host call of no function":    {q.HostCall(o, nil), gpu.ErrArgument},
 			"a wait for no semaphore":     {q.Barrier(none), gpu.ErrArgument},
 			"a signal of no semaphore":    {q.Fill(gpu.Order{Signal: []gpu.Point{{}}}, b.All(), []byte{1}), gpu.ErrArgument},
-			"a signal above the highest":  {q.Update(high, b.All(), make([]byte, 64)), gpu.ErrArgument},
+			"a signal above the highest":  {q.UploadCopy(high, b.All(), make([]byte, 64)), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.kind) {
 				e.Errorf("%s: %v; want %v", name, c.err, c.kind)
@@ -150,7 +150,7 @@ var failures = []test{
 			func(o gpu.Order) error { return e.q(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
 			func(o gpu.Order) error { return e.q(0).HostCall(o, func() error { e.Error("called"); return nil }) },
 			e.q(2).Barrier,
-			func(o gpu.Order) error { return e.q(1).Update(o, b.All(), data) },
+			func(o gpu.Order) error { return e.q(1).UploadCopy(o, b.All(), data) },
 			func(o gpu.Order) error { return e.q(2).Notify(o, func() { e.Error("notified") }) },
 			func(o gpu.Order) error { return e.q(3).Upload(o, b.All(), data) },
 			func(o gpu.Order) error { return e.q(3).Download(o, data, b.All()) },

@@ -36,6 +36,9 @@ type Harness struct {
 	Current    func() any
 	SetCurrent func(device int)
 
+	// Far starts another process, whose driver is of the same kind. Nil if that is not possible.
+	Far func(t *testing.T) Far
+
 	// Brief has the longest test do less, for a suite that runs on several drivers of a kind.
 	Brief bool
 }
@@ -53,7 +56,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"files", files},
 		{"code", dispatches},
 		{"typed", typed},
+		{"launches", launches},
 		{"host calls", hostCalls},
+		{"native work", natives},
 		{"pools", pools},
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
@@ -61,6 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"collectives", collectives},
 		{"devices", slices.Concat(devices, peers)},
 		{"groups", groups},
+		{"facts", facts},
+		{"processes", processes},
 		{"threads", threads},
 		{"current device", current},
 	})

@@ -120,6 +120,9 @@ var groups = []test{
 		if q, err := g.Pick(1 << g.Queues()); q != nil || !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("a bit of a queue that there is not: %v", err)
 		}
+		if q, err := g.PickAfter(1<<4, gpu.Point{Semaphore: e.sem(), Value: 1}); q != g.Queue(4) || err != nil {
+			e.Errorf("after nothing that was given: %v", err)
+		}
 		host, s := e.sem(), e.sem()
 		e.must(host.Signal(1))
 		q, err := g.Pick(0)
@@ -267,7 +270,7 @@ var groups = []test{
 				e.must(p.Close())
 			}
 		}
-		if _, err := e.group(gpu.Options{}).NewPools(gpu.PoolOptions{Kind: gpu.ManagedMem}); !errors.Is(err, driver.ErrUnsupported) {
+		if _, err := e.group(gpu.Options{}).NewPools(gpu.PoolOptions{Kind: gpu.ManagedMem, MaxSize: 1}); !errors.Is(err, driver.ErrUnsupported) {
 			e.Errorf("pools that nobody makes: %v", err)
 		}
 	}},

@@ -120,12 +120,12 @@ var memoryKinds = []test{
 		for what, err := range map[string]error{
 			"fill":            q.Fill(signal(s, 2), small, []byte{1}),
 			"copy":            q.Copy(signal(s, 2), small, dev.Range(0, 64)),
-			"update":          q.Update(signal(s, 2), small, make([]byte, 64)),
+			"update":          q.UploadCopy(signal(s, 2), small, make([]byte, 64)),
 			"upload":          q.Upload(signal(s, 2), b.All(), make([]byte, 1<<16)),
 			"read":            q.Read(signal(s, 2), small, &memory{}, 0),
 			"recorded fill":   second(c.Fill(small, []byte{1})),
 			"recorded copy":   second(c.Copy(small, dev.Range(0, 64))),
-			"recorded update": second(c.Update(small, make([]byte, 64))),
+			"recorded update": second(c.UploadCopy(small, make([]byte, 64))),
 			"a pool over it":  second(d.NewPool(gpu.PoolOptions{Kind: gpu.HostMem, Over: b})),
 		} {
 			if !errors.Is(err, gpu.ErrArgument) {

@@ -101,6 +101,13 @@ var origins = []origin{
 		}
 		return e.fromPool(d, p, n)
 	}},
+	{"managed pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		p := e.newPoolOf(d, gpu.PoolOptions{Kind: gpu.ManagedMem})
+		if p == nil {
+			return nil
+		}
+		return e.fromPool(d, p, n)
+	}},
 }
 
 // far reports whether memory is of a device, and others may have no access to it, as far as is known.
@@ -252,6 +259,22 @@ var peers = []test{
 			}
 		})
 	}},
+	{name: "B130 all devices of the driver use a pool of managed memory", devices: 2, run: func(e *env) {
+		p := e.newPoolOf(e.devs[0], gpu.PoolOptions{Kind: gpu.ManagedMem})
+		if p == nil {
+			e.Skip("there is none")
+		}
+		s, other := e.sem(), e.devs[1]
+		b := e.alloca(0, signal(s, 1), p, 64)
+		e.must(other.Queue(0).Fill(between(s, 1, s, 2), b.All(), []byte{9}))
+		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
+		e.must(p.Access(other, true))
+		if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) {
+			e.Errorf("access taken back: %v", err)
+		}
+		e.must(b.Dealloca(signal(s, 3)))
+		e.wait(s, 3)
+	}},
 	{name: "B116 copies between memory of any origin on two devices, and with the host", devices: 2, run: func(e *env) {
 		const n = 1000
 		seed := uint64(100)
@@ -288,7 +311,7 @@ var peers = []test{
 						return
 					}
 					s, data, got, all := e.sem(), random(n, seed), make([]byte, n), make([]byte, n)
-					e.must(by.Queue(1).Update(signal(s, 1), b.All(), data))
+					e.must(by.Queue(1).UploadCopy(signal(s, 1), b.All(), data))
 					e.must(by.Queue(2).Download(between(s, 1, s, 2), got, b.All()))
 					e.wait(s, 2)
 					e.same("by the other device's queue", got, data)
@@ -376,7 +399,11 @@ var peers = []test{
 				}
 			}
 			e.settled(d)
-			e.must(p.Access(d, false))
+			if err := p.Access(d, false); errors.Is(err, driver.ErrUnsupported) {
+				continue // the driver cannot take it back
+			} else {
+				e.must(err)
+			}
 			refused()
 		}
 	}},

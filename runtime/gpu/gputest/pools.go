@@ -35,6 +35,12 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	}
 }
 
+// byStream reports whether a pool of device 0 is one of the driver's that keep memory by the stream.
+func (e *env) byStream(p *gpu.Pool) bool {
+	o, caps := p.Options(), e.caps(0)
+	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
+}
+
 // sub runs a part of a test.
 func (e *env) sub(name string, run func(e *env)) {
 	e.Helper()
@@ -63,7 +69,7 @@ func (e *env) alloca(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 }
 
 // memory returns a pool's statistics.
-func (e *env) memory(p *gpu.Pool) gpu.MemoryStats {
+func (e *env) memory(p *gpu.Pool) gpu.PoolStats {
 	e.Helper()
 	s, err := p.Stats()
 	e.must(err)
@@ -165,7 +171,11 @@ var pools = []test{
 				}
 			}
 			e.unused(p)
-			if after := e.memory(p).Reserved; after != before {
+			most := before
+			if e.byStream(p) { // where each queue has memory of its own
+				most *= uint64(e.devs[0].Queues())
+			}
+			if after := e.memory(p).Reserved; after < before || after > most {
 				e.Errorf("it has grown from %d bytes to %d", before, after)
 			}
 			if n := e.devs[0].Stats().Buffers; n != live {
@@ -219,7 +229,7 @@ var pools = []test{
 			b, other := e.alloca(0, between(host, 1, s, 1), p, 256), e.buffer(256)
 			e.must(e.q(1).Fill(signal(x[0], 1), b.All(), []byte{1}))
 			e.must(e.q(2).Copy(signal(x[1], 1), other.All(), b.All()))
-			e.must(e.q(3).Update(signal(x[2], 1), b.All(), make([]byte, 256)))
+			e.must(e.q(3).UploadCopy(signal(x[2], 1), b.All(), make([]byte, 256)))
 			e.must(e.q(0).Dealloca(signal(x[3], 1), b))
 			for i := range x {
 				e.failed(x[i], 1, gpu.ErrUnallocated)
@@ -243,7 +253,7 @@ var pools = []test{
 				"fill":     e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}),
 				"copy":     e.q(0).Copy(gpu.Order{}, other.All(), b.All()),
 				"copy to":  e.q(0).Copy(gpu.Order{}, b.All(), other.All()),
-				"update":   e.q(0).Update(gpu.Order{}, b.All(), make([]byte, 256)),
+				"update":   e.q(0).UploadCopy(gpu.Order{}, b.All(), make([]byte, 256)),
 				"download": e.q(0).Download(gpu.Order{}, make([]byte, 256), b.All()),
 				"read":     e.q(0).Read(gpu.Order{}, b.All(), bytes.NewReader(make([]byte, 256)), 0),
 				"dealloca": e.q(0).Dealloca(gpu.Order{}, b),
@@ -512,6 +522,51 @@ var pools = []test{
 			}
 		}
 	}},
+	{name: "B128 a pool of managed memory, where the driver has such", run: func(e *env) {
+		p, err := e.devs[0].NewPool(gpu.PoolOptions{Kind: gpu.ManagedMem, InitialSize: 4096})
+		if !e.caps(0).ManagedPools {
+			if p != nil || !errors.Is(err, driver.ErrUnsupported) {
+				e.Errorf("%v, %v", p, err)
+			}
+			return
+		}
+		e.must(err)
+		defer p.Close()
+		s := e.sem()
+		b := e.alloca(0, signal(s, 1), p, 1000)
+		e.wait(s, 1)
+		if b.Kind() != gpu.ManagedMem || len(b.Bytes()) != 1000 || p.Options().Portable {
+			e.Fatalf("%d bytes of kind %d, %+v", len(b.Bytes()), b.Kind(), p.Options())
+		}
+		want := random(1000, 5)
+		copy(b.Bytes(), want)
+		e.must(e.q(1).Fill(signal(s, 2), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		e.wait(s, 2)
+		copy(want[8:], []byte{1, 2, 3, 4, 5, 6, 7, 8})
+		e.same("what the host sees", b.Bytes(), want)
+		e.must(b.Dealloca(signal(s, 3)))
+		e.wait(s, 3)
+		e.unused(p)
+	}},
+	{name: "B128 a pool tells whether it is the driver's or the runtime's own", run: func(e *env) {
+		caps := e.caps(0)
+		def, err := e.devs[0].DefaultPool()
+		e.must(err)
+		for name, x := range map[string]struct {
+			p        *gpu.Pool
+			portable bool
+		}{
+			"the default pool":                 {def, !caps.Pools},
+			"of the device's memory":           {e.pool(gpu.PoolOptions{}), !caps.Pools},
+			"of the device's memory, portable": {e.pool(gpu.PoolOptions{Portable: true}), true},
+			"of the host's memory":             {e.pool(gpu.PoolOptions{Kind: gpu.HostMem}), !caps.HostPools},
+			"over a buffer":                    {e.pool(gpu.PoolOptions{Over: e.buffer(4096)}), true},
+		} {
+			if o := x.p.Options(); o.Portable != x.portable {
+				e.Errorf("a pool %s: %+v", name, o)
+			}
+		}
+	}},
 	{name: "B128 memory is zero if a pool is to make it so", run: func(e *env) {
 		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
 			p, s, v := e.pool(o), e.sem(), uint64(0)
@@ -653,18 +708,20 @@ var pools = []test{
 	}},
 	{name: "B128 when memory may go from one stream to another", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
-			all := gpu.Reuse{Events: true, Opportunistic: true, Internal: true}
+			all := gpu.Reuse{Events: !e.byStream(p), Opportunistic: true, Internal: true}
 			if r, err := p.Reuse(); r != all || err != nil {
 				e.Errorf("%+v, %v", r, err)
 			}
 			defer func() { e.must(p.SetReuse(all)) }()
+			was := all
 			for _, want := range []gpu.Reuse{{}, {Events: true}, {Opportunistic: true}, {Internal: true}} {
 				err := p.SetReuse(want)
 				if errors.Is(err, driver.ErrUnsupported) {
-					want = all
+					want = was
 				} else {
 					e.must(err)
 				}
+				was = want
 				if r, err := p.Reuse(); r != want || err != nil {
 					e.Errorf("%+v, %v; want %+v", r, err, want)
 				}
@@ -746,7 +803,8 @@ var pools = []test{
 		_, threshold := closed.Threshold()
 		_, reuse := closed.Reuse()
 		for name, c := range map[string]struct{ err, kind error }{
-			"managed memory":          {mk(gpu.PoolOptions{Kind: gpu.ManagedMem}), driver.ErrUnsupported},
+			"managed memory":          {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, Portable: true}), driver.ErrUnsupported},
+			"managed, with a limit":   {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, MaxSize: 1 << 20}), driver.ErrUnsupported},
 			"no kind":                 {mk(gpu.PoolOptions{Kind: 7}), gpu.ErrArgument},
 			"more than the most":      {mk(gpu.PoolOptions{MaxSize: 1, InitialSize: 2}), gpu.ErrArgument},
 			"over, with a size":       {mk(gpu.PoolOptions{Over: other, MaxSize: 1}), gpu.ErrArgument},

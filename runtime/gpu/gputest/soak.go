@@ -32,7 +32,7 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	start := time.Now()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	steps, was := 0, gpu.MemoryStats{}
+	steps, was := 0, gpu.PoolStats{}
 	for q := range dev.Queues() {
 		wg.Go(func() {
 			s := soaker{t: t, ctx: ctx, p: p, q: q, r: rand.New(rand.NewPCG(seed, uint64(q)))}

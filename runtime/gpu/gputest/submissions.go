@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -115,7 +116,7 @@ var submissions = []test{
 	{name: "B60 the data of an update is captured by the call", run: func(e *env) {
 		b, host, s := e.buffer(1000), e.sem(), e.sem()
 		data := bytes.Repeat([]byte{3}, 1000)
-		e.must(e.q(0).Update(between(host, 1, s, 1), b.All(), data))
+		e.must(e.q(0).UploadCopy(between(host, 1, s, 1), b.All(), data))
 		for i := range data {
 			data[i] = 4
 		}
@@ -144,7 +145,7 @@ var submissions = []test{
 		for _, queues := range []int{1, 4} {
 			for _, reverse := range []bool{false, true} {
 				b, s := e.buffer(n+1), e.sem()
-				e.must(e.q(0).Update(signal(s, 1), b.Range(0, 1), []byte{42}))
+				e.must(e.q(0).UploadCopy(signal(s, 1), b.Range(0, 1), []byte{42}))
 				for k := range uint64(n) {
 					i := k
 					if reverse {
@@ -298,6 +299,58 @@ var submissions = []test{
 		}
 		if d.Queues() != 4 || d.Queue(5) != d.Queue(1) || d.Queue(-1) != d.Queue(3) || d.Queue(2).Device() != d {
 			e.Error("queues are not counted modulo their number")
+		}
+		resume()
+		e.settled(d)
+	}},
+	{name: "B62 a queue is picked that the waits come from", stall: true, run: func(e *env) {
+		d, b, s, host, done, bad := e.devs[0], e.buffer(64), e.sems(5), e.sem(), e.sem(), e.sem()
+		e.must(e.q(3).Fill(signal(done, 1), b.All(), []byte{1}))
+		e.wait(done, 1)
+		e.settled(d)
+		bad.Fail(io.EOF)
+		resume := e.h.Stall(0)
+		for i, n := range []uint64{3, 1, 2, 1} {
+			for v := range n {
+				e.must(e.q(i).Fill(signal(s[i], v+1), b.Range(uint64(i), 1), []byte{1}))
+			}
+		}
+		e.must(e.q(3).Barrier(between(s[0], 2, s[4], 1)))
+		e.until("all is issued", func() bool { return d.Stats().InFlight == 8 })
+		at := func(s *gpu.Semaphore, v uint64) gpu.Point { return gpu.Point{Semaphore: s, Value: v} }
+		for name, x := range map[string]struct {
+			affinity uint64
+			waits    []gpu.Point
+			want     int
+		}{
+			"nothing":                               {0, nil, 1},
+			"one queue's":                           {0, points(s[0], 2), 0},
+			"a value that is reached on the way":    {0, points(s[2], 1), 2},
+			"two queues'":                           {0, []gpu.Point{at(s[0], 1), at(s[2], 2)}, 2},
+			"two queues', the other way round":      {0, []gpu.Point{at(s[2], 2), at(s[0], 1)}, 2},
+			"one of those allowed":                  {0b0101, []gpu.Point{at(s[0], 1), at(s[1], 1)}, 0},
+			"none of those allowed":                 {0b1100, points(s[0], 1), 3},
+			"a barrier's, behind the work it is of": {0, points(s[4], 1), 0},
+			"what nobody was given":                 {0, []gpu.Point{at(host, 1), at(s[3], 2)}, 1},
+			"what is done":                          {0, points(done, 1), 1},
+			"what is done, and one queue's":         {0, []gpu.Point{at(done, 1), at(s[0], 1)}, 0},
+			"what has failed":                       {0, points(bad, 1), 1},
+		} {
+			if q, err := d.PickAfter(x.affinity, x.waits...); err != nil || q != d.Queue(x.want) {
+				e.Errorf("%s: another queue than %d, %v", name, x.want, err)
+			}
+		}
+		for name, x := range map[string]struct {
+			affinity uint64
+			wait     gpu.Point
+		}{
+			"no queue":         {1 << 4, at(s[0], 1)},
+			"no semaphore":     {0, gpu.Point{Value: 1}},
+			"too high a value": {0, at(s[0], gpu.MaxValue+1)},
+		} {
+			if q, err := d.PickAfter(x.affinity, x.wait); q != nil || !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%s: %v, %v", name, q, err)
+			}
 		}
 		resume()
 		e.settled(d)

@@ -60,7 +60,7 @@ var threads = []test{
 					}
 					check("update and download", func() {
 						data := make([]byte, 64)
-						e.must(d.Queue(0).Update(between(s, 20, s, 21), b.All(), data))
+						e.must(d.Queue(0).UploadCopy(between(s, 20, s, 21), b.All(), data))
 						e.must(d.Queue(0).Download(between(s, 21, s, 22), data, b.All()))
 						e.wait(s, 22)
 					})

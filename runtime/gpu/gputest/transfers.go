@@ -49,7 +49,7 @@ var transfers = []test{
 				data[i] = byte(r.Uint32())
 			}
 			got := make([]byte, n)
-			e.must(e.q(0).Update(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, a.Range(at, n), data))
+			e.must(e.q(0).UploadCopy(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, a.Range(at, n), data))
 			e.must(e.q(1).Copy(between(s, v+1, s, v+2), b.Range(to, n), a.Range(at, n)))
 			e.must(e.q(2).Download(between(s, v+2, s, v+3), got, b.Range(to, n)))
 			v += 3
@@ -71,7 +71,7 @@ var transfers = []test{
 			for i := range data {
 				data[i] = byte(i * 7 >> 3)
 			}
-			e.must(e.q(0).Update(signal(s, 1), b.All(), data))
+			e.must(e.q(0).UploadCopy(signal(s, 1), b.All(), data))
 			if got := e.read(b, gpu.Point{Semaphore: s, Value: 1}); !bytes.Equal(got, data) {
 				e.Errorf("%d bytes came back changed", n)
 			}
@@ -133,7 +133,7 @@ var transfers = []test{
 		const size = 6*4096 + 99
 		for _, n := range []uint64{4095, 4096, 4097, 2 * 4096, 3*4096 + 1, 6 * 4096} {
 			for _, offset := range []uint64{0, 1, 64, 99} {
-				for name, up := range map[string]func(o gpu.Order, dst gpu.Range, data []byte) error{"update": e.q(0).Update, "upload": e.q(1).Upload} {
+				for name, up := range map[string]func(o gpu.Order, dst gpu.Range, data []byte) error{"update": e.q(0).UploadCopy, "upload": e.q(1).Upload} {
 					b, s, data := e.buffer(size), e.sem(), random(int(n), offset)
 					e.must(up(signal(s, 1), b.Range(offset, n), data))
 					got := make([]byte, n)

@@ -23,7 +23,7 @@ type saxpySlices = saxpy[gpu.Slice[float32], gpu.Slice[float32]]
 // bind binds a kernel.
 func bind[A any](e *env, k *gpu.Kernel) *gpu.TypedKernel[A] {
 	e.Helper()
-	typed, err := gpu.Bind[A](k)
+	typed, err := gpu.Typed[A](k)
 	e.must(err)
 	return typed
 }
@@ -47,7 +47,7 @@ var typed = []test{
 			hx[i] = float32(i)
 		}
 		e.must(s.After(host.At(1)))
-		e.must(x.Update(s, hx))
+		e.must(x.UploadCopy(s, hx))
 		e.must(y.Fill(s, 0.5))
 		e.must(k.Launch(s, gpu.GridFor(n, 256), saxpySlices{n, 2, x, y}))
 		e.must(k.Launch(s, gpu.GridFor(1000, 256), saxpySlices{1000, 1, x.Slice(1000, 2000), y.Slice(n-1000, n)}))
@@ -99,7 +99,7 @@ var typed = []test{
 			_, err = pointers.Record(c.CommandBuffer, grid, saxpy[driver.Ptr, *gpu.Buffer]{2, 3, x.Range().Buffer.Ptr(), y.Range().Buffer}, first)
 			e.must(err)
 			e.must(c.End())
-			e.must(x.Update(s, []float32{1, 2, 3, 4}))
+			e.must(x.UploadCopy(s, []float32{1, 2, 3, 4}))
 			e.must(y.Fill(s, 0))
 			e.must(s.Execute(c.CommandBuffer, x.Range()))
 			e.must(s.Execute(c.CommandBuffer, x.Slice(1, 4).Range()))
@@ -118,14 +118,14 @@ var typed = []test{
 				e.Errorf("%v; want an error that names %s", err, field)
 			}
 		}
-		_, err := gpu.Bind[struct{ N int }](k)
+		_, err := gpu.Typed[struct{ N int }](k)
 		refused(err, "field N (int)")
-		_, err = gpu.Bind[saxpy[[]float32, gpu.Slice[float32]]](k)
+		_, err = gpu.Typed[saxpy[[]float32, gpu.Slice[float32]]](k)
 		refused(err, "field X ([]float32)")
 		if k.Info().Params != nil {
-			_, err = gpu.Bind[saxpy[uint32, gpu.Slice[float32]]](k)
+			_, err = gpu.Typed[saxpy[uint32, gpu.Slice[float32]]](k)
 			refused(err, "field X has 4 bytes")
-			_, err = gpu.Bind[struct{ N uint64 }](k)
+			_, err = gpu.Typed[struct{ N uint64 }](k)
 			refused(err, "has 1 fields")
 		}
 		x, s := floatSlice(e, 4), e.q(0).NewStream()

@@ -113,7 +113,7 @@ func New(src Source, c Config) (*Pool, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if err := p.growBy(n, p.align); err != nil {
-			return nil, fmt.Errorf("blockpool: the initial slab: %w", err)
+			return nil, fmt.Errorf("blockpool: the initial slab: %w", p.allocError(n, err))
 		}
 	}
 	return p, nil
@@ -194,6 +194,17 @@ func (p *Pool) HitLocked(size uint64, timeline int) (addr, seq uint64, ok bool) 
 	b = p.use(b, n)
 	p.stats.Hits++
 	return b.addr, b.seq, true
+}
+
+// Near reports whether Alloc would not call the source, for the pool has a block as HitLocked hands out, or is closed, or the size is none.
+func (p *Pool) Near(size uint64, timeline int) bool {
+	n, err := p.round(size)
+	if err != nil || uint(timeline) >= MaxTimelines {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed || p.near(n, int32(timeline)) != nil
 }
 
 // allocSlow allocates what the pool had no block for.

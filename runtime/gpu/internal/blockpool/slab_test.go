@@ -52,7 +52,7 @@ func TestInitial(t *testing.T) {
 	if _, err := New(newSource(), Config{Initial: math.MaxUint64}); !errors.Is(err, ErrSize) {
 		t.Error(err)
 	}
-	if _, err := New(newSource(), Config{Initial: 1 << 20, MaxSize: 1 << 19}); !errors.Is(err, errLimit) {
+	if _, err := New(newSource(), Config{Initial: 1 << 20, MaxSize: 1 << 19}); !errors.Is(err, errLimit) || !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Error(err)
 	}
 }

@@ -10,32 +10,39 @@ import (
 // bytesAt returns what is at an address.
 func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 
-// layouts are arguments of sizes that fill a word, do not, and take several.
-var layouts = []Layout{nil, {8}, {4}, {1, 2, 4, 8}, {9, 8, 3}, {16, 1, 24, 7, 8}, {4096, 1}}
+// layouts are arguments of sizes that fill a word, do not, take several, and have lines of their own; with the words that they take.
+var layouts = []struct {
+	Layout
+	words int
+}{{nil, 0}, {Layout{8}, 1}, {Layout{4}, 1}, {Layout{1, 2, 4, 8}, 4}, {Layout{9, 8, 3}, 4}, {Layout{16, 1, 24, 7, 8}, 8}, {Layout{4096, 1}, 513},
+	{Layout{64}, 8}, {Layout{8, 128, 4}, 25}, {Layout{1, 1, 64, 64, 63, 65}, 41}, {Layout{8, 32704, 8}, 8 + 4088 + 1}, {Layout{32760, 4}, 4096}}
 
 func TestLayout(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, l := range layouts {
+	for _, c := range layouts {
+		l, words := c.Layout, c.words
 		data := make([][]byte, len(l))
 		values := make([]unsafe.Pointer, len(l))
-		words := 0
 		for i, size := range l {
 			data[i] = make([]byte, size)
 			for j := range data[i] {
 				data[i][j] = byte(random.Uint32())
 			}
 			values[i] = unsafe.Pointer(&data[i][0])
-			words += (size + 7) / 8
 		}
 		if n := l.Words(); n != words {
 			t.Errorf("%v: %d words, want %d", l, n, words)
 		}
-		before := []uint64{1, 2, 3}
-		all := l.Append(slices.Clone(before), values)
-		if len(all) != 3+words || !slices.Equal(all[:3], before) {
-			t.Fatalf("%v: %d words behind 3, of which the first are %v", l, len(all), all[:3])
+		lines := slices.ContainsFunc(l, func(size int) bool { return size%64 == 0 })
+		before, begin := []uint64{1, 2, 3}, 3
+		if lines {
+			begin = 8
 		}
-		args := l.Point(nil, all[3:])
+		all := Align(l.Append(slices.Clone(before), values))
+		if n := l.Begin(3); n != begin || len(all) != begin+words || !slices.Equal(all[:3], before) {
+			t.Fatalf("%v: %d words from %d on, of which the first are %v", l, len(all), n, all[:3])
+		}
+		args := l.Point(nil, all[begin:])
 		if len(args) != len(l) {
 			t.Fatalf("%v: %d pointers", l, len(args))
 		}
@@ -43,11 +50,36 @@ func TestLayout(t *testing.T) {
 			if !slices.Equal(bytesAt(args[i], size), data[i]) {
 				t.Errorf("%v: argument %d is %x, want %x", l, i, bytesAt(args[i], size), data[i])
 			}
-			if uintptr(args[i])%8 != 0 {
-				t.Errorf("%v: argument %d does not begin at a word", l, i)
+			if align := map[bool]uintptr{true: 64, false: 8}[size%64 == 0]; uintptr(args[i])%align != 0 {
+				t.Errorf("%v: argument %d is not aligned to %d bytes", l, i, align)
 			}
 		}
 	}
+}
+
+// TestAlign has memory from each word of a line on.
+func TestAlign(t *testing.T) {
+	room := make([]uint64, 64)
+	for i := range 16 {
+		words := room[i : i+3 : i+11]
+		words[0], words[2] = uint64(i), 7
+		got := Align(words)
+		if uintptr(unsafe.Pointer(&got[0]))%64 != 0 || !slices.Equal(got, words) || cap(got) < cap(words) {
+			t.Errorf("from word %d on: %v of %d, at %p", i, got, cap(got), got)
+		}
+		if again := Align(got); &again[0] != &got[0] || &again[:cap(again)][0] != &got[0] {
+			t.Errorf("from word %d on: what is aligned is moved", i)
+		}
+		for n := range 20 {
+			if got := AlignEnd(room[:n]); len(got) != (n+7)/8*8 {
+				t.Errorf("%d words become %d", n, len(got))
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { room = Align(Align(room)) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+	Align(nil)
 }
 
 // TestLayoutAgain lays arguments where others were before: what is not given is zero, and nothing is allocated.

@@ -27,6 +27,10 @@ func (d *fakeDevice) Record(e driver.Event, s driver.Stream) error {
 	return d.note("record %#x on %d", uintptr(e), uintptr(s))
 }
 
+func (d *fakeDevice) StreamWait(s driver.Stream, e driver.Event) error {
+	return d.note("%d waits for %#x", uintptr(s), uintptr(e))
+}
+
 func (d *fakeDevice) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int, count uint64) error {
 	return d.note("fill %d of %#x, width %d, at %#x on %d", count, pattern, width, uint64(dst), uintptr(s))
 }

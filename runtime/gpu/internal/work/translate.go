@@ -10,11 +10,23 @@ import (
 // An Extra is what an operation is done with besides addresses. Which fields count depends on its kind; a plain one that names no
 // devices needs none, and may be given nil.
 type Extra struct {
-	DstOf, SrcOf driver.Device  // whose memory a copy is between, where it has to name that, else both nil
-	Pinned       driver.Ptr     // memory of the host from which an upload is, or to which a download, with
-	Host         unsafe.Pointer // the host's address
-	Launch       *driver.Launch
-	Timer        driver.Event
+	DstOf, SrcOf driver.Device                                    // whose memory a copy is between, where it has to name that, else both nil
+	Pinned       driver.Ptr                                       // memory of the host from which an upload is, or to which a download, with
+	Host         unsafe.Pointer                                   // the host's address
+	Launch       *driver.Launch                                   // of a native operation, Args point to the addresses of its ranges
+	Timer        driver.Event                                     // of a timestamp
+	Event        driver.Event                                     // that processes share
+	Native       func(s driver.Stream, ranges []driver.Ptr) error // gives work to a stream
+	Child        driver.Graph                                     // what a native operation has given to one
+}
+
+// CallNative calls the function of a native operation.
+func (x *Extra) CallNative(s driver.Stream) error {
+	var ranges []driver.Ptr
+	if n := len(x.Launch.Args); n > 0 {
+		ranges = unsafe.Slice(Address(x.Launch.Args[0]), n) // they lie one after the other
+	}
+	return x.Native(s, ranges)
 }
 
 // errKind is of operations that have no translation.
@@ -56,6 +68,13 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 		err = d.Launch(h, x.Launch)
 	case Timestamp:
 		err = d.Record(x.Timer, h)
+	case EventRecord:
+		err = d.Record(x.Event, h)
+	case EventWait:
+		err = d.StreamWait(h, x.Event)
+	case Native:
+		started = true // if it fails, nobody knows
+		err = x.CallNative(h)
 	default:
 		err = errKind
 	}
@@ -99,6 +118,8 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 		n = driver.NodeOp{Kind: driver.KernelNode, Launch: *x.Launch}
 	case Timestamp:
 		n = driver.NodeOp{Kind: driver.RecordNode, Event: x.Timer}
+	case Native:
+		n = driver.NodeOp{Kind: driver.ChildNode, Child: x.Child}
 	default:
 		err = errKind
 	}

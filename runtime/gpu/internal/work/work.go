@@ -12,29 +12,32 @@ type Kind uint8
 
 // The kinds of operations.
 const (
-	Barrier   Kind = iota
-	Fill           // with a pattern of 1, 2 or 4 bytes
-	Fill8          // with one of 8 bytes, the halves of which differ
-	Copy           // between buffers
-	Upload         // from pinned memory
-	Download       // to pinned memory
-	Prefetch       // of managed memory
-	Dispatch       // of a kernel
-	Nothing        // takes a place in a stream; in a recording what is left of a command that has nothing to do
-	Timestamp      // in recordings
-	Alloca         // from a pool; this and the following only the runtime can do
-	Dealloca       // to a pool
-	Execute        // a recording
-	Collect        // collective operations of a channel
-	HostCall       // of a function of the program; this and the following begin when all waits have been reached
-	Notify         // likewise
-	Transfer       // in pieces
-	kinds          // how many there are
+	Barrier     Kind = iota
+	Fill             // with a pattern of 1, 2 or 4 bytes
+	Fill8            // with one of 8 bytes, the halves of which differ
+	Copy             // between buffers
+	Upload           // from pinned memory
+	Download         // to pinned memory
+	Prefetch         // of managed memory
+	Dispatch         // of a kernel
+	Nothing          // takes a place in a stream; in a recording what is left of a command that has nothing to do
+	Timestamp        // in recordings
+	EventRecord      // of an event that processes share
+	EventWait        // for the last record of such an event
+	Alloca           // from a pool; this and the following only the runtime can do
+	Dealloca         // to a pool
+	Execute          // a recording
+	Collect          // collective operations of a channel
+	Native           // what a function of the program gives to the stream
+	HostCall         // of a function of the program; this and the following begin when all waits have been reached
+	Notify           // likewise
+	Transfer         // in pieces
+	kinds            // how many there are
 )
 
 var names = [kinds]string{
-	"barrier", "fill", "fill", "copy", "update", "download", "prefetch", "dispatch", "nothing", "timestamp",
-	"alloca", "dealloca", "execute", "collective", "host call", "notify", "transfer",
+	"barrier", "fill", "fill", "copy", "upload", "download", "prefetch", "dispatch", "nothing", "timestamp", "event record", "event wait",
+	"alloca", "dealloca", "execute", "collective", "native", "host call", "notify", "transfer",
 }
 
 // String returns the kind's name in errors.

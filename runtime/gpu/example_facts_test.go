@@ -1,0 +1,75 @@
+package gpu_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// What is free is asked anew each time; what a device is stands in its Info.
+func ExampleDevice_MemInfo() {
+	dev := simulated()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 256<<20)
+	check(err)
+	free, total, err := dev.MemInfo()
+	check(err, mem.Close())
+	fmt.Printf("%d of %d MiB are free\n", free>>20, total>>20)
+	info := dev.Info()
+	fmt.Printf("%d multiprocessors at %d MHz, each with %d threads\n", info.Processors, info.Clock/1000, info.ProcessorThreads)
+	// Output:
+	// 768 of 1024 MiB are free
+	// 16 multiprocessors at 1000 MHz, each with 2048 threads
+}
+
+// Of four devices two and two have fast links.
+func ExampleDevice_Link() {
+	pairs := func(from, to int) driver.Link {
+		if from/2 == to/2 {
+			return driver.Link{Kind: driver.LinkXGMI, Atomics: true}
+		}
+		return driver.Link{Kind: driver.LinkPCIe, Rank: 1}
+	}
+	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 4, Links: pairs}), gpu.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+	for _, from := range g.Devices() {
+		for _, to := range g.Devices() {
+			link, err := from.Link(to)
+			check(err)
+			fmt.Printf("%6s", link.Kind)
+		}
+		fmt.Println()
+	}
+	// Output:
+	//   self  xGMI  PCIe  PCIe
+	//   xGMI  self  PCIe  PCIe
+	//   PCIe  PCIe  self  xGMI
+	//   PCIe  PCIe  xGMI  self
+}
+
+// A grid of blocks of the best size, for each element of a slice.
+func ExampleKernel_BlockSize() {
+	dev := simulated()
+	defer dev.Close()
+	code, err := dev.Load(simdriver.Image("double"))
+	check(err)
+	kernel, err := code.Kernel("double")
+	check(err)
+	threads, blocks, err := kernel.BlockSize(0, 0) // without dynamic shared memory, of any size
+	check(err)
+	fmt.Printf("%d blocks of %d threads fill the device\n", blocks, threads)
+	fmt.Println(gpu.GridFor(100_000, threads).Blocks)
+	held, err := kernel.Occupancy(256, 10<<10)
+	check(err, code.Close())
+	fmt.Printf("%d blocks of 256 threads with 10 KiB each on a multiprocessor\n", held)
+	// Output:
+	// 32 blocks of 1024 threads fill the device
+	// [98 1 1]
+	// 8 blocks of 256 threads with 10 KiB each on a multiprocessor
+}

@@ -1,0 +1,53 @@
+package gpu_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A launch in clusters of four blocks, and a cooperative one with as many blocks as the device runs at once.
+func ExampleLaunchAttrs() {
+	kernels := map[string]simdriver.Kernel{"blocks": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
+		if w, err := simdriver.View[[2]uint32](g, out, 1); err == nil {
+			w[0] = [2]uint32{g.Blocks[0], g.Cluster[0]}
+		}
+	})}
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: kernels}), 0, gpu.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	code, err := dev.Load(simdriver.Image("blocks"))
+	check(err)
+	kernel, err := code.Kernel("blocks")
+	check(err)
+	type args struct{ Out gpu.Slice[uint32] }
+	blocks, err := gpu.Typed[args](kernel)
+	check(err)
+	s := dev.Queue(0).NewStream()
+	out, err := gpu.AllocSlice[uint32](dev, gpu.DeviceMem, 2)
+	check(err)
+
+	clusters := gpu.GridFor(1024, 64)
+	clusters.Attrs.Cluster = [3]uint32{4}
+	held, err := kernel.Occupancy(256, 0)
+	check(err)
+	together := gpu.Grid{Blocks: [3]uint32{uint32(held * dev.Info().Processors), 1, 1}, Threads: [3]uint32{256}}
+	together.Attrs.Cooperative = true
+	for _, grid := range []gpu.Grid{clusters, together} {
+		got := make([]uint32, 2)
+		check(blocks.Launch(s, grid, args{out}), out.Download(s, got), s.Wait(context.Background()))
+		fmt.Printf("%d blocks in clusters of %d\n", got[0], got[1])
+	}
+	together.Blocks[0]++
+	fmt.Println(blocks.Launch(s, together, args{out}) != nil, out.Close())
+	// Output:
+	// 16 blocks in clusters of 4
+	// 128 blocks in clusters of 1
+	// true <nil>
+}

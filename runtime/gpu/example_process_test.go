@@ -1,0 +1,50 @@
+package gpu_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A process reads what another one has written to memory that they share, as soon as it is there, and no host waits for that. Two drivers
+// stand for the processes; what real ones send to each other is what MarshalBinary makes of the handles.
+func ExampleSharedEvent() {
+	ctx, machine := context.Background(), new(simdriver.Machine)
+	writer, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})
+	check(err)
+	defer writer.Close()
+	reader, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})
+	check(err)
+	defer reader.Close() // before the writer, whose memory it has
+
+	mem, err := writer.Alloc(gpu.DeviceMem, 4)
+	check(err)
+	written, err := writer.NewSharedEvent()
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	check(
+		writer.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1, 2, 3, 4}),
+		writer.Queue(0).RecordEvent(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, written),
+		s.WaitIssued(ctx, 2), // now the other process may wait for the event
+	)
+	memory, err := mem.Export()
+	check(err)
+	event, err := written.Export()
+	check(err)
+
+	far, err := reader.ImportShared(memory, nil)
+	check(err)
+	ready, err := reader.ImportSharedEvent(event, nil)
+	check(err)
+	t, got := reader.Queue(0).NewStream(), make([]byte, 4)
+	check(t.WaitEvent(ready), t.Download(got, far.All()), t.Wait(ctx))
+	fmt.Println(got)
+	_, err = writer.ImportShared(memory, nil)
+	fmt.Println(err)
+	// Output:
+	// [1 2 3 4]
+	// gpu: import shared memory: 4 bytes on Simulated GPU 0: sim: open memory: 4 bytes at 0x4000000000010000: exported by this process itself, and only others can open it
+}

@@ -1,0 +1,307 @@
+package gputest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// manyParams is code with a kernel that has 32,764 bytes of parameters, as many as there can be. It writes the first and the last
+// element of its array, and the number behind it, to out.
+var manyParams = []byte(`.version 8.1
+.target sm_70
+.address_size 64
+
+.visible .entry params(
+	.param .u64 params_out,
+	.param .align 8 .b8 params_all[32752],
+	.param .u32 params_last
+)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<6>;
+
+	ld.param.u64 %rd1, [params_out];
+	cvta.to.global.u64 %rd2, %rd1;
+	ld.param.u64 %rd3, [params_all];
+	ld.param.u64 %rd4, [params_all+32744];
+	ld.param.u32 %r1, [params_last];
+	cvt.u64.u32 %rd5, %r1;
+	st.global.u64 [%rd2], %rd3;
+	st.global.u64 [%rd2+8], %rd4;
+	st.global.u64 [%rd2+16], %rd5;
+	ret;
+}
+` + "\x00")
+
+// newer loads a kernel of code that is not for all devices, and skips the test if the first one is too old for it.
+func newer[A any](e *env, image []byte, kernel string) *gpu.TypedKernel[A] {
+	e.Helper()
+	x, err := e.devs[0].Load(image)
+	if info := e.devs[0].Info(); err != nil && strings.HasPrefix(info.Arch, "sm_") && info.Major < 9 {
+		e.Skipf("%s is too old: %v", info.Arch, err)
+	}
+	e.must(err)
+	e.Cleanup(func() { x.Close() })
+	k, err := x.Kernel(kernel)
+	e.must(err)
+	return bind[A](e, k)
+}
+
+// wordSlice allocates n words of the first device's own memory, and fills them with zeros.
+func wordSlice(e *env, n int) gpu.Slice[uint32] {
+	e.Helper()
+	xs, err := gpu.AllocSlice[uint32](e.devs[0], gpu.DeviceMem, n)
+	e.must(err)
+	e.Cleanup(func() { xs.Close() })
+	s := e.q(0).NewStream()
+	e.must(xs.Fill(s, 0))
+	e.must(s.Wait(e.ctx))
+	return xs
+}
+
+// trial waits for a launch, and skips the test if the device has no such launches.
+func (e *env) trial(launch func(o gpu.Order) error) {
+	e.Helper()
+	s := e.sem()
+	if err := launch(signal(s, 1)); errors.Is(err, driver.ErrUnsupported) {
+		e.Skip(err)
+	} else {
+		e.must(err)
+	}
+	e.wait(s, 1)
+}
+
+// contentOf returns the elements of a slice behind the work of a stream.
+func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
+	e.Helper()
+	got := make([]T, xs.Len())
+	e.must(xs.Download(s, got))
+	e.must(s.Wait(e.ctx))
+	return got
+}
+
+// ringArgs are the arguments of that kernel.
+type ringArgs struct{ Out gpu.Range }
+
+// ringOf returns what the kernel writes that many blocks of clusters.
+func ringOf(blocks, cluster int) (all []uint32) {
+	for b := range blocks {
+		all = append(all, uint32(1000+b/cluster*cluster+(b+1)%cluster), uint32(cluster))
+	}
+	return all
+}
+
+// meetArgs are the arguments of that kernel.
+type meetArgs struct {
+	Rounds       uint32
+	Counter, Out gpu.Slice[uint32]
+}
+
+// leadArgs and followArgs are those of the kernels of a dependent launch.
+type (
+	leadArgs struct {
+		Flags, Out gpu.Slice[uint32]
+		Value      uint32
+	}
+	followArgs struct{ Flags, Out, In gpu.Slice[uint32] }
+)
+
+var launches = []test{
+	{name: "B152 clusters that the launch asks for", kernels: true, run: func(e *env) {
+		const blocks = 48
+		k := newer[ringArgs](e, kernels.Ring, "ring")
+		s, out := e.q(0).NewStream(), wordSlice(e, 2*blocks)
+		grid := gpu.Grid{Blocks: [3]uint32{blocks, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}}
+		e.trial(func(o gpu.Order) error { return k.Dispatch(e.q(1), o, grid, ringArgs{out.Range()}) })
+		x, err := e.devs[0].Load(kernels.Ring)
+		e.must(err)
+		defer x.Close()
+		plain, err := x.Kernel("ring")
+		e.must(err)
+		most := plain.Info().MaxCluster
+		e.Logf("clusters of at most %d blocks", most)
+		for _, n := range []int{1, 2, 4, 8, 16} {
+			if n > max(most, 8) {
+				break
+			}
+			grid.Attrs.Cluster = [3]uint32{uint32(n)}
+			e.must(out.Fill(s, 0))
+			e.must(k.Launch(s, grid, ringArgs{out.Range()}))
+			if got := contentOf(e, s, out); !slices.Equal(got, ringOf(blocks, n)) {
+				e.Errorf("clusters of %d: %v", n, got)
+			}
+		}
+		grid.Attrs.Cluster = [3]uint32{5, 1, 1}
+		if err := k.Launch(e.q(1).NewStream(), grid, ringArgs{out.Range()}); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("a grid of %d blocks in clusters of 5: %v", blocks, err)
+		}
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			b := c.binding()
+			for i, n := range []int{2, 8, 4} {
+				grid.Attrs.Cluster = [3]uint32{uint32(n), 1, 1}
+				grid.Blocks[0] = 16
+				c.got(k.Record(c.CommandBuffer, grid, ringArgs{b.Range(uint64(128*i), 128)}))
+			}
+			c.end()
+			for q := range 2 { // with memory in other places each time, which the nodes are set to
+				out := wordSlice(e, 32*(3+q))
+				s := e.q(q).NewStream()
+				e.must(s.Execute(c.CommandBuffer, out.Slice(32*q, 32*(3+q)).Range()))
+				want := slices.Concat(make([]uint32, 32*q), ringOf(16, 2), ringOf(16, 8), ringOf(16, 4))
+				if got := contentOf(e, s, out); !slices.Equal(got, want) {
+					e.Errorf("execution %d: %v", q, got)
+				}
+			}
+		})
+	}},
+	{name: "B152 cooperative grids, as large as fit", kernels: true, run: func(e *env) {
+		const threads, rounds = 64, 5
+		plain := e.kernel(kernels.Meet, "meet")
+		k := bind[meetArgs](e, plain)
+		held, untold := plain.Occupancy(threads, 0)
+		if untold != nil {
+			held = 1
+		}
+		blocks := held * e.devs[0].Info().Processors
+		e.Logf("%d blocks", blocks)
+		s, counter, out := e.q(0).NewStream(), wordSlice(e, 1), wordSlice(e, blocks)
+		grid := gpu.Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{threads}, Attrs: gpu.LaunchAttrs{Cooperative: true}}
+		e.trial(func(o gpu.Order) error {
+			return k.Dispatch(e.q(1), o, gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Attrs: grid.Attrs}, meetArgs{0, counter, out})
+		})
+		met := func(what string, n int) {
+			e.Helper()
+			for i, v := range contentOf(e, s, out) {
+				if v != uint32(n*rounds*blocks) {
+					e.Fatalf("%s: block %d has seen %d, want %d", what, i, v, n*rounds*blocks)
+				}
+			}
+		}
+		e.must(counter.Fill(s, 0))
+		e.must(k.Launch(s, grid, meetArgs{rounds, counter, out}))
+		met("a stream", 1)
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			first := c.fill(counter.Range(), []byte{0})
+			first = c.got(k.Record(c.CommandBuffer, grid, meetArgs{rounds, counter, out}, first))
+			last := c.got(k.Record(c.CommandBuffer, grid, meetArgs{0, counter, out}, first))
+			c.fill(counter.Range(), []byte{0}, last)
+			c.end()
+			for range 2 {
+				e.must(s.Execute(c.CommandBuffer))
+			}
+			met(fmt.Sprintf("mode %d", m), 1)
+		})
+		grid.Blocks[0]++
+		if untold == nil {
+			if err := k.Launch(e.q(2).NewStream(), grid, meetArgs{rounds, counter, out}); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("one block more: %v", err)
+			}
+		}
+	}},
+	{name: "B152 dependent launches come after what they wait for", kernels: true, run: func(e *env) {
+		const threads = 256
+		lead, follow := newer[leadArgs](e, kernels.Dependent, "lead"), newer[followArgs](e, kernels.Dependent, "follow")
+		s, flags, mid, out := e.q(0).NewStream(), wordSlice(e, 2), wordSlice(e, threads), wordSlice(e, threads)
+		grid := gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Threads: [3]uint32{threads}}
+		behind := grid
+		behind.Attrs.Dependent = true
+		e.trial(func(o gpu.Order) error { return follow.Dispatch(e.q(1), o, behind, followArgs{flags, out, mid}) })
+		check := func(what string, value uint32) {
+			e.Helper()
+			for i, v := range contentOf(e, s, out) {
+				if want := value + uint32(i) + 1; v != want {
+					e.Fatalf("%s: element %d is %d, want %d", what, i, v, want)
+				}
+			}
+			e.Logf("%s: the second kernel began before the first had ended: %v", what, contentOf(e, s, flags)[1] != 0)
+		}
+		for v := range uint32(3) {
+			e.must(flags.Fill(s, 0))
+			e.must(lead.Launch(s, grid, leadArgs{flags, mid, 100 * v}))
+			e.must(follow.Launch(s, behind, followArgs{flags, out, mid}))
+			check("a stream", 100*v)
+		}
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			first := c.fill(flags.Range(), []byte{0})
+			first = c.got(lead.Record(c.CommandBuffer, grid, leadArgs{flags, mid, 7}, first))
+			first = c.got(follow.Record(c.CommandBuffer, behind, followArgs{flags, out, mid}, first))
+			c.got(follow.Record(c.CommandBuffer, behind, followArgs{flags, mid, out}, first)) // which waits for one that has waited
+			c.end()
+			for range 3 {
+				e.must(s.Execute(c.CommandBuffer))
+			}
+			check(fmt.Sprintf("mode %d", m), 7)
+			if got := contentOf(e, s, mid); got[threads-1] != 7+threads-1+2 {
+				e.Errorf("behind the second: %v", got)
+			}
+		})
+	}},
+	{name: "B153 priorities of queues, and wishes of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
+		least, most := e.devs[0].PriorityRange()
+		for i, want := range []int{most, least, min(max(-1, most), least), 0} {
+			if got := e.q(i).Priority(); got != want {
+				e.Errorf("queue %d has priority %d, want %d of %d to %d", i, got, want, least, most)
+			}
+		}
+		const n = 1000
+		k := e.kernel(kernels.Basic, "index")
+		for i, attrs := range []gpu.LaunchAttrs{{Priority: -1000}, {Priority: 1000}, {Priority: -1}, {Carveout: -1}, {Carveout: 50}, {Carveout: 100}, {Priority: most, Carveout: 100}} {
+			for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
+				b, s, c := e.buffer(4*n), e.sem(), e.commands(mode)
+				d := indexOf(k, n, uint32(i), 2, b.All())
+				d.Attrs = attrs
+				e.must(e.q(i%4).Dispatch(signal(s, 1), d))
+				c.got(c.Dispatch(d))
+				for range 3 {
+					c.got(c.Barrier())
+					c.fill(b.Range(0, 4), []byte{byte(i), 0, 0, 0})
+				}
+				c.end()
+				e.must(e.q(i%4).Execute(between(s, 1, s, 2), c.CommandBuffer))
+				for j, w := range e.words(b, gpu.Point{Semaphore: s, Value: 2}) {
+					if w != uint32(i+2*j) {
+						e.Fatalf("%+v: word %d is %d", attrs, j, w)
+					}
+				}
+			}
+		}
+	}},
+	{name: "B107 as many bytes of arguments as there can be", kernels: true, run: func(e *env) {
+		type args struct {
+			Out  gpu.Slice[uint64]
+			All  [4094]uint64
+			Last uint32
+		}
+		k, s := newer[args](e, manyParams, "params"), e.q(0).NewStream()
+		out, err := gpu.AllocSlice[uint64](e.devs[0], gpu.DeviceMem, 3)
+		e.must(err)
+		defer out.Close()
+		a := args{Out: out, Last: 1 << 31}
+		check := func(what string) {
+			e.Helper()
+			if got, want := contentOf(e, s, out), []uint64{a.All[0], a.All[4093], 1 << 31}; !slices.Equal(got, want) {
+				e.Errorf("%s: %v, want %v", what, got, want)
+			}
+		}
+		a.All[0], a.All[4093] = 1<<40+1, 1<<50+2
+		e.must(k.Launch(s, gpu.GridFor(1, 1), a))
+		check("a stream")
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			a.All[0]++
+			c.got(k.Record(c.CommandBuffer, gpu.GridFor(1, 1), a))
+			c.end()
+			e.must(s.Execute(c.CommandBuffer))
+			check(fmt.Sprintf("mode %d", m))
+		})
+	}},
+}

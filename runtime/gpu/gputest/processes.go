@@ -1,0 +1,415 @@
+package gputest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A Far is another process of the tests of what processes share, which runs [RunFar].
+type Far struct {
+	To   io.WriteCloser // what it reads; it ends when this is closed
+	From io.Reader      // what it writes
+	Kill func()         // ends it at once
+}
+
+// What the far process is asked for. It answers each question with one far answer.
+type (
+	farQuestion struct {
+		Do     string
+		Memory gpu.MemoryHandle
+		Event  *gpu.EventHandle // nil where devices cannot share events
+	}
+	farAnswer struct {
+		Err    string // or ""
+		Memory gpu.MemoryHandle
+		Event  *gpu.EventHandle
+		Data   []byte
+	}
+)
+
+// RunFar is the other process of the suite's tests: on device 0 of a driver it does what it is asked for, until what it reads ends. A driver's
+// tests have the program start itself again to call it, with its standard input and output, or what stands for them.
+func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})
+	if err != nil {
+		return err
+	}
+	f := &far{dev: dev, ctx: ctx}
+	in, out := gob.NewDecoder(from), gob.NewEncoder(to)
+	for {
+		var q farQuestion
+		err := in.Decode(&q)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			a, failed := f.answer(&q)
+			if failed != nil {
+				a.Err = failed.Error()
+			}
+			if err = out.Encode(a); err == nil {
+				continue
+			}
+		}
+		return errors.Join(err, dev.Close())
+	}
+}
+
+// far is what that process has.
+type far struct {
+	dev          *gpu.Device
+	ctx          context.Context
+	own, near    *gpu.Buffer
+	ready, there *gpu.SharedEvent // its own, and the near process's; nil where there are no such events
+	left         chan struct{}    // told when it has nothing of the near process's any more
+	s            gpu.Semaphore
+	n            uint64 // reached by the last operation
+}
+
+func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
+	switch q.Do {
+	case "meet":
+		f.left = make(chan struct{}, 2)
+		freed := func() { f.left <- struct{}{} }
+		if f.near, err = f.dev.ImportShared(q.Memory, freed); err != nil {
+			return a, err
+		}
+		if f.own, err = f.dev.Alloc(gpu.DeviceMem, q.Memory.Size); err != nil {
+			return a, err
+		}
+		if a.Memory, err = f.own.Export(); err != nil || q.Event == nil {
+			return a, err
+		}
+		if f.there, err = f.dev.ImportSharedEvent(*q.Event, freed); err != nil {
+			return a, err
+		}
+		if f.ready, err = f.dev.NewSharedEvent(); err != nil {
+			return a, err
+		}
+		h, err := f.ready.Export()
+		a.Event = &h
+		return a, err
+	case "turn": // copy what the near process has written
+		q := f.dev.Queue(0)
+		if f.there != nil {
+			err = q.WaitEvent(f.next(), f.there)
+		}
+		err = errors.Join(err, q.Copy(f.next(), f.own.All(), f.near.All()))
+		if f.ready == nil {
+			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
+		}
+		return a, errors.Join(err, q.RecordEvent(f.next(), f.ready), f.s.WaitIssued(f.ctx, f.n))
+	case "read": // what some memory has in it
+		freed := make(chan struct{})
+		b, err := f.dev.ImportShared(q.Memory, func() { close(freed) })
+		if err != nil {
+			return a, err
+		}
+		a.Data = make([]byte, b.Size())
+		err = errors.Join(f.dev.Queue(1).Download(f.next(), a.Data, b.All()), f.s.Wait(f.ctx, f.n), b.Close())
+		return a, errors.Join(err, isFreed(f.ctx, freed))
+	case "busy": // record behind what takes the device some time
+		const size = 1 << 30
+		b, err := f.dev.Alloc(gpu.DeviceMem, size)
+		for i := 0; err == nil && i < 1000; i++ {
+			err = f.dev.Queue(0).Fill(f.next(), b.All(), []byte{byte(i)})
+		}
+		return a, errors.Join(err, f.dev.Queue(0).RecordEvent(f.next(), f.ready), f.s.WaitIssued(f.ctx, f.n))
+	case "leave":
+		err := errors.Join(f.s.Wait(f.ctx, f.n), f.near.Close())
+		if f.there != nil {
+			err = errors.Join(err, f.there.Close(), isFreed(f.ctx, f.left))
+		}
+		return a, errors.Join(err, isFreed(f.ctx, f.left))
+	}
+	return a, fmt.Errorf("a far process knows no %q", q.Do)
+}
+
+// next orders an operation behind the last one.
+func (f *far) next() gpu.Order {
+	f.n++
+	return gpu.Order{Wait: points(&f.s, f.n-1), Signal: points(&f.s, f.n)}
+}
+
+// isFreed waits until a channel has something, or is closed.
+func isFreed(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("memory or an event is not given back: %w", ctx.Err())
+	}
+}
+
+// An other is the far process as a test has it.
+type other struct {
+	*env
+	Far
+	in  *gob.Decoder
+	out *gob.Encoder
+}
+
+// other starts the far process, which ends with the test.
+func (e *env) other() *other {
+	e.Helper()
+	if e.h.Far == nil {
+		e.Skip("needs another process")
+	}
+	o := &other{env: e, Far: e.h.Far(e.T)}
+	e.Cleanup(func() { o.To.Close() })
+	o.in, o.out = gob.NewDecoder(o.From), gob.NewEncoder(o.To)
+	return o
+}
+
+// ask asks it for something. The error is of the way there and back, or the other process's own.
+func (o *other) ask(q farQuestion) (a farAnswer, err error) {
+	if err := o.out.Encode(q); err != nil {
+		return a, fmt.Errorf("the other process does not listen: %w", err)
+	}
+	if err := o.in.Decode(&a); err != nil {
+		return a, fmt.Errorf("the other process does not answer: %w", err)
+	}
+	if a.Err != "" {
+		err = fmt.Errorf("the other process: %s", a.Err)
+	}
+	return a, err
+}
+
+// exported exports a buffer, or skips the test where the device cannot do that.
+func (e *env) exported(b *gpu.Buffer) gpu.MemoryHandle {
+	e.Helper()
+	h, err := b.Export()
+	if errors.Is(err, driver.ErrUnsupported) {
+		e.Skip("processes share no memory")
+	}
+	e.must(err)
+	return h
+}
+
+// A table is what two processes exchange memory by, as the near one has it.
+type table struct {
+	*other
+	own, far     *gpu.Buffer
+	there, ready *gpu.SharedEvent // its own, and the far process's; nil where there are no such events
+	s            *gpu.Semaphore
+	n            uint64
+}
+
+// table lets two processes have each other's memory and events.
+func (o *other) table(size uint64) *table {
+	o.Helper()
+	d := o.devs[0]
+	t := &table{other: o, own: o.buffer(size), s: o.sem()}
+	q := farQuestion{Do: "meet", Memory: o.exported(t.own)}
+	var err error
+	t.there, err = d.NewSharedEvent()
+	if !errors.Is(err, driver.ErrUnsupported) {
+		o.must(err)
+		h, err := t.there.Export()
+		o.must(err)
+		q.Event = &h
+	}
+	a, err := o.ask(q)
+	o.must(err)
+	t.far, err = d.ImportShared(a.Memory, nil)
+	o.must(err)
+	if a.Event != nil {
+		t.ready, err = d.ImportSharedEvent(*a.Event, nil)
+		o.must(err)
+	}
+	return t
+}
+
+// next orders an operation behind the last one.
+func (t *table) next() gpu.Order {
+	t.n++
+	return between(t.s, t.n-1, t.s, t.n)
+}
+
+// turn has the near process write to its memory and the far one copy that to its own, and orders what comes next behind it. Where there
+// are events no host waits for a device.
+func (t *table) turn(pattern []byte) error {
+	q := t.q(0)
+	err := q.Fill(t.next(), t.own.All(), pattern)
+	if t.there != nil {
+		err = errors.Join(err, q.RecordEvent(t.next(), t.there), t.s.WaitIssued(t.ctx, t.n))
+	} else {
+		err = errors.Join(err, t.s.Wait(t.ctx, t.n))
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := t.ask(farQuestion{Do: "turn"}); err != nil {
+		return err
+	}
+	if t.ready == nil {
+		return nil
+	}
+	return errors.Join(q.WaitEvent(t.next(), t.ready), t.s.WaitIssued(t.ctx, t.n))
+}
+
+var processes = []test{
+	{name: "B160 another process reads what was exported, whole or in part", run: func(e *env) {
+		sizes := []uint64{4, 100, 1 << 10, 4 << 10, 100_000, 2 << 20, 3<<20 + 4}
+		o := e.other()
+		var all []*gpu.Buffer
+		for i, size := range sizes { // small ones may lie in one block of the driver's
+			b, s := e.buffer(size), e.sem()
+			e.must(e.q(0).Upload(signal(s, 1), b.All(), random(int(size), uint64(i))))
+			e.wait(s, 1)
+			all = append(all, b)
+		}
+		for i, b := range all {
+			h, want := e.exported(b), random(int(sizes[i]), uint64(i))
+			for range 2 {
+				a, err := o.ask(farQuestion{Do: "read", Memory: h})
+				e.must(err)
+				e.same(fmt.Sprintf("%d bytes", sizes[i]), a.Data, want)
+			}
+			h.Offset, h.Size = sizes[i]/4, sizes[i]/2
+			a, err := o.ask(farQuestion{Do: "read", Memory: h})
+			e.must(err)
+			e.same(fmt.Sprintf("a half of %d bytes", sizes[i]), a.Data, want[h.Offset:][:h.Size])
+		}
+		h := e.exported(all[0])
+		h.Size, h.Offset = 4, 4<<20
+		if _, err := o.ask(farQuestion{Do: "read", Memory: h}); err == nil {
+			e.Error("more than there is")
+		}
+	}},
+	{name: "B160 what a process has exported it does not import itself", run: func(e *env) {
+		b := e.buffer(1 << 10)
+		h := e.exported(b)
+		if _, err := e.devs[0].ImportShared(h, nil); !errors.Is(err, driver.ErrSameProcess) {
+			e.Errorf("ImportShared = %v", err)
+		}
+		h.Driver = "none"
+		if _, err := e.devs[0].ImportShared(h, nil); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("of another driver: %v", err)
+		}
+		e.holds(b, 0) // and all goes on
+	}},
+	{name: "B160 B161 two processes exchange memory a thousand times each way", run: func(e *env) {
+		const size = 64 << 10
+		rounds := uint64(1000)
+		if e.h.Brief {
+			rounds = 100
+		}
+		t := e.other().table(size)
+		seen := e.buffer(4 * rounds)
+		pattern := make([]byte, 4)
+		for i := range rounds {
+			binary.LittleEndian.PutUint32(pattern, uint32(i+1))
+			e.must(t.turn(pattern))
+			e.must(e.q(0).Copy(t.next(), seen.Range(4*i, 4), t.far.Range(4*i%size, 4)))
+		}
+		for i, got := range e.words(seen, t.s.At(t.n)) {
+			if got != uint32(i+1) {
+				e.Fatalf("round %d has brought %d", i+1, got)
+			}
+		}
+		last := e.read(t.far)
+		e.same("the last round", last, bytes.Repeat(pattern, size/4))
+		_, err := t.ask(farQuestion{Do: "leave"})
+		e.must(errors.Join(err, t.far.Close()))
+		if t.ready != nil {
+			e.must(errors.Join(t.ready.Close(), t.there.Close()))
+		}
+	}},
+	{name: "B162 the other process is killed", run: func(e *env) {
+		t := e.other().table(64 << 10)
+		for range 5 {
+			e.must(t.turn([]byte{5}))
+		}
+		e.wait(t.s, t.n)
+		t.Kill()
+		var err error
+		for i := 0; err == nil && i < 100; i++ { // what it has still answered may be on the way
+			err = t.turn([]byte{6})
+		}
+		if err == nil || e.ctx.Err() != nil {
+			e.Fatalf("a process that was killed answers: %v", err)
+		}
+		e.Log(err)
+		e.must(e.q(1).Fill(t.next(), t.own.All(), []byte{7}))
+		e.holds(t.own, 7, t.s.At(t.n))
+		e.must(t.far.Close())
+	}},
+}
+
+// CheckKilled kills the other process while a wait for its event is pending, which no driver says anything about, and logs what becomes of the
+// wait, of the memory that was imported, and of closing. What it checks is that other queues go on, that who waits can be told, and that the
+// device can be closed. The device may be lost by it, so call it in a process that does nothing else.
+func CheckKilled(t *testing.T, d driver.Driver, far Far) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{T: t, h: Harness{Far: func(*testing.T) Far { return far }}, ctx: ctx, devs: []*gpu.Device{dev}}
+	x := e.other().table(64 << 10)
+	if x.ready == nil {
+		t.Skip("processes share no events")
+	}
+	e.must(x.turn([]byte{1}))
+	e.wait(x.s, x.n)
+	_, err = x.ask(farQuestion{Do: "busy"})
+	e.must(err)
+	e.must(x.q(0).WaitEvent(x.next(), x.ready))
+	e.must(x.s.WaitIssued(ctx, x.n))
+	v, err := x.s.Query()
+	t.Logf("before the kill the wait for the event is over: %v (%v)", v == x.n, err)
+	x.Kill()
+	start := time.Now()
+	short := func(what string, s *gpu.Semaphore, v uint64) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		err := s.Wait(ctx, v)
+		t.Logf("%v after the kill: %s: %v", time.Since(start).Round(time.Microsecond), what, err)
+		return err
+	}
+	if short("the wait for the event of the process that was killed", x.s, x.n) != nil {
+		s := e.sem()
+		err := e.q(2).RecordEvent(signal(s, 1), x.ready)
+		t.Logf("the event is recorded by who is left: %v", err)
+		short("that record", s, 1)
+		short("the wait for the event now", x.s, x.n)
+	}
+	gone := errors.New("the other process was killed")
+	x.s.Fail(gone)
+	if err := x.s.Wait(ctx, x.n); !errors.Is(err, gone) && !errors.Is(err, driver.ErrLost) {
+		t.Errorf("who waits is told %v", err)
+	}
+	s, data := e.sem(), make([]byte, 64)
+	e.must(e.q(1).Fill(signal(s, 1), x.own.All(), []byte{2}))
+	if err := short("work of another queue", s, 1); err != nil {
+		t.Error("other queues do not go on")
+	}
+	e.must(e.q(1).Download(between(s, 1, s, 2), data, x.far.Range(0, 64)))
+	err = short("a download of the memory of the process that was killed", s, 2)
+	t.Logf("it has %v, and had ones: %v", data[:4], err)
+	e.must(x.far.Close())
+	e.must(errors.Join(x.ready.Close(), x.there.Close()))
+	ctx, cancel = context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	start = time.Now()
+	err = dev.Shutdown(ctx)
+	t.Logf("Shutdown returned after %v: %v", time.Since(start).Round(time.Millisecond), err)
+	var late *gpu.CloseError
+	if err != nil && !errors.As(err, &late) && !errors.Is(err, driver.ErrBusy) && !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Shutdown = %v", err)
+	}
+}

@@ -1,0 +1,184 @@
+package gpu_test
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// tensorArgs has a value that is as large as a tensor map of CUDA, between others.
+type tensorArgs struct {
+	Out   gpu.Range
+	Small uint8
+	Map   [16]uint64
+	Last  uint32
+}
+
+// mostArgs has as many bytes as kernels can have parameters, but for the last few.
+type mostArgs struct {
+	Out  gpu.Range
+	All  [4093]uint64
+	Last uint32
+}
+
+// TestLargeArguments has large arguments reach kernels, by each way in.
+func TestLargeArguments(t *testing.T) {
+	t.Run("tensor", func(t *testing.T) {
+		largeArguments(t, "tensor", 18, func(out gpu.Range, i uint64) (tensorArgs, []uint64) {
+			a := tensorArgs{Out: out, Small: uint8(i), Last: uint32(i) + 9}
+			want := []uint64{i}
+			for j := range a.Map {
+				a.Map[j] = i<<32 + uint64(j)
+			}
+			return a, append(append(want, a.Map[:]...), i+9)
+		})
+	})
+	t.Run("most", func(t *testing.T) {
+		largeArguments(t, "most", 4094, func(out gpu.Range, i uint64) (mostArgs, []uint64) {
+			a := mostArgs{Out: out, Last: uint32(i)}
+			for j := range a.All {
+				a.All[j] = i<<32 + uint64(j)
+			}
+			return a, append(slices.Clone(a.All[:]), i)
+		})
+	})
+}
+
+func largeArguments[A any](t *testing.T, kernel string, words int, arguments func(out gpu.Range, i uint64) (A, []uint64)) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, k := bind[A](t, dev, kernel)
+		s, host := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
+		out, err := gpu.AllocSlice[uint64](dev, gpu.DeviceMem, words)
+		must(t, err)
+		grid := gpu.Grid{Blocks: [3]uint32{1, 1, 1}}
+		i := uint64(0)
+		check := func(way string, launch func(a A)) {
+			i++
+			a, want := arguments(out.Range(), i)
+			launch(a)
+			if got := elementsOf(t, s, out); !slices.Equal(got, want) {
+				t.Errorf("%s: the kernel sees %v, want %v", way, got[:18], want[:18])
+			}
+		}
+		check("a stream", func(a A) { must(t, k.Launch(s, grid, a)) })
+		check("a queue, parked", func(a A) {
+			must(t, s.After(host.At(1)))
+			must(t, s.Submit(func(o gpu.Order) error { return k.Dispatch(dev.Queue(0), o, grid, a) }))
+			must(t, host.Signal(1))
+		})
+		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
+			check("a recording, nested behind others", func(a A) {
+				first, inner := commandBuffer(t, dev, mode), commandBuffer(t, dev, mode)
+				other, _ := arguments(out.Range(), 100)
+				recorded(t)(k.Record(first, grid, other, recorded(t)(k.Record(first, grid, other))))
+				recorded(t)(first.Barrier())
+				recorded(t)(k.Record(inner, grid, other))
+				recorded(t)(inner.Barrier())
+				recorded(t)(k.Record(inner, grid, a))
+				must(t, inner.End())
+				must(t, first.Execute(inner))
+				must(t, first.End())
+				must(t, s.Execute(first))
+				must(t, inner.Close())
+				must(t, first.Close())
+			})
+		}
+		must(t, out.Close())
+		must(t, x.Close())
+	})
+}
+
+// aligningDriver has devices that want arguments of 128 bytes aligned.
+type aligningDriver struct {
+	*simdriver.Driver
+	t testing.TB
+}
+
+func (d aligningDriver) Open(index int) (driver.Device, error) {
+	v, err := d.Driver.Open(index)
+	return aligningDevice{v, d.t}, err
+}
+
+type aligningDevice struct {
+	driver.Device
+	t testing.TB
+}
+
+func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
+	if at := uintptr(l.Args[2]); at%64 != 0 {
+		d.t.Errorf("the argument of 128 bytes is at %#x, which is no multiple of 64", at)
+	}
+	return d.Device.Launch(s, l)
+}
+
+// TestLargeArgumentsAligned has arguments of 128 bytes aligned as CUDA wants them, wherever they lie, and allocates nothing for that.
+func TestLargeArgumentsAligned(t *testing.T) {
+	d := newSim(t, simdriver.Config{Caps: &driver.Caps{SubmitAnywhere: true, KernelParams: true}})
+	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})
+	x, k := kernelOf(t, dev, "tensor")
+	typed, err := gpu.Typed[tensorArgs](k)
+	must(t, err)
+	b := allocate(t, dev, 18*8)
+	s, args := dev.Queue(0).NewStream(), tensorArgs{Out: b.All()}
+	launch := func() {
+		must(t, typed.Launch(s, gpu.GridFor(1, 1), args))
+		for end := s.Point(); ; runtime.Gosched() {
+			if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
+				break
+			}
+		}
+	}
+	for range 300 {
+		launch()
+	}
+	if n := testing.AllocsPerRun(100, launch); n != 0 && !raceEnabled {
+		t.Errorf("%v allocations", n)
+	}
+	host := semaphores(t, 1)[0]
+	must(t, s.After(host.At(1)))
+	for range 64 { // parked, and so each in a place of its own
+		must(t, typed.Launch(s, gpu.GridFor(1, 1), args))
+	}
+	must(t, host.Signal(1))
+	must(t, s.Wait(soon(t)))
+	before := calls(d, 0, simdriver.OpLaunch)
+	c := commandBuffer(t, dev, gpu.StreamMode)
+	n, small, last := b.Ptr(), uint8(1), uint32(2)
+	for i := range 20 {
+		recorded(t)(c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1},
+			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&small), unsafe.Pointer(&args.Map), unsafe.Pointer(&last)}}))
+		if i%3 == 0 {
+			recorded(t)(typed.Record(c, gpu.GridFor(1, 1), args))
+		}
+	}
+	must(t, c.End())
+	for range 16 { // each in memory of its own
+		c := commandBuffer(t, dev, gpu.StreamMode)
+		recorded(t)(typed.Record(c, gpu.GridFor(1, 1), args))
+		must(t, c.End())
+		must(t, s.Execute(c))
+		must(t, c.Close())
+	}
+	outer := commandBuffer(t, dev, gpu.StreamMode)
+	for range 3 {
+		recorded(t)(typed.Record(outer, gpu.GridFor(1, 1), args))
+		must(t, outer.Execute(c))
+	}
+	must(t, outer.End())
+	must(t, s.Execute(outer))
+	must(t, s.Wait(soon(t)))
+	if n, want := calls(d, 0, simdriver.OpLaunch)-before, uint64(16+3*(1+20+7)); n != want {
+		t.Errorf("%d launches, want %d", n, want)
+	}
+	must(t, outer.Close())
+	must(t, c.Close())
+	must(t, b.Close())
+	must(t, x.Close())
+}

@@ -1,0 +1,308 @@
+package gpu_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// has reports whether a device has what a launch relies on.
+func has(caps driver.Caps, a gpu.LaunchAttrs) bool {
+	return (!a.Cooperative || caps.Cooperative) && (!a.Dependent || caps.DependentLaunch) && (a.Cluster == [3]uint32{} || caps.Clusters)
+}
+
+// launches are attributes, with the clusters that become of them.
+var launches = []struct {
+	attrs   gpu.LaunchAttrs
+	cluster [3]uint32
+}{
+	{attrs: gpu.LaunchAttrs{Cooperative: true}},
+	{attrs: gpu.LaunchAttrs{Dependent: true}},
+	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2, 2, 1}}, cluster: [3]uint32{2, 2, 1}},
+	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{4}}, cluster: [3]uint32{4, 1, 1}},
+	{attrs: gpu.LaunchAttrs{Priority: -2, Carveout: 100}},
+	{attrs: gpu.LaunchAttrs{Priority: -100, Carveout: -1}},
+	{attrs: gpu.LaunchAttrs{Priority: 100}},
+	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{0, 0, 2}, Cooperative: true, Dependent: true, Priority: -1, Carveout: 50}, cluster: [3]uint32{1, 1, 2}},
+}
+
+// TestLaunchAttrs has a kernel note the attributes of its launches, by each way in, at once and parked.
+func TestLaunchAttrs(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, k := kernelOf(t, dev, "attrs")
+		type args struct{ Out gpu.Slice[launched] }
+		typed, err := gpu.Typed[args](k)
+		must(t, err)
+		out, err := gpu.AllocSlice[launched](dev, gpu.DeviceMem, 1)
+		must(t, err)
+		for _, c := range launches {
+			if c.cluster == [3]uint32{} {
+				c.cluster = [3]uint32{1, 1, 1}
+			}
+			g := gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.attrs}
+			dispatch := gpu.Dispatch{Kernel: k, Grid: g.Blocks, Block: g.Threads, Attrs: c.attrs, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
+				Buffers: []gpu.BufferArg{{Index: 0, Range: out.Range()}}}
+			ways := map[string]func(s *gpu.Stream) error{
+				"a queue": func(s *gpu.Stream) error {
+					return s.Submit(func(o gpu.Order) error { return dev.Queue(0).Dispatch(o, dispatch) })
+				},
+				"a stream": func(s *gpu.Stream) error { return s.Dispatch(dispatch) },
+				"a struct": func(s *gpu.Stream) error { return typed.Launch(s, g, args{out}) },
+			}
+			modes := []gpu.Mode{gpu.StreamMode, gpu.AutoMode}
+			if caps.Graphs {
+				modes = append(modes, gpu.GraphMode)
+			}
+			for _, mode := range modes {
+				for how, record := range map[string]func(c *gpu.CommandBuffer) error{
+					"":                func(c *gpu.CommandBuffer) error { _, err := c.Dispatch(dispatch); return err },
+					", with a struct": func(c *gpu.CommandBuffer) error { _, err := typed.Record(c, g, args{out}); return err },
+				} {
+					ways[fmt.Sprintf("a command buffer of mode %d%s", mode, how)] = func(s *gpu.Stream) error {
+						c := commandBuffer(t, dev, mode)
+						defer c.Close()
+						if err := record(c); err != nil {
+							return err
+						}
+						must(t, c.End())
+						return s.Execute(c)
+					}
+				}
+			}
+			for way, launch := range ways {
+				s, host := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
+				must(t, out.Fill(s, launched{}))
+				must(t, s.After(host.At(1)))
+				err := launch(s)
+				if !has(caps, c.attrs) {
+					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
+						t.Errorf("%s, %+v: %v", way, c.attrs, err)
+					}
+					if n := dev.Stats().Parked; n != 0 {
+						t.Errorf("%s, %+v: %d parked", way, c.attrs, n)
+					}
+					continue
+				}
+				must(t, err)
+				must(t, host.Signal(1))
+				want := launched{1, c.cluster, oneIf(c.attrs.Cooperative), oneIf(c.attrs.Dependent), int32(caps.ClampPriority(c.attrs.Priority)), int32(c.attrs.Carveout)}
+				if got := elementsOf(t, s, out); got[0] != want {
+					t.Errorf("%s, %+v: the kernel sees %+v, want %+v", way, c.attrs, got[0], want)
+				}
+			}
+		}
+		must(t, out.Close())
+		must(t, x.Close())
+	})
+}
+
+// TestLaunchAttrsRefused has attributes that a launch cannot have, which the call says: nothing is parked.
+func TestLaunchAttrsRefused(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	x, err := dev.Load([]byte(".visible .entry attrs(.param .u64 out) .reqnctapercluster 2, 1, 1 {}\n.visible .entry nothing(.param .u64 n) {}\n"))
+	must(t, err)
+	defer x.Close()
+	paired, err := x.Kernel("attrs")
+	must(t, err)
+	k, err := x.Kernel("nothing")
+	must(t, err)
+	never := semaphores(t, 1)[0]
+	for _, c := range []struct {
+		kernel *gpu.Kernel
+		grid   gpu.Grid
+		says   string
+	}{
+		{k, gpu.Grid{Blocks: [3]uint32{8, 3, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{4, 2, 1}}}, "a grid of [8 3 1] blocks for kernel nothing, which is no multiple of clusters of [4 2 1]"},
+		{k, gpu.Grid{Blocks: [3]uint32{8, 3, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{0, 0, 2}}}, "clusters of [1 1 2]"},
+		{k, gpu.Grid{Blocks: [3]uint32{32, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{32, 1, 1}}}, "clusters of [32 1 1] blocks; of kernel nothing they can have 16"},
+		{paired, gpu.Grid{Blocks: [3]uint32{8, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{4, 1, 1}}}, "clusters of [4 1 1] blocks; kernel attrs was compiled for [2 1 1]"},
+		{paired, gpu.Grid{Blocks: [3]uint32{3, 1, 1}, Attrs: gpu.LaunchAttrs{Dependent: true}}, "a grid of [3 1 1] blocks; kernel attrs has clusters of [2 1 1]"},
+		{k, gpu.Grid{Blocks: [3]uint32{8, 1, 1}, Attrs: gpu.LaunchAttrs{Carveout: 101}}, "a carve-out of 101 percent"},
+		{k, gpu.Grid{Blocks: [3]uint32{129, 1, 1}, Threads: [3]uint32{256}, Attrs: gpu.LaunchAttrs{Cooperative: true}}, "a cooperative grid of 129 blocks of 256 threads and 0 bytes of dynamic shared memory; of kernel nothing Simulated GPU 0 runs 128 at once"},
+		{k, gpu.Grid{Blocks: [3]uint32{5, 5, 2}, SharedMem: 40 << 10, Attrs: gpu.LaunchAttrs{Cooperative: true}}, "a cooperative grid of 50 blocks of 1 threads"},
+	} {
+		n := uint64(1)
+		err := dev.Queue(0).Dispatch(order(never, 1, never, 2), gpu.Dispatch{Kernel: c.kernel, Grid: c.grid.Blocks, Block: c.grid.Threads, SharedMem: c.grid.SharedMem,
+			Attrs: c.grid.Attrs, Args: []unsafe.Pointer{unsafe.Pointer(&n)}})
+		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want it to say %s", c.grid, err, c.says)
+		}
+		typed, err := gpu.Typed[struct{ N uint64 }](c.kernel)
+		must(t, err)
+		b := commandBuffer(t, dev, gpu.GraphMode)
+		if _, err := typed.Record(b, c.grid, struct{ N uint64 }{}); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v, recorded: %v, want it to say %s", c.grid, err, c.says)
+		}
+		must(t, b.Close())
+		if n := dev.Stats().Parked; n != 0 {
+			t.Errorf("%+v: %d parked", c.grid, n)
+		}
+	}
+	// A grid without blocks is no launch.
+	empty := gpu.Grid{Blocks: [3]uint32{0, 8, 8}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{3, 2, 1}, Cooperative: true}}
+	s := dev.Queue(0).NewStream()
+	typed, err := gpu.Typed[struct{ N uint64 }](k)
+	must(t, err)
+	must(t, typed.Launch(s, empty, struct{ N uint64 }{}))
+	must(t, s.Wait(soon(t)))
+	if calls(d, 0, simdriver.OpLaunch) != 0 {
+		t.Error("a grid without blocks is launched")
+	}
+}
+
+// TestLaunchesBetweenGraphs records what a device's graphs cannot have between what they can.
+func TestLaunchesBetweenGraphs(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Graphs || !caps.Cooperative {
+			return
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, k := kernelOf(t, dev, "saxpy")
+		typed, err := gpu.Typed[saxpySlices](k)
+		must(t, err)
+		s := dev.Queue(0).NewStream()
+		xs, ys := sliceOf[float32](t, s, 1, 2, 3, 4), sliceOf[float32](t, s, 0, 0, 0, 0)
+		for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode} {
+			c := commandBuffer(t, dev, mode)
+			last := gpu.Command(-1)
+			for i := range 9 {
+				g := gpu.GridFor(4, 4)
+				g.Attrs.Cooperative = i%3 == 2
+				var after []gpu.Command
+				if last >= 0 {
+					after = append(after, last)
+				}
+				last, err = typed.Record(c, g, saxpySlices{4, float32(i + 1), xs, ys}, after...)
+				must(t, err)
+			}
+			must(t, c.End())
+			launches, graphs := calls(d, 0, simdriver.OpLaunch), calls(d, 0, simdriver.OpLaunchGraph)
+			must(t, ys.Fill(s, 0))
+			must(t, s.Execute(c))
+			if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{45, 90, 135, 180}) {
+				t.Errorf("mode %d: %v", mode, got)
+			}
+			launches, graphs = calls(d, 0, simdriver.OpLaunch)-launches, calls(d, 0, simdriver.OpLaunchGraph)-graphs
+			switch {
+			case caps.NodeAttrs && (launches != 0 || graphs != 1):
+				t.Errorf("mode %d: %d launches and %d graphs, want one graph", mode, launches, graphs)
+			case !caps.NodeAttrs && mode == gpu.GraphMode && (launches != 3 || graphs != 3):
+				t.Errorf("mode %d: %d launches and %d graphs, want three of each", mode, launches, graphs)
+			}
+			must(t, c.Close())
+		}
+		must(t, xs.Close())
+		must(t, ys.Close())
+		must(t, x.Close())
+	})
+}
+
+// TestAttrsOfMovedNodes sets the node of a launch in clusters again and again.
+func TestAttrsOfMovedNodes(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	_, k := kernelOf(t, dev, "attrs")
+	typed, err := gpu.Typed[struct{ Out gpu.Range }](k)
+	must(t, err)
+	c := commandBuffer(t, dev, gpu.GraphMode)
+	b, err := c.Binding()
+	must(t, err)
+	_, err = typed.Record(c, gpu.Grid{Blocks: [3]uint32{4, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2}}}, struct{ Out gpu.Range }{b.All()})
+	must(t, err)
+	must(t, c.End())
+	s := dev.Queue(0).NewStream()
+	out, err := gpu.AllocSlice[launched](dev, gpu.DeviceMem, 5)
+	must(t, err)
+	must(t, out.Fill(s, launched{}))
+	for i := range 5 {
+		must(t, s.Execute(c, out.Slice(i, i+1).Range()))
+	}
+	for i, got := range elementsOf(t, s, out) {
+		if want := (launched{Times: 1, Cluster: [3]uint32{2, 1, 1}}); got != want {
+			t.Errorf("launch %d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// TestCooperativeFits has what fits asked once for a shape, not for each launch, and leaves it to the launch if nobody answers.
+func TestCooperativeFits(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Cooperative {
+			return
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, typed := bind[struct{ N uint64 }](t, dev, "nothing")
+		defer x.Close()
+		s := dev.Queue(0).NewStream()
+		asked := calls(d, 0, simdriver.OpOccupancy)
+		g := gpu.Grid{Blocks: [3]uint32{100, 1, 1}, Threads: [3]uint32{256}, Attrs: gpu.LaunchAttrs{Cooperative: true}}
+		for range 10 {
+			must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+		}
+		must(t, s.Wait(soon(t)))
+		if n := calls(d, 0, simdriver.OpOccupancy) - asked; n != 1 {
+			t.Errorf("asked %d times for ten launches", n)
+		}
+		d.Inject(simdriver.Fault{Op: simdriver.OpOccupancy})
+		g.Threads[0] = 128
+		must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+		must(t, s.Wait(soon(t)))
+		g.Blocks[0], g.Threads[0] = 1000, 64
+		must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+		if err := s.Wait(soon(t)); !errors.Is(err, simdriver.ErrInvalidValue) {
+			t.Errorf("a cooperative grid that does not fit: %v", err)
+		}
+	})
+}
+
+// TestQueuePriorities has queues with priorities, and sees those of the streams that work is in.
+func TestQueuePriorities(t *testing.T) {
+	for _, set := range capabilitySets() {
+		t.Run(set.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				seen := make(chan int, 1)
+				d := newSim(t, simdriver.Config{Caps: &set.caps, OnExecute: func(x simdriver.Executed) {
+					if x.Op == simdriver.OpFill {
+						seen <- x.Priority
+					}
+				}})
+				given := []int{0, -3, 7, -9}
+				dev := openDevice(t, d, 0, gpu.Options{Queues: 5, Priorities: given})
+				least, most := dev.PriorityRange()
+				b := allocate(t, dev, 64)
+				for i := range dev.Queues() {
+					q, s, want := dev.Queue(i), semaphores(t, 1)[0], 0
+					if i < len(given) {
+						want = min(max(given[i], most), least)
+					}
+					must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+					if got := <-seen; got != want || q.Priority() != want {
+						t.Errorf("queue %d has priority %d, and its stream %d; want %d", i, q.Priority(), got, want)
+					}
+					must(t, s.Wait(soon(t), 1))
+				}
+				must(t, b.Close())
+			})
+		})
+	}
+	d := newSim(t, simdriver.Config{})
+	for _, o := range []gpu.Options{{Priorities: []int{0, 0}}, {Queues: 2, Priorities: []int{1, 2, 3}}} {
+		if _, err := gpu.Open(d, 0, o); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "priorities for") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, N: 2})
+	if _, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Priorities: []int{0, -1}}); !errors.Is(err, simdriver.ErrInjected) {
+		t.Errorf("a stream that cannot be made: %v", err)
+	}
+}

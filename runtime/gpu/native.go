@@ -1,0 +1,202 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
+
+// Native is what a function of [Queue.Native] works with: the driver's device, which is current on the thread, and a stream of it. Packages
+// cudadriver and hipdriver turn these into handles of CUDA and HIP (NativeOf, Stream); on the simulated GPU they are used as they are.
+type Native struct {
+	Device driver.Device
+	Stream driver.Stream
+	Ptrs   []driver.Ptr // where the ranges are that were named, in order; good until the function returns
+}
+
+// Native has a function give the queue's stream work by calls of the driver's own API, or of a library such as cuBLAS. What it gives to the
+// stream is the operation: it comes after the waits, and the signals come after it. The ranges are what it uses, which is held until
+// then; memory of pools must have been allocated when the function is called.
+//
+// The function is called once, by Native itself if all waits have been issued and any thread may submit (Caps.SubmitAnywhere), else on a
+// goroutine of the runtime's, and not at all if a wait fails. It must only give work to the stream, and return soon: work of this queue
+// waits for it, and work of others does not. It must not use this package but for what tells facts, wait for the stream, begin or leave a
+// capture, or end its goroutine. An error that it returns fails the signals, as does a panic, with a [PanicError]; what it had given to
+// the stream until then is done all the same, and what it uses is held until that is over.
+//
+// The call copies its lists, allocates nothing by itself, and is safe for concurrent use. Where the driver gives no access to its streams
+// (Caps.Native) it is [driver.ErrUnsupported].
+func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
+	switch {
+	case fn == nil:
+		return argument("native", "no function")
+	case q == nil || q.dev == nil:
+		return errZero
+	case q.dev.natives == nil:
+		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.of.Name(), driver.ErrUnsupported)
+	}
+	s := q.get(work.Native)
+	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+		return q.submit(s, o)
+	}
+	for i, r := range uses {
+		_, err := r.check("native", q)
+		if err == nil {
+			err = r.usable("native", q.dev)
+		}
+		if err == nil {
+			if err = r.Buffer.hold(); err != nil {
+				err = fmt.Errorf("gpu: native: %w", err)
+			}
+		}
+		if err != nil {
+			q.dev.recycle(s)
+			return fmt.Errorf("range %d: %w", i, err)
+		}
+		s.binds = append(s.binds, r)
+	}
+	s.native = fn
+	return q.submit(s, o)
+}
+
+// Native is [Queue.Native] in the stream's order. The function must not use the stream.
+func (s *Stream) Native(fn func(Native) error, uses ...Range) error {
+	o, err := s.begin()
+	if err != nil {
+		return err
+	}
+	return s.end(s.q.Native(o, fn, uses...))
+}
+
+// callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
+func (s *submission) callNative(tl *timeline) (started bool, err error) {
+	s.ptrs = s.ptrs[:0]
+	for _, r := range s.binds {
+		at, err := r.checkOn("native", tl.dev)
+		if err != nil {
+			return false, err
+		}
+		ptr, err := at.resolve()
+		if err != nil {
+			return false, err
+		}
+		s.ptrs = append(s.ptrs, ptr)
+	}
+	err = tl.dev.enterNative(func() error { return s.native(Native{tl.dev.drv, tl.h, s.ptrs}) })
+	return !errors.Is(err, errNotEntered), err
+}
+
+// errNotEntered is that a function was not called, since the device could not be made current.
+var errNotEntered = errors.New("gpu: the device could not be made current on the thread")
+
+// enterNative calls a program's function with the device current on the thread.
+func (d *Device) enterNative(fn func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	was, err := d.natives.Enter()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotEntered, err)
+	}
+	returned := false
+	defer func() {
+		err = errors.Join(err, d.natives.Leave(was))
+		if !returned {
+			panic("gpu: a function given to Native has ended its goroutine, which holds the queue")
+		}
+	}()
+	err = guard(fn)
+	returned = true
+	return err
+}
+
+// Native records what [Queue.Native] does. Where graphs are made, and the driver can capture what a stream is given (Caps.Capture), the
+// function is called when the graph is made, in End if it is known by then where all ranges are, and again by an execution for which one
+// of them is somewhere else than for the one before; what it gives to the stream then must be the same but for addresses and values, else
+// the graph is made anew. Elsewhere each execution calls it. One recording calls it once at a time; those that this one is nested
+// in call it too. While it captures it must make no call that waits. The slice of ranges is copied.
+func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
+	if err := c.begin(work.Native); err != nil {
+		return -1, err
+	}
+	defer c.leave()
+	switch {
+	case fn == nil:
+		return -1, c.fail(work.Native, argument("native", "no function"))
+	case c.dev.natives == nil:
+		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.of.Name(), driver.ErrUnsupported))
+	}
+	if err := c.roomFor(len(uses), len(uses)); err != nil {
+		return -1, c.fail(work.Native, err)
+	}
+	d := c.dev
+	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
+	cmd.rare = c.rare(rareCommand{native: func(h driver.Stream, ptrs []driver.Ptr) error {
+		return d.enterNative(func() error { return fn(Native{d.drv, h, ptrs}) })
+	}})
+	if len(uses) > 0 {
+		cmd.bound = carve(&c.bounds, len(uses))
+	}
+	for i, r := range uses {
+		ref, err := c.refer(work.Native, r, 1)
+		if err != nil {
+			return -1, fmt.Errorf("range %d: %w", i, err)
+		}
+		cmd.bound[i] = argRef{int32(i), ref}
+	}
+	at, err := c.record(&cmd, after)
+	if err != nil {
+		return -1, err
+	}
+	c.args = append(c.args, make([]uint64, len(uses))...)
+	return at, nil
+}
+
+// A nativeNode is a node that has been captured.
+type nativeNode struct {
+	node int32
+	cmd  *command
+}
+
+// capture returns what a function gives to a stream, as a graph. It runs with the device current on the thread.
+func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
+	d := c.dev
+	d.captureMu.Lock()
+	defer d.captureMu.Unlock()
+	if d.captures == 0 {
+		if d.captures, err = d.drv.NewStream(); err != nil {
+			return 0, err
+		}
+	}
+	if err := d.capturer.BeginCapture(d.captures); err != nil {
+		return 0, err
+	}
+	err = x.CallNative(d.captures)
+	g, end := d.capturer.EndCapture(d.captures)
+	if err != nil && end == nil {
+		end = d.graphs.DestroyGraph(g)
+	}
+	return g, errors.Join(err, end)
+}
+
+// setNatives is setNodes where some may have been captured, which are captured anew.
+func (c *CommandBuffer) setNatives(p *part, from, to int32) error {
+	return c.dev.enterNative(func() (err error) {
+		var x work.Extra
+		for _, n := range p.natives {
+			if n.node < from || n.node >= to {
+				continue
+			}
+			x.Launch, x.Native = &n.cmd.launch, n.cmd.rare.native
+			g, err := c.capture(&x)
+			if err != nil {
+				return err
+			}
+			defer c.dev.graphs.DestroyGraph(g) // an error is no reason not to go on
+			p.ops[n.node].Child = g
+		}
+		return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
+	})
+}

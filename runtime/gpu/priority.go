@@ -1,0 +1,21 @@
+package gpu
+
+import "github.com/puregpu/puregpu/runtime/driver"
+
+// Priority returns the queue's priority: what [Options] say, or the nearest in the device's range. When processors of the device
+// become free, blocks of kernels of the queue with the lowest number get them first; what runs is not interrupted. It is a wish to
+// the driver: it says nothing about order, and copies and fills need not follow it. A channel's queue has 0.
+func (q *Queue) Priority() int { return q.priority }
+
+// newStream makes the stream of the queue with a number, and returns the priority that it has.
+func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {
+	if i < len(d.opt.Priorities) && d.priorities != nil {
+		priority = d.caps.ClampPriority(d.opt.Priorities[i])
+	}
+	if priority == 0 {
+		s, err = d.drv.NewStream()
+	} else {
+		s, err = d.priorities.NewPriorityStream(priority)
+	}
+	return s, priority, err
+}

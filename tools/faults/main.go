@@ -1,0 +1,268 @@
+// Command faults puts faults back that were mended, one at a time, and reports whether a test catches each.
+//
+//	faults [-dir DIR] [-v] [NAME...]
+//
+// It runs in the root of the module. Each file DIR/NAME.patch begins with lines of comment, of which one says what to run,
+//
+//	# test: -run '^TestX$' -count=5 ./runtime/gpu
+//
+// and goes on as a unified diff against the tree. The test must pass on the tree as it is, and fail with the patch: one that fails,
+// panics, or hangs for 30 s, or for what the arguments have as -timeout, has caught the fault. The tree stays as it is, for go test
+// reads the patched files from elsewhere (-overlay). Arguments in quotes have no blanks in them. With -race among them the test is
+// built with cgo, which takes gcc. With -v what the tests print comes before each line.
+//
+// One line is printed for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the tree as it is), or what is wrong with the
+// patch. The exit status is 1 unless all are caught, and 2 if the command line is wrong.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "faults:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+var errUsage = errors.New("usage: faults [-dir DIR] [-v] [NAME...]")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
+	dir := flags.String("dir", "runtime/gpu/testdata/faults", "the `folder` with the patches")
+	verbose := flags.Bool("v", false, "print what the tests have printed")
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stderr, errUsage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, errUsage)
+	}
+	patches, err := find(*dir, flags.Args())
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	sound := map[string]error{} // tests that were run on the tree as it is
+	bad := 0
+	for _, p := range patches {
+		began := time.Now()
+		out, err := p.try(ctx, filepath.Join(tmp, p.name), sound)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if *verbose {
+			stdout.Write(out)
+		}
+		fmt.Fprintf(stdout, "%-28s %s (%.0f s)\n", p.name, cmp.Or(message(err), "caught"), time.Since(began).Seconds())
+		if err != nil {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d faults are not caught", bad, len(patches))
+	}
+	return nil
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A patch is a fault to be put back.
+type patch struct {
+	name string
+	file string   // absolute
+	test []string // arguments of go test
+	of   []string // files that it changes, by their paths in the tree
+}
+
+// find reads the patches with these names, or all.
+func find(dir string, names []string) (all []patch, err error) {
+	files := make([]string, len(names))
+	for i, name := range names {
+		files[i] = filepath.Join(dir, name+".patch")
+	}
+	if len(names) == 0 {
+		if files, err = filepath.Glob(filepath.Join(dir, "*.patch")); err != nil {
+			return nil, err
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no patches in %s", dir)
+	}
+	for _, file := range files {
+		p, err := read(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// read reads a patch: its comment, and which files it changes.
+func read(file string) (p patch, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, err
+	}
+	if p.file, err = filepath.Abs(file); err != nil {
+		return p, err
+	}
+	p.name = strings.TrimSuffix(filepath.Base(file), ".patch")
+	for line := range strings.Lines(string(text)) {
+		if args, ok := strings.CutPrefix(line, "# test: "); ok && p.test == nil {
+			for _, arg := range strings.Fields(args) {
+				p.test = append(p.test, strings.Trim(arg, "'"))
+			}
+		}
+		if path, ok := strings.CutPrefix(line, "--- a/"); ok {
+			p.of = append(p.of, strings.TrimSpace(path))
+		}
+	}
+	if len(p.test) == 0 || len(p.of) == 0 {
+		return p, fmt.Errorf("%s: no line that begins with \"# test: \", or no file is changed", file)
+	}
+	return p, nil
+}
+
+var (
+	errMissed   = errors.New("MISSED: the test passes with the fault")
+	errNotSound = errors.New("FAILS WITHOUT IT")
+)
+
+// try returns what the test has printed, and why the fault is not caught. Patched files are written to tmp, which is not there yet.
+func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out []byte, err error) {
+	overlay, err := p.apply(tmp)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(p.test, " ")
+	without, tried := sound[key]
+	if !tried {
+		out, without = goTest(ctx, p.test)
+		sound[key] = without
+	}
+	if without != nil {
+		return out, fmt.Errorf("%w: %w", errNotSound, without)
+	}
+	out, err = goTest(ctx, append([]string{"-overlay=" + overlay}, p.test...))
+	switch {
+	case err == nil:
+		return out, errMissed
+	case errors.Is(err, errNoTest):
+		return out, err
+	}
+	return out, nil
+}
+
+// apply writes the patched files, and what tells go of them, whose name it returns.
+func (p patch) apply(tmp string) (overlay string, err error) {
+	replace := map[string]string{}
+	for _, path := range p.of {
+		from, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		to := filepath.Join(tmp, path)
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(to), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(to, text, 0o644)
+		}
+		if err != nil {
+			return "", fmt.Errorf("no longer applies: %w", err)
+		}
+		replace[from] = to
+	}
+	git := exec.Command("git", "apply", p.file)
+	git.Dir = tmp
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp)) // in no repository, else git would leave files out
+	if out, err := git.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("no longer applies: %s", firstLine(out))
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(tmp, "overlay.json")
+	return overlay, os.WriteFile(overlay, data, 0o644)
+}
+
+// limit is how long a run of a test may take, and what it is built for.
+const limit = 10 * time.Minute
+
+// errNoTest says that no test was run.
+var errNoTest = errors.New("no test was run")
+
+// goTest runs go test, and returns what it has printed. An error that is errNoTest says nothing about what was to be tested.
+func goTest(ctx context.Context, args []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all := []string{"test", "-vet=off"}
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-timeout") }) {
+		all = append(all, "-timeout=30s")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(all, args...)...)
+	cmd.Env = os.Environ()
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	switch {
+	case bytes.Contains(out, []byte("[no tests to run]")):
+		return out, fmt.Errorf("%w: none has the name that the patch says", errNoTest)
+	case err == nil:
+		return out, nil
+	case !bytes.Contains(out, []byte("--- FAIL")) && !bytes.Contains(out, []byte("panic: ")) && !bytes.Contains(out, []byte("fatal error: ")) &&
+		!bytes.Contains(out, []byte("WARNING: DATA RACE")) && !bytes.Contains(out, []byte("goleak: ")):
+		return out, fmt.Errorf("%w: %v: %s", errNoTest, err, firstLine(out))
+	}
+	return out, err
+}
+
+func firstLine(out []byte) string {
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return line
+		}
+	}
+	return "no output"
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestVerdicts tries faults in a module of two functions.
+func TestVerdicts(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/sums\n\ngo 1.26\n",
+		"sums.go": `package sums
+
+// Add adds.
+func Add(a, b int) int {
+	return a + b
+}
+
+// Double doubles.
+func Double(a int) int {
+	return a * 2
+}
+`,
+		"sums_test.go": `package sums
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if n := Add(1, 2); n != 3 {
+		t.Error(n)
+	}
+}
+
+func TestWrong(t *testing.T) {
+	t.Error("always")
+}
+`,
+		"caught.patch":  change("^TestAdd$", "a + b", "a - b"),
+		"missed.patch":  change("^TestAdd$", "a * 2", "a * 3"),
+		"old.patch":     change("^TestAdd$", "a + c", "a - c"),
+		"wrong.patch":   change("^TestWrong$", "a + b", "a - b"),
+		"nothing.patch": change("^TestSubtract$", "a + b", "a - b"),
+		"broken.patch":  change("^TestAdd$", "a + b", "a +"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	var out strings.Builder
+	err := run(t.Context(), []string{"-dir", "."}, &out, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "5 of 6 faults") {
+		t.Errorf("%v", err)
+	}
+	for name, want := range map[string]string{
+		"caught":  "caught",
+		"missed":  "MISSED: the test passes with the fault",
+		"old":     "no longer applies: error: ",
+		"wrong":   "FAILS WITHOUT IT: exit status 1",
+		"nothing": "no test was run: none has the name",
+		"broken":  "no test was run: exit status 1: ",
+	} {
+		if !regexp.MustCompile(`(?m)^` + name + ` +.*` + regexp.QuoteMeta(want)).MatchString(out.String()) {
+			t.Errorf("of %s it does not say %q:\n%s", name, want, out.String())
+		}
+	}
+	if text, err := os.ReadFile("sums.go"); err != nil || !strings.Contains(string(text), "return a + b") {
+		t.Errorf("the tree has changed: %v\n%s", err, text)
+	}
+}
+
+// change makes a patch of sums.go.
+func change(test, old, new string) string {
+	func1, before, after := "Add", " \n // Add adds.\n", " }\n \n // Double doubles.\n"
+	at := "@@ -2,5 +2,5 @@\n"
+	if strings.Contains(old, "*") {
+		func1, before, after, at = "Double", " \n // Double doubles.\n", " }\n", "@@ -7,5 +7,5 @@\n"
+	}
+	args := map[string]string{"Add": "a, b int", "Double": "a int"}[func1]
+	return "# What was wrong.\n# test: -run '" + test + "' .\ndiff --git a/sums.go b/sums.go\n--- a/sums.go\n+++ b/sums.go\n" + at + before +
+		" func " + func1 + "(" + args + ") int {\n-\treturn " + old + "\n+\treturn " + new + "\n" + after
+}
+
+// TestPage: the page of faults names every patch, and no other, with its commit and its test.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := find("../../runtime/gpu/testdata/faults", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` .*$").FindAllStringSubmatch(string(page), -1) {
+		rows[m[1]] = m[0]
+	}
+	mended, name := regexp.MustCompile(`(?m)^# mended: ([0-9a-f]{7,}) `), regexp.MustCompile(`Test[A-Za-z]+`)
+	for _, p := range patches {
+		row := rows[p.name]
+		delete(rows, p.name)
+		text, err := os.ReadFile(p.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit := mended.FindStringSubmatch(string(text))
+		if commit == nil {
+			t.Errorf("%s does not say by which commit it was mended", p.name)
+			continue
+		}
+		for _, want := range append(name.FindAllString(strings.Join(p.test, " "), -1), commit[1]) {
+			if !strings.Contains(row, want) {
+				t.Errorf("docs/faults.md does not have %s in the row of %s", want, p.name)
+			}
+		}
+	}
+	for name := range rows {
+		t.Errorf("docs/faults.md has %s, and there is no such patch", name)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	if err := run(t.Context(), []string{"-nothing"}, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+		t.Error(err)
+	}
+	if err := run(t.Context(), []string{"-dir", t.TempDir()}, io.Discard, io.Discard); err == nil {
+		t.Error("a folder without patches is no error")
+	}
+}

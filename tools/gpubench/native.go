@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/cublas"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// nativeBenches time products of matrices by cuBLAS that Queue.Native puts into a queue's order, each behind the one before. The raw side
+// makes the same call of cuBLAS on a stream, with a mark behind it.
+func nativeBenches() []bench {
+	const n, side, large = 2000, 64, 1024
+	goal := goal{max: 1.1, of: ofRaw, device: true}
+	rows := func(side int) []row {
+		name := fmt.Sprintf("native/2,000 products of %d × %d: ", side, side)
+		return []row{{name: name + "total", unit: ns, goal: goal}, {name: name + "submitting", unit: ns}, {name: name + "CPU", unit: ns}}
+	}
+	small := rows(side)
+	small[1].goal = goal // of the large ones the device holds both sides up
+	return []bench{
+		{rows: small, rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n) }},
+		{rows: rows(large), rounds: 11, open: func(e *env) (sides, error) { return products(e, large, n) }},
+		{
+			rows:   []row{{name: "native/product of 64 × 64, p50 to wait", unit: ns, goal: goal}},
+			rounds: 31,
+			open: func(e *env) (s sides, err error) {
+				x, err := newProducer(e, side)
+				if err != nil {
+					return s, err
+				}
+				times := make([]time.Duration, 1000)
+				return sides{
+					raw: func(f []float64) error {
+						return e.anywhere(func() (err error) {
+							f[0], err = typical(times, func() error {
+								if err := x.raw(); err != nil {
+									return err
+								}
+								return e.await(x.mark)
+							})
+							return err
+						})
+					},
+					pure: func(f []float64) (err error) {
+						f[0], err = typical(times, func() error {
+							x.r.v++
+							if err := x.pure(x.r.order(nil, 0, x.r.sem, x.r.v)); err != nil {
+								return err
+							}
+							return x.r.sem.Wait(e.ctx, x.r.v)
+						})
+						return err
+					},
+					close: x.close,
+				}, nil
+			},
+		},
+	}
+}
+
+// products submits n products ahead on each side.
+func products(e *env, side, n int) (s sides, err error) {
+	x, err := newProducer(e, side)
+	if err != nil {
+		return s, err
+	}
+	return sides{
+		raw: func(f []float64) error {
+			return e.thread.do(func() error {
+				return ahead(f, n, func() error {
+					for range n {
+						if err := x.raw(); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, func() error { return e.await(x.mark) })
+			})
+		},
+		pure: func(f []float64) error {
+			return e.beside(func() error {
+				return ahead(f, n, func() error {
+					for range n {
+						if err := x.pure(x.r.order(x.r.sem, x.r.v, x.r.sem, x.r.v+1)); err != nil {
+							return err
+						}
+						x.r.v++
+					}
+					return nil
+				}, func() error { return x.r.sem.Wait(e.ctx, x.r.v) })
+			})
+		},
+		close: x.close,
+	}, nil
+}
+
+// A producer has both sides of a product: a multiplier each, and matrices that both use.
+type producer struct {
+	e     *env
+	r     *rig
+	of    [2]*cublas.Multiplier // of the raw side, and of the queue
+	uses  [3]gpu.Range
+	mark  int // the event that the raw side has recorded last
+	multi func(gpu.Native) error
+}
+
+// newProducer makes the multipliers each where its side's device is current.
+func newProducer(e *env, side int) (x *producer, err error) {
+	if e.lib == nil {
+		return nil, fmt.Errorf("%w: there is no cuBLAS for a simulated device", errNotRun)
+	}
+	lib, err := cublas.Open(dl.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotRun, err)
+	}
+	r, err := newRig(e, 1)
+	if err != nil {
+		return nil, err
+	}
+	x = &producer{e: e, r: r}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.close())
+		}
+	}()
+	const room = 4 << 20
+	size := 4 * uint64(side) * uint64(side)
+	matrices, err := r.dev.Alloc(gpu.DeviceMem, 3*size)
+	if err != nil {
+		return nil, err
+	}
+	work, err := r.dev.Alloc(gpu.DeviceMem, 2*room)
+	if err != nil {
+		return nil, err
+	}
+	for i := range x.uses {
+		x.uses[i] = matrices.Range(uint64(i)*size, size)
+	}
+	err = e.thread.do(func() (err error) {
+		x.of[0], err = lib.NewMultiplier(side, cuda.DevicePtr(work.Ptr()), room)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.multi = func(n gpu.Native) (err error) {
+		if x.of[1] == nil {
+			if x.of[1], err = lib.NewMultiplier(side, cuda.DevicePtr(work.Ptr()+room), room); err != nil {
+				return err
+			}
+		}
+		return x.of[1].Multiply(cudadriver.Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
+	}
+	// What is in the matrices changes nothing in how long it takes, but for numbers that are none.
+	r.v++
+	err = r.q.Fill(r.order(nil, 0, r.sem, r.v), matrices.All(), []byte{0, 0, 0x80, 0x3f})
+	if err == nil {
+		r.v++
+		err = x.pure(r.order(r.sem, r.v-1, r.sem, r.v))
+	}
+	if err == nil {
+		err = r.sem.Wait(e.ctx, r.v)
+	}
+	return x, err
+}
+
+// pure is the product in the order of the queue.
+func (x *producer) pure(o gpu.Order) error {
+	return x.r.q.Native(o, x.multi, x.uses[0], x.uses[1], x.uses[2])
+}
+
+// raw is the same on a stream.
+func (x *producer) raw() error {
+	p := [3]cuda.DevicePtr{}
+	for i, u := range x.uses {
+		p[i] = cuda.DevicePtr(u.Buffer.Ptr()) + cuda.DevicePtr(u.Offset)
+	}
+	if err := x.of[0].Multiply(x.e.raw.(*rawCUDA).stream[0], p[0], p[1], p[2]); err != nil {
+		return err
+	}
+	x.mark = (x.mark + 1) % rawEvents
+	return x.e.raw.record(x.mark, 0)
+}
+
+func (x *producer) close() error {
+	var errs []error
+	if m := x.of[0]; m != nil {
+		errs = append(errs, x.e.thread.do(m.Close))
+	}
+	if m := x.of[1]; m != nil {
+		x.r.v++
+		errs = append(errs, x.r.q.Native(x.r.order(nil, 0, x.r.sem, x.r.v), func(gpu.Native) error { return m.Close() }), x.r.sem.Wait(x.e.ctx, x.r.v))
+	}
+	return errors.Join(append(errs, x.r.close())...)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// Kinds of links, as JSON and the matrix have them.
+const (
+	noLink = "none"
+	direct = "P2P" // of a kind that the library does not tell
+	pcie   = "PCIe"
+	xgmi   = "xGMI"
+)
+
+// links asks for the way from each of n devices to each other one. It returns nil if the library cannot be asked.
+func links(pkg string, n int, ask func(l *Link) error) []Link {
+	var all []Link
+	for from := range n {
+		for to := range n {
+			if from == to {
+				continue
+			}
+			l := Link{Package: pkg, From: from, To: to}
+			if err := ask(&l); errors.Is(err, dl.ErrSymbol) {
+				return nil
+			} else if err != nil {
+				l.Error = err.Error()
+			}
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// cudaLinks returns what the driver says of the links between n devices. It does not say of which kind they are.
+func cudaLinks(lib cudaDriver, n int) []Link {
+	return links("cuda", n, func(l *Link) error {
+		from, err := lib.DeviceGet(int32(l.From))
+		if err != nil {
+			return fmt.Errorf("cuDeviceGet: %w", err)
+		}
+		to, err := lib.DeviceGet(int32(l.To))
+		if err != nil {
+			return fmt.Errorf("cuDeviceGet: %w", err)
+		}
+		var access, rank, atomics, arrays int32
+		for _, a := range []struct {
+			attr cuda.DeviceP2PAttribute
+			to   *int32
+		}{
+			{cuda.DeviceP2PAttributeAccessSupported, &access},
+			{cuda.DeviceP2PAttributePerformanceRank, &rank},
+			{cuda.DeviceP2PAttributeNativeAtomicSupported, &atomics},
+			{cuda.DeviceP2PAttributeCUDAArrayAccessSupported, &arrays},
+		} {
+			if *a.to, err = lib.DeviceGetP2PAttribute(a.attr, from, to); err != nil {
+				return fmt.Errorf("cuDeviceGetP2PAttribute(%v): %w", a.attr, err)
+			}
+		}
+		if access == 0 {
+			l.Kind = noLink
+			return nil
+		}
+		l.Kind, l.Rank, l.Atomics, l.Arrays = direct, &rank, atomics != 0, arrays != 0
+		return nil
+	})
+}
+
+// hipLinks does the same for HIP, which tells kinds and hops, and no ranks. What the system does not tell it is an invalid handle.
+func hipLinks(lib hipRuntime, n int) []Link {
+	return links("hip", n, func(l *Link) error {
+		ask := func(attr hip.DeviceP2PAttr) (bool, error) {
+			v, err := lib.DeviceGetP2PAttribute(attr, int32(l.From), int32(l.To))
+			if err != nil && (attr == hip.DevP2PAttrAccessSupported || !errors.Is(err, hip.ErrorInvalidHandle)) {
+				return false, fmt.Errorf("hipDeviceGetP2PAttribute(%v): %w", attr, err)
+			}
+			return err == nil && v != 0, nil
+		}
+		access, err := ask(hip.DevP2PAttrAccessSupported)
+		if err != nil {
+			return err
+		}
+		if !access {
+			l.Kind = noLink
+			return nil
+		}
+		l.Kind = direct
+		if l.Atomics, err = ask(hip.DevP2PAttrNativeAtomicSupported); err != nil {
+			return err
+		}
+		if l.Arrays, err = ask(hip.DevP2PAttrHipArrayAccessSupported); err != nil {
+			return err
+		}
+		kind, hops, err := lib.ExtGetLinkTypeAndHopCount(int32(l.From), int32(l.To))
+		switch {
+		case errors.Is(err, hip.ErrorInvalidHandle), errors.Is(err, dl.ErrSymbol):
+			return nil
+		case err != nil:
+			return fmt.Errorf("hipExtGetLinkTypeAndHopCount: %w", err)
+		case kind == 2: // as in HSA's hsa_amd_link_info_type_t
+			l.Kind = pcie
+		case kind == 4:
+			l.Kind = xgmi
+		}
+		l.Hops = int(hops)
+		return nil
+	})
+}
+
+// cell returns what the matrix says of a link.
+func (l *Link) cell() string {
+	if l.Error != "" {
+		return "?"
+	}
+	if l.Kind == noLink {
+		return "-"
+	}
+	text := l.Kind
+	if l.Rank != nil {
+		text += fmt.Sprintf(" r%d", *l.Rank)
+	}
+	if l.Hops > 0 {
+		text += fmt.Sprintf(" h%d", l.Hops)
+	}
+	if l.Atomics {
+		text += " a"
+	}
+	return text
+}
+
+// printLinks writes the links of a library's n devices as a matrix.
+func printLinks(w io.Writer, pkg string, n int, links []Link) {
+	if len(links) == 0 {
+		return
+	}
+	cells, width := make([][]string, n), 3
+	for i := range cells {
+		cells[i] = make([]string, n)
+		cells[i][i] = "X"
+	}
+	for i := range links {
+		l := &links[i]
+		text := l.cell()
+		cells[l.From][l.To], width = text, max(width, len(text))
+	}
+	fmt.Fprintf(w, "%s links, from the device of a line to that of a column\n", strings.ToUpper(pkg))
+	row := func(head string, cells []string) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "    %4s", head)
+		for _, c := range cells {
+			fmt.Fprintf(&b, "  %-*s", width, c)
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+	heads := make([]string, n)
+	for i := range heads {
+		heads[i] = fmt.Sprint(i)
+	}
+	row("", heads)
+	for i := range cells {
+		row(heads[i], cells[i])
+	}
+	line(w, "where", "X is the device itself, - no direct way, ? not told, P2P a direct way of which the library does not tell the kind, "+
+		"r its rank, 0 the fastest, h its hops, and a that atomic operations work over it")
+	for i := range links {
+		if l := &links[i]; l.Error != "" {
+			line(w, "error", fmt.Sprintf("from %d to %d: %s", l.From, l.To, l.Error))
+		}
+	}
+}
