@@ -202,8 +202,11 @@ func (s *submission) letGoDeps() {
 // resolved is called when a timepoint of a parked submission is released. It reports whether the submission is ready, and
 // returns timepoints that are released because it is done.
 func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
-	if t.err != nil {
+	if t.err != nil { // no use in waiting for the others
 		s.err.CompareAndSwap(nil, &failure{t.err})
+		if s.isParked() { // else whoever enlists it finds the error when it has been parked
+			s.takeBack()
+		}
 	}
 	if s.state.Add(-1) > 0 {
 		return false, nil
@@ -212,6 +215,14 @@ func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
 		return false, s.q.completeBarrier(s)
 	}
 	return true, nil
+}
+
+// isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
+// a count of it.
+func (s *submission) isParked() bool {
+	s.q.dev.mu.Lock()
+	defer s.q.dev.mu.Unlock()
+	return s.after != nil
 }
 
 // grab adds a count to a parked submission, so that it stays what it is; it reports false if it is ready. The caller holds

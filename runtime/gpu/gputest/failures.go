@@ -38,6 +38,37 @@ var failures = []test{
 		e.wait(z, 1)
 		e.holds(b, 0)
 	}},
+	{name: "B77 one failed wait is enough, whatever becomes of the others", run: func(e *env) {
+		b, never := e.buffer(64), e.sem()
+		for name, do := range map[string]func(gpu.Order) error{
+			"fill":    func(o gpu.Order) error { return e.q(0).Fill(o, b.All(), []byte{1}) },
+			"barrier": func(o gpu.Order) error { return e.q(0).Barrier(o) },
+			"host call": func(o gpu.Order) error {
+				return e.q(0).HostCall(o, func() error { e.Error("the host call runs"); return nil })
+			},
+			"download": func(o gpu.Order) error { return e.q(0).Download(o, make([]byte, 64), b.All()) },
+		} {
+			for _, last := range []bool{false, true} {
+				fails, failed, s, x := e.sem(), e.sem(), e.sem(), e.sem()
+				failed.Fail(io.ErrNoProgress)
+				waits := []gpu.Point{never.At(1), fails.At(1), never.At(2)}
+				if last {
+					waits = []gpu.Point{never.At(2), never.At(1), fails.At(1)}
+				}
+				if err := do(gpu.Order{Wait: waits, Signal: points(s, 1)}); err != nil {
+					e.Fatalf("%s: %v", name, err)
+				}
+				fails.Fail(io.ErrUnexpectedEOF)
+				e.failed(s, 1, io.ErrUnexpectedEOF)
+				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // failed before
+					e.Fatalf("%s: %v", name, err)
+				}
+				e.failed(x, 1, io.ErrUnexpectedEOF)
+			}
+		}
+		e.holds(b, 0)
+		e.must(never.Signal(2))
+	}},
 	{name: "B78 a failure passes through chains", run: func(e *env) {
 		const n = 1000
 		b, s, last := e.buffer(64), e.sems(n+1), e.sem()
