@@ -1,6 +1,10 @@
 package cudadriver
 
 import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -56,4 +60,48 @@ func TestGPUMemInfo(t *testing.T) {
 	if same != total || after > before-size/2 { // others may have freed some meanwhile
 		t.Errorf("%d of %d bytes are free, after %d of %d and an allocation of %d", after, same, before, total, size)
 	}
+}
+
+// TestGPUFactsElsewhere compares facts with those of nvidia-smi and of PyTorch, where there are these.
+func TestGPUFactsElsewhere(t *testing.T) {
+	d := openGPU(t)
+	i := d.Info()
+	uuid := fmt.Sprintf("GPU-%x-%x-%x-%x-%x", i.UUID[:4], i.UUID[4:6], i.UUID[6:8], i.UUID[8:10], i.UUID[10:])
+	// compare compares texts by name: ours, and in the same order theirs.
+	compare := func(t *testing.T, names, theirs []string, ours ...any) {
+		t.Helper()
+		if len(theirs) != len(names) || len(ours) != len(names) {
+			t.Fatalf("%d facts of %d: %q", len(theirs), len(names), theirs)
+		}
+		for i, name := range names {
+			if got := strings.TrimSpace(theirs[i]); got != "" && got != "[N/A]" && got != fmt.Sprint(ours[i]) {
+				t.Errorf("%s: %v; want %s", name, ours[i], got)
+			}
+		}
+	}
+	t.Run("nvidia-smi", func(t *testing.T) {
+		if i.MIG {
+			t.Skip("nvidia-smi describes the whole GPU")
+		}
+		names := []string{"name", "uuid", "pci.bus_id", "driver_version", "clocks.max.sm", "clocks.max.memory", "compute_cap"}
+		out, err := exec.CommandContext(t.Context(), "nvidia-smi", "--id="+uuid, "--format=csv,noheader,nounits", "--query-gpu="+strings.Join(names, ",")).CombinedOutput()
+		if err != nil {
+			t.Skipf("nvidia-smi: %v: %s", err, out)
+		}
+		compare(t, names, strings.Split(strings.ToLower(string(out)), ","), strings.ToLower(i.Name), strings.ToLower(uuid), "0000"+strings.ToLower(i.PCI), i.DriverVersion,
+			i.Clock/1000, i.MemoryClock/1000, fmt.Sprintf("%d.%d", i.Major, i.Minor))
+	})
+	t.Run("PyTorch", func(t *testing.T) {
+		names := []string{"name", "uuid", "major", "minor", "total_memory", "multi_processor_count", "warp_size", "L2_cache_size",
+			"max_threads_per_multi_processor", "regs_per_multiprocessor", "shared_memory_per_block", "shared_memory_per_block_optin", "shared_memory_per_multiprocessor"}
+		const program = "import json, sys, torch; p = torch.cuda.get_device_properties(0); print(json.dumps([str(getattr(p, n, '')) for n in sys.argv[1:]]))"
+		out, err := exec.CommandContext(t.Context(), "python3", append([]string{"-c", program}, names...)...).Output()
+		if err != nil {
+			t.Skipf("PyTorch: %v", err)
+		}
+		var theirs []string
+		ok(t, json.Unmarshal(out, &theirs))
+		compare(t, names, theirs, i.Name, strings.TrimPrefix(uuid, "GPU-"), i.Major, i.Minor, i.Memory, i.Processors, i.WarpSize, i.L2,
+			i.ProcessorThreads, i.ProcessorRegisters, i.SharedMem, i.SharedOptIn, i.ProcessorSharedMem)
+	})
 }

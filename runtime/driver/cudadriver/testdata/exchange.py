@@ -4,11 +4,13 @@ usage: exchange.py torch|cupy|cuda SIZE
 
 It prints what its own memory and event are, in JSON, reads what the Go program's are, and then does for each line "turn": have its stream
 wait for the Go program's event, copy the Go program's memory to its own, record its own event, print "turned". The exit status is 77 where the
-package is missing.
+package is missing. If its input ends before a line "leave" the Go program has died: then it closes what was that program's, and says to file 3 whether
+it goes on.
 """
 
 import ctypes
 import json
+import os
 import sys
 
 
@@ -47,6 +49,15 @@ class Driver:
 
     def close(self, address):
         self.call("cuIpcCloseMemHandle", ctypes.c_uint64(address))
+
+    def go_on(self, address):
+        """Fills 4 KiB on a stream of its own, and returns whether they are right."""
+        stream, data = ctypes.c_void_p(), (ctypes.c_ubyte * 4096)()
+        self.call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(1))
+        self.call("cuMemsetD8Async", ctypes.c_uint64(address), ctypes.c_ubyte(7), ctypes.c_size_t(4096), stream)
+        self.call("cuMemcpyDtoHAsync_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(4096), stream)
+        self.call("cuStreamSynchronize", stream)
+        return bytes(data) == b"\x07" * 4096
 
 
 class View:
@@ -153,6 +164,9 @@ class Cuda:
         self.call("cuMemcpyDtoDAsync_v2", self.own, self.far, ctypes.c_size_t(self.size), self.stream)
         self.call("cuEventRecord", self.event, self.stream)
 
+    def address_of_own(self):
+        return self.own.value
+
     def leave(self):
         self.call("cuStreamSynchronize", self.stream)
         self.call("cuEventDestroy_v2", self.there)
@@ -182,6 +196,10 @@ def main():
         elif line == "leave\n":
             side.leave()
             say("left")
+            return
+    with os.fdopen(3, "w") as report:
+        side.leave()
+        print("goes on" if side.driver.go_on(side.address_of_own()) else "wrong", file=report)
 
 
 main()
