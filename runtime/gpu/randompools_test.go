@@ -40,6 +40,9 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
 		p := &source{}
 		limit := blockSize * (1 + r.Uint64N(4))
+		if g.breaks {
+			limit = blockSize * 1000
+		}
 		o := gpu.PoolOptions{Zero: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Threshold: r.Uint64N(3) * blockSize}
 		if k == 2 || k == 3 {
 			o.Kind = gpu.HostMem
