@@ -87,7 +87,7 @@ func exchangeWith(t *testing.T, python, with string) {
 	dev, err := gpu.Open(drv, 0, gpu.Options{})
 	ok(t, err)
 	defer func() { ok(t, dev.Close()) }()
-	x, err := meet(ctx, dev, python, with, size)
+	x, err := meet(ctx, dev.Queue(0), python, with, size)
 	if errors.Is(err, errMissing) {
 		t.Skip(err)
 	}
@@ -130,8 +130,9 @@ type exchange struct {
 	s        *gpu.Stream
 }
 
-// meet starts a process of Python's, which gets the files as 3 and so on, and exchanges handles with it.
-func meet(ctx context.Context, dev *gpu.Device, python, with string, size uint64, files ...*os.File) (*exchange, error) {
+// meet starts a process of Python's, which gets the files as 3 and so on, and exchanges handles with it. The work will be the queue's.
+func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, files ...*os.File) (*exchange, error) {
+	dev := q.Device()
 	cmd := exec.CommandContext(ctx, python, "testdata/exchange.py", with, fmt.Sprint(size))
 	cmd.Stderr, cmd.ExtraFiles = os.Stderr, files
 	stdin, err := cmd.StdinPipe()
@@ -145,7 +146,7 @@ func meet(ctx context.Context, dev *gpu.Device, python, with string, size uint64
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	x := &exchange{ctx: ctx, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout), s: dev.Queue(0).NewStream()}
+	x := &exchange{ctx: ctx, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout), s: q.NewStream()}
 	var theirs named
 	if !x.lines.Scan() {
 		err := cmd.Wait()
@@ -237,7 +238,8 @@ func (x *exchange) close() error {
 }
 
 // TestGPUSharingKilled kills one of two processes that exchange a tensor, in the middle: ten times that of Python, ten times that of Go. The
-// other one learns of it by its pipe, and goes on.
+// other one learns of it by its pipe, and goes on. What its stream was given to wait for may never come, so each exchange has a queue of
+// its own; a stream of which the wait is never over is given up when the device is closed.
 func TestGPUSharingKilled(t *testing.T) {
 	const env, size, kills = "PUREGPU_TEST_SHARING_KILLED", 1 << 20, 10
 	with := os.Getenv(env)
@@ -252,25 +254,36 @@ func TestGPUSharingKilled(t *testing.T) {
 	defer cancel()
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 1 + kills})
 	ok(t, err)
-	defer func() { ok(t, dev.Close()) }()
+	stuck := 0
+	defer func() {
+		if err := dev.Close(); err != nil && stuck == 0 {
+			t.Error(err)
+		} else {
+			t.Logf("%d streams wait for what never comes; Close says: %v", stuck, err)
+		}
+	}()
 	seen, err := dev.Alloc(gpu.DeviceMem, 4)
 	ok(t, err)
 	if with != "" { // the process of Go's that will be killed
-		x, err := meet(ctx, dev, python, with, size, os.NewFile(3, "report"))
+		x, err := meet(ctx, dev.Queue(0), python, with, size, os.NewFile(3, "report"))
 		ok(t, err)
 		for v := 1; ; v++ {
 			ok(t, x.turn(v, seen.All()))
 			fmt.Println("turn", v)
 		}
 	}
-	check := func() { // that the device is as before
+	own, err := dev.Alloc(gpu.DeviceMem, 4)
+	ok(t, err)
+	check := func() { // that the device does what it is given
 		t.Helper()
-		s, data := dev.Queue(1).NewStream(), make([]byte, 4)
-		s.Fill(seen.All(), []byte{1, 2, 3, 4})
-		s.Download(data, seen.All())
-		if err := s.Wait(ctx); err != nil || !bytes.Equal(data, []byte{1, 2, 3, 4}) {
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		s, data := dev.Queue(kills).NewStream(), make([]byte, 4)
+		s.Fill(own.All(), []byte{1, 2, 3, 4})
+		s.Download(data, own.All())
+		if err := s.Wait(short); err != nil || !bytes.Equal(data, []byte{1, 2, 3, 4}) {
 			t.Fatalf("%v, %v", data, err)
 		}
 	}
@@ -279,9 +292,9 @@ func TestGPUSharingKilled(t *testing.T) {
 		if i == 0 {
 			with = "torch"
 		}
-		x, err := meet(ctx, dev, python, with, size)
+		x, err := meet(ctx, dev.Queue(i), python, with, size)
 		if errors.Is(err, errMissing) {
-			x, err = meet(ctx, dev, python, "cuda", size)
+			x, err = meet(ctx, dev.Queue(i), python, "cuda", size)
 		}
 		ok(t, err)
 		last := 1 + rand.IntN(100)
@@ -295,9 +308,10 @@ func TestGPUSharingKilled(t *testing.T) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 			t.Fatalf("kill %d: %v", i, err)
 		}
-		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Second)
 		if err := x.s.Wait(short); err != nil {
-			t.Errorf("kill %d: what the stream was given before: %v", i, err)
+			t.Logf("kill %d: %v", i, err)
+			stuck++
 		}
 		cancel()
 		check()
@@ -330,6 +344,7 @@ func TestGPUSharingKilled(t *testing.T) {
 		time.Sleep(rand.N(100 * time.Microsecond)) // anywhere in a turn
 		ok(t, cmd.Process.Kill())
 		cmd.Wait() // was killed
+		ok(t, r.SetReadDeadline(time.Now().Add(10*time.Second)))
 		report, err := io.ReadAll(r)
 		r.Close()
 		if err != nil || string(report) != "goes on\n" {
