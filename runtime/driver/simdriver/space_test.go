@@ -10,13 +10,16 @@ import (
 func TestTouchWhileFreed(t *testing.T) {
 	a := &allocation{size: 8}
 	var stop atomic.Bool
+	var freed atomic.Int64
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for !stop.Load() {
-			a.data.Store(nil) // as a free does
+			if a.data.Swap(nil) != nil { // as a free does
+				freed.Add(1)
+			}
 		}
 	})
-	for range 1000000 {
+	for freed.Load() < 100_000 {
 		if a.touch() == nil {
 			t.Error("there is no memory")
 			break
