@@ -74,6 +74,9 @@ arguments() {
 	esac
 }
 
+# sanitized are the tests of the CUDA driver that compute-sanitizer watches: kernels launched in every way, and by others than the runtime.
+sanitized='^TestGPU(Params|Cluster|LaunchAttrs|TensorMap|Priorities|Capture|CuBLAS|Native.*|Adopt.*|Value.*|Scratch.*)$'
+
 # sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
 # call of CUDA that fails. COMPUTE_SANITIZER names the tool if it is not where it is usually.
 sanitize() {
@@ -93,6 +96,17 @@ sanitize() {
 	for p in gpuinfo $examples; do
 		# shellcheck disable=SC2046 # a word each
 		item "memcheck $p" "$here" "$here/bin/memcheck.sh" "$tool" "$here/bin/$p" $(arguments $p)
+	done
+}
+
+# sanitize_tests runs tests under each tool of compute-sanitizer, where there is one. Calls of CUDA may fail in them.
+sanitize_tests() {
+	[ -n "${tool:-}" ] || return 0
+	for t in memcheck initcheck synccheck racecheck; do
+		calls=
+		[ $t != memcheck ] || calls='--report-api-errors no'
+		# shellcheck disable=SC2086 # two words, or none
+		item "$t tests" "$here/src/runtime/driver/cudadriver" "$tool" --tool $t $calls --error-exitcode 9 "$here/bin/cudadriver.test" -test.v -test.run "$sanitized"
 	done
 }
 
