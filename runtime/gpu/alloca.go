@@ -56,11 +56,12 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
 	}
-	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere {
+	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere && p.line.n.Load() == 0 {
 		if p.blocks == nil {
-			return q.allocaNow(p, size)
-		}
-		if b := q.hit(p, size); b != nil {
+			if b, err := q.allocaNow(p, size); !p.opt.Wait || !errors.Is(err, driver.ErrOutOfMemory) {
+				return b, err
+			}
+		} else if b := q.hit(p, size); b != nil {
 			return b, nil
 		}
 	}
@@ -201,17 +202,18 @@ func (p *Pool) crosses(tl *timeline) bool {
 func (s *submission) prepare() error {
 	b := s.keep[0]
 	p := b.pool
+	if p.opt.Wait && !p.tooLarge(b.mem.Size) && !p.closed.Load() && !p.line.mayTry(s) {
+		return errNotFirst
+	}
 	if p.blocks == nil {
 		return nil
 	}
 	if err := p.ended(); err != nil {
-		b.state.Store(isFailed)
 		return err
 	}
 	for {
 		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
-			b.state.Store(isFailed)
 			if errors.Is(err, blockpool.ErrClosed) {
 				err = p.ended()
 			}
@@ -220,7 +222,9 @@ func (s *submission) prepare() error {
 		if block.Wait.Seq > 0 {
 			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
 			if last.lost() != nil {
-				continue // nobody will know what that device does with the block: it stays taken
+				p.line.stuck.Add(1) // nobody will know what that device does with the block: it stays taken
+				release(p.cameBack())
+				continue
 			}
 			if last.tl.passed.Load() < last.seq {
 				s.addDep(last)
@@ -243,10 +247,10 @@ func (s *submission) comeAfterAlloca() {
 // unprepare gives back what prepare took, as the alloca was not issued.
 func (s *submission) unprepare(state int32) {
 	b := s.keep[0]
-	if b.state.Load() == isLive || b.pool.blocks == nil {
+	if b.state.Load() == isLive {
 		return
 	}
-	if b.mem.Ptr != 0 {
+	if b.pool.blocks != nil && b.mem.Ptr != 0 {
 		b.pool.blocks.Cancel(uint64(b.mem.Ptr))
 		b.mem.Ptr = 0
 		b.pool.tidyIfClosed()
@@ -272,7 +276,9 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			b.state.Store(isFailed)
+			if !s.lacksMemory(err) {
+				b.state.Store(isFailed)
+			}
 			return false, err
 		}
 		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
@@ -348,12 +354,24 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.pool.native != 0 && b.home != q && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
-	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
+	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev && !b.pool.opt.Wait &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
 	s := q.get(work.Dealloca)
-	return q.submitWith(s, o, b, nil)
+	if err := s.keepFreed(b); err != nil {
+		return err
+	}
+	return q.submit(s, o)
+}
+
+// keepFreed is keepBuffer for a dealloca.
+func (s *submission) keepFreed(b *Buffer) error {
+	err := s.keepBuffer(0, b)
+	if p := s.lined(); err == nil && p != nil {
+		p.line.freeing.Add(1)
+	}
+	return err
 }
 
 // deallocaElsewhere deallocates a native pool's memory that a stream of this queue must not free. Memory of another device streams of that device
@@ -369,7 +387,10 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	}
 	s := b.home.get(work.Dealloca)
 	s.hostly = true
-	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
+	if err := s.keepFreed(b); err != nil {
+		return err
+	}
+	if err := b.home.submit(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}); err != nil {
 		return err
 	}
 	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free})
@@ -416,6 +437,9 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
+	if c := b.claim.Load(); c != nil && c.busy(b.pool) {
+		return errAwaited
+	}
 	if b.mustDefer(own) && b.state.CompareAndSwap(isLive, isDeferred) {
 		for _, q := range b.dev.all() { // somebody has to find out when that is
 			q.tl.want(q.tl.issued.Load())
@@ -493,11 +517,28 @@ func (p *Pool) giveBack(b *Buffer) error {
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.
 		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(b.home.tl), Seq: b.made})
+		if p.opt.Wait {
+			release(p.cameBack())
+		}
 		return errors.Join(err, p.tidySoon())
+	}
+	if p.opt.Wait {
+		p.line.freeing.Add(1)
+		defer b.home.tellFreed(p)
 	}
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	tl.loose = true
 	return b.freeAsync(tl)
+}
+
+// tellFreed tells the line of a native pool when memory has come back that was freed in the queue's stream without a number.
+func (q *Queue) tellFreed(p *Pool) {
+	release(p.cameBack())
+	var freed Semaphore
+	freed.OnReached(1, func(error) { release(p.passed(1)) })
+	if q.dev.failed() != nil || q.submit(q.get(work.Nothing), Order{Signal: []Point{{&freed, 1}}}) != nil {
+		freed.Close()
+	}
 }

@@ -38,10 +38,11 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	pool   *Pool  // that it is from
-	home   *Queue // that allocated it from there
-	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
-	rare   *rare  // what few have, for many are made
+	pool   *Pool                 // that it is from
+	home   *Queue                // that allocated it from there
+	made   uint64                // behind which submission of that it is there, 0 if that is known to be over
+	rare   *rare                 // what few have, for many are made
+	claim  atomic.Pointer[claim] // what its alloca has that has stood in its pool's line
 
 	before, after *Buffer // in the device's list
 }
@@ -285,7 +286,12 @@ func (b *Buffer) release() { b.releaseAll(1) }
 
 // releaseAll lets go of so many references.
 func (b *Buffer) releaseAll(n int32) {
-	if b.refs.Add(-n) >= 0 {
+	if left := b.refs.Add(-n); left >= 0 {
+		if left == 0 {
+			if c := b.claim.Load(); c != nil {
+				c.giveUp(b)
+			}
+		}
 		return
 	}
 	switch {
@@ -388,6 +394,10 @@ func (a address) resolveLate() (driver.Ptr, error) {
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
 	case isClosed:
 		return 0, errBufferClosed
+	case isPending:
+		if a.late.claim.Load() != nil {
+			return 0, errAwaited
+		}
 	}
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
 }
@@ -455,7 +465,7 @@ type bufferStats struct {
 }
 
 // A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
-type bufferSlab [146]Buffer
+type bufferSlab [136]Buffer
 
 // fresh returns a buffer that will most likely live for a short time. The caller holds mu.
 func (s *bufferStats) fresh() *Buffer {

@@ -67,10 +67,14 @@ func (d *Device) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
+	p, kind, b := s.lined(), s.op.Kind, s.keep[0]
 	var held bufferRun
 	d.letGo(s, &held)
 	held.release()
 	s.q.putAll(s, s)
+	if p != nil {
+		p.notIssued(kind, b)
+	}
 }
 
 // letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
@@ -122,5 +126,8 @@ func (s *submission) letGoCold() {
 	}
 	if s.lent != nil {
 		s.lent.over(1)
+	}
+	for _, b := range s.claims {
+		b.useOver()
 	}
 }

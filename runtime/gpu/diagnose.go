@@ -1,9 +1,11 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,12 @@ type ParkedWait struct {
 	// Producer says what will signal the value or a higher one: "copy on queue 1 of H200, parked". It is empty if the devices that were
 	// asked have been given nothing that does: then the host has to, or what does was not submitted, or is another device's.
 	Producer string
+
+	// An alloca that waits for memory ([PoolOptions].Wait) waits for that of Pool, of Size bytes, and in line are so many Ahead of it. The Semaphore
+	// stands for that alone: to fail it is to give up the alloca. Producer is a deallocation of the pool's memory. Else Pool is nil.
+	Pool  *Pool
+	Size  uint64
+	Ahead int
 }
 
 // String describes the operation in a line.
@@ -50,6 +58,9 @@ func (w ParkedWait) String() string {
 	if by == "" {
 		by = "nothing that was submitted here"
 	}
+	if w.Pool != nil {
+		return fmt.Sprintf("%d bytes of %s, with %d ahead in line (to be given back by: %s)", w.Size, w.Pool.mention(), w.Ahead, by)
+	}
 	return fmt.Sprintf("%v to reach %d, which is at %d (to be signalled by: %s)", w.Semaphore, w.Value, w.Current, by)
 }
 
@@ -69,6 +80,7 @@ type openOperation struct {
 	how            string // "parked"
 	hostly         bool
 	waits, signals []Point
+	buffer         *Buffer // of an alloca or a dealloca of a pool with a line
 }
 
 func (o *openOperation) String() string {
@@ -102,6 +114,9 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			if issued {
 				wait.Producer = producerOf(at).String()
 			}
+			if o.buffer.awaits(w.Semaphore) {
+				wait.awaited(o.buffer, open)
+			}
 			for _, by := range producers[w.Semaphore] {
 				if wait.Producer == "" && by != o && by.reaches(w) {
 					wait.Producer = by.String()
@@ -111,6 +126,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		}
 		list = append(list, p)
 	}
+	slices.SortStableFunc(list, func(a, b ParkedOperation) int { return cmp.Compare(b.Age, a.Age) }) // some are parked anew now and then
 	return list
 }
 
@@ -133,7 +149,10 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		return open
 	}
 	add := func(s *submission, how string) {
-		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...)})
+		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...), nil})
+		if s.lined() != nil {
+			open[len(open)-1].buffer = s.keep[0]
+		}
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {

@@ -7,6 +7,9 @@ import "time"
 func (d *Device) park(s *submission) error {
 	if !s.passing {
 		s.since = time.Now()
+		if p := s.lined(); p != nil {
+			s.since = p.since(s)
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -35,6 +35,8 @@ type Pool struct {
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
 	shared atomic.Bool              // it was freed in another one as well
 
+	line line // of allocas, with PoolOptions.Wait
+
 	threshold atomic.Uint64
 
 	users sync.Map // of other devices' indices: those that a native pool lets in
@@ -52,12 +54,16 @@ type PoolOptions struct {
 	Zero        bool    // memory is zero when it is allocated
 	Portable    bool    // the runtime's own pool though the driver has some; Pool.Options says which it is in any case
 	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
+
+	// Wait has an alloca for which there is no memory wait until enough has come back, instead of failing: see [Queue.Alloca].
+	Wait bool
 }
 
 // PoolStats count a pool's bytes.
 type PoolStats struct {
 	Reserved, ReservedHigh uint64 // from the system
 	Used, UsedHigh         uint64 // in allocations
+	Waiting                int    // allocas that wait for memory, with PoolOptions.Wait
 }
 
 // Reuse says when memory may go from one stream to another. On one stream it always may.
@@ -286,9 +292,11 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
 	}
+	s.Waiting = int(p.line.n.Load())
 	if p.blocks != nil {
 		b := p.blocks.Stats()
-		return PoolStats{b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh}, nil
+		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
+		return s, nil
 	}
 	err = p.dev.onBound(func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
@@ -460,6 +468,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
+	p.closeLine()
 	if p.blocks != nil {
 		p.dev.reclaim(func() {
 			_, err := p.blocks.Close(p.order())

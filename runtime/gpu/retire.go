@@ -86,6 +86,7 @@ func (tl *timeline) complete(batch []*submission) {
 	q := batch[0].q
 	var held bufferRun
 	for i, s := range batch {
+		tl.comesBack(s)
 		tl.dev.letGo(s, &held)
 		if i > 0 {
 			batch[i-1].next = s
@@ -96,6 +97,9 @@ func (tl *timeline) complete(batch []*submission) {
 	tl.passed.Store(last)
 	if released.first != nil {
 		release(released.first)
+	}
+	if len(tl.back) > 0 {
+		tl.cameBack()
 	}
 }
 

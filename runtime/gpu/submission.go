@@ -79,6 +79,8 @@ type submission struct {
 	ptrs   []driver.Ptr       // of binds
 	shared *SharedEvent       // to be recorded, or waited for
 	lent   *lent              // to be told when the submission lets go of what it holds
+	claims []*Buffer          // it was parked until their allocas, which stood in line, were issued
+	heard  uint64             // of an alloca: the news of its pool's line when it began to try
 
 	recording  *CommandBuffer // of which a part is executed, with
 	part       int
@@ -296,6 +298,8 @@ func (s *submission) resetCold() {
 	clear(s.binds)
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	s.host, s.stage, s.fn, s.native, s.shared, s.lent = nil, nil, nil, nil, nil, nil
+	clear(s.claims)
+	s.claims = s.claims[:0]
 	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
 	s.turn, s.turnBefore = nil, nil
 	clear(s.group)

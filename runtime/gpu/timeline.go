@@ -39,9 +39,10 @@ type timeline struct {
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
-	askMu    sync.Mutex // one at a time asks the device
-	failed   int        // how often in a row that failed; under askMu
-	retireMu sync.Mutex // one at a time retires; held for no timeline while another's is taken
+	askMu    sync.Mutex   // one at a time asks the device
+	failed   int          // how often in a row that failed; under askMu
+	retireMu sync.Mutex   // one at a time retires; held for no timeline while another's is taken
+	back     []comingBack // while that retires; under retireMu
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
@@ -89,7 +90,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.prepares() || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -117,7 +118,10 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dismiss(s, how, err, onThread)
 		return how, err
 	}
-	wanted = wanted || s.cold && s.lent != nil // for which somebody waits, whatever becomes of the signals
+	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0) // for which somebody waits, whatever becomes of the signals
+	if p := s.lined(); p != nil {
+		released = released.before(p.issued(s))
+	}
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
@@ -196,8 +200,11 @@ func (tl *timeline) submitMarked(s *submission) (outcome, error) {
 
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
 func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool) {
+	if how == refused && s.await(err) {
+		how = awaiting
+	}
 	state := isFailed
-	if how == early || how == foreign {
+	if how == early || how == foreign || how == awaiting {
 		state = isPending
 	}
 	if s.op.Kind == work.Alloca {
@@ -205,6 +212,8 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	}
 	switch how {
 	case early:
+	case awaiting:
+		s.q.enlist(s, onThread)
 	case foreign:
 		s.letGoAll()
 		s.hostly = true
@@ -260,6 +269,7 @@ const (
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
+	awaiting                    // there is no memory yet, its own or that which it uses
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
@@ -375,6 +385,9 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 		}
 	}
 	some, err := s.start(tl, dst, src)
+	if err != nil && !some && started && s.lacksMemory(err) { // only waits are in the stream, of which what comes next has no harm
+		tl.loose, started = true, false
+	}
 	return started || some, err
 }
 
