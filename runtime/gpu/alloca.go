@@ -32,6 +32,13 @@ const (
 // failure is [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been
 // closed meanwhile. It blocks only while a pool grows.
 //
+// From a pool with [PoolOptions].Wait an alloca that finds no memory waits, as a submission that is parked does, until enough has come back:
+// first come, first served, where it comes when all that it waits for itself has been issued. What uses the memory waits with it, also without
+// lists on the same queue, and nothing else does. It fails only if it is larger than the limit, or if nothing of the pool is in use any more and
+// it does not fit; with the pool, and with the device; and it is given up, with [ErrClosed], when the buffer is closed and nothing else uses it.
+// If the memory is held by what is never deallocated, or by allocas that wait for each other's deallocas, it waits for ever:
+// [Device.Parked] tells of it.
+//
 // The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
 // closed and nothing uses it any more.
 func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {

@@ -55,7 +55,8 @@ type PoolOptions struct {
 	Portable    bool    // the runtime's own pool though the driver has some; Pool.Options says which it is in any case
 	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
 
-	// Wait has an alloca for which there is no memory wait until enough has come back, instead of failing: see [Queue.Alloca].
+	// Wait has an alloca that finds no memory, because of MaxSize or of the device, wait until enough has come back to this pool, instead of
+	// failing: see [Queue.Alloca]. Memory that other pools or buffers give back it does not hear of.
 	Wait bool
 }
 

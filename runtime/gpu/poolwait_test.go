@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,16 @@ func eachWaitPool(t *testing.T, name string, limit uint64, test func(t *testing.
 			})
 		}
 	})
+}
+
+// parked returns the operations that are parked once there are so many, and the allocas among them are not trying to get memory.
+func (x waitPool) parked(t testing.TB, n int) (list []gpu.ParkedOperation) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d operations are parked", n), func() bool {
+		list = x.dev.Parked()
+		return len(list) == n && !slices.ContainsFunc(list, func(p gpu.ParkedOperation) bool { return len(p.Waits) == 0 })
+	}, x.dev)
+	return list
 }
 
 // waiting waits until so many allocas stand in a pool's line.
@@ -359,8 +370,8 @@ func TestPoolWaitEnds(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		waiting(t, x.p, 2)
-		told, parked := errors.New("told"), x.dev.Parked()
-		if len(parked) != 2 || len(parked[0].Waits) != 1 || parked[0].Waits[0].Pool != x.p || parked[0].Waits[0].Size != 2*half || parked[1].Waits[0].Ahead != 1 {
+		told, parked := errors.New("told"), x.parked(t, 2)
+		if len(parked[0].Waits) != 1 || parked[0].Waits[0].Pool != x.p || parked[0].Waits[0].Size != 2*half || parked[1].Waits[0].Ahead != 1 {
 			t.Fatalf("%v", parked)
 		}
 		parked[0].Waits[0].Semaphore.Fail(told)
@@ -385,10 +396,7 @@ func TestPoolWaitEnds(t *testing.T) {
 			must(t, b[i].Dealloca(order(s[1+i], 1, s[1+i], 2)))
 		}
 		waiting(t, x.p, 2)
-		parked := x.dev.Parked()
-		if len(parked) != 4 {
-			t.Fatalf("%v", parked)
-		}
+		parked := x.parked(t, 4)
 		ahead := 0
 		for _, p := range parked {
 			line := p.String()

@@ -27,7 +27,7 @@ type source struct {
 	kind  gpu.MemKind
 	zero  bool
 	limit uint64      // bytes, if it has a limit
-	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again
+	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again; none if allocas wait for that
 }
 
 // blockSize is what nodes take from pools, give or take what no pool makes anything of.
@@ -56,7 +56,9 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 			defer over.Close() // it stays while the pool does
 			p.limit, o.Portable, o.Over = limit, false, over
 		}
-		p.slots = make([]gpu.Point, p.limit/blockSize)
+		if o.Wait = p.limit > 0 && r.IntN(2) == 0; !o.Wait {
+			p.slots = make([]gpu.Point, p.limit/blockSize)
+		}
 		p.pool = newPool(g.t, dev, o)
 		p.kind, p.zero = p.pool.Options().Kind, o.Zero
 		s.pools = append(s.pools, p)
