@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -129,6 +130,19 @@ func (w *world) sync() {
 	}
 }
 
+// behind returns the timelines behind whose work, which is not done, something is free.
+func (w *world) behind() (all []int) {
+	for _, units := range w.slabs {
+		for _, u := range units {
+			if u.live == 0 && !w.done(u.mark) && !slices.Contains(all, u.mark.Timeline) {
+				all = append(all, u.mark.Timeline)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 func (w *world) done(m Mark) bool { return m.Seq == 0 || w.order.done[m.Timeline] >= m.Seq }
 
 // after reports whether a timeline needs no wait for a mark.
@@ -200,6 +214,9 @@ func (w *world) alloc() {
 		var e *AllocError
 		if !errors.As(err, &e) || e.Size != size || e.Used != w.used || e.Reserved != w.p.Stats().Reserved {
 			w.t.Fatalf("alloc of %d: %v", size, err)
+		}
+		if behind := w.behind(); e.Live != len(w.live) || !slices.Equal(e.Behind, behind) || w.p.Room(size) != (w.used+n*w.align <= w.p.limit) {
+			w.t.Fatalf("alloc of %d: %d live, and free blocks behind %v, not %d and %v; room: %t", size, e.Live, e.Behind, len(w.live), behind, w.p.Room(size))
 		}
 		if !errors.Is(err, driver.ErrOutOfMemory) && !errors.Is(err, errInjected) {
 			w.t.Fatalf("alloc of %d: not an out-of-memory error: %v", size, err)
