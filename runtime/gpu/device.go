@@ -37,8 +37,9 @@ type Device struct {
 	reclaimer  reclaimer
 	current    atomic.Pointer[Pool]
 
-	lent   loan        // what other devices' work uses of this one
-	doubts atomic.Bool // some of its timelines have, or have had, work in doubt
+	lent   loan         // what other devices' work uses of this one
+	short  atomic.Int32 // allocas that wait for memory of its pools: then it is asked about all work that may give memory back
+	doubts atomic.Bool  // some of its timelines have, or have had, work in doubt
 
 	calls      atomic.Int64 // host calls that are running
 	overdue    bool         // Close has not waited for all of them

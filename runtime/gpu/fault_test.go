@@ -40,6 +40,9 @@ func TestFaults(t *testing.T) {
 		{"memories of hip", &hip, 1, 1, memories},
 		{"memories of hip from any thread", &anywhere, 1, 1, memories},
 		{"memories of hip with its pools", &pools, 1, 1, memories},
+		{"waiting for memory of cuda", &cuda, 1, 1, lines},
+		{"waiting for memory of hip", &hip, 1, 2, lines},
+		{"waiting for memory of hip with its pools", &pools, 1, 2, lines},
 	} {
 		if raceEnabled {
 			on.step *= 8

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,7 +129,7 @@ func (s *submission) await(err error) bool {
 func (s *submission) standInLine(why error) bool {
 	b := s.keep[0]
 	p, l := b.pool, &b.pool.line
-	comes, behind := p.comes(why)
+	comes := p.comes(why)
 	l.mu.Lock()
 	c := b.claim.Load()
 	isFirst := l.first == c && c != nil || l.first == nil
@@ -142,7 +143,7 @@ func (s *submission) standInLine(why error) bool {
 		s.waits = append(s.waits, Point{&c.turn, 0})
 		s.signals = append(s.signals, Point{&c.there, 1})
 		b.claim.Store(c)
-		l.push(c)
+		p.push(c)
 	}
 	if !anew {
 		c.round++
@@ -150,48 +151,42 @@ func (s *submission) standInLine(why error) bool {
 		s.waits[c.at].Value = c.round
 	}
 	l.mu.Unlock()
-	if isFirst && !anew { // somebody has to find out when the deallocations that have been issued are over
-		p.askFor(behind)
+	if isFirst && !anew { // somebody has to find out when what uses the memory is over
+		p.dev.askAll()
 	}
 	return true
 }
 
-// comes reports whether memory will come back that was not there in an alloca's try, which failed with err, and of a portable pool
-// behind which timelines' work.
-func (p *Pool) comes(err error) (comes bool, behind []int) {
+// comes reports whether memory will come back that was not there in an alloca's try, which failed with err.
+func (p *Pool) comes(err error) bool {
 	if p.blocks == nil {
-		return p.live.Load() > 0 || p.line.freeing.Load() > 0, nil
+		return p.live.Load() > 0 || p.line.freeing.Load() > 0
 	}
 	e, ok := errors.AsType[*blockpool.AllocError](err)
 	if !ok {
-		return errors.Is(err, errNotFirst), nil
+		return errors.Is(err, errNotFirst)
 	}
-	if int64(e.Live) > p.line.stuck.Load() {
-		return true, e.Behind
-	}
-	for _, i := range e.Behind {
-		if tl := p.timeline(i); (mark{tl, tl.issued.Load()}).lost() == nil {
-			return true, e.Behind
-		}
-	}
-	return false, nil
-}
-
-// askFor has devices asked about what they have been given that gives memory back: of a portable pool the work of some timelines.
-func (p *Pool) askFor(behind []int) {
-	if p.blocks == nil {
-		for _, q := range p.dev.all() {
-			q.tl.want(q.tl.issued.Load())
-		}
-	}
-	for _, i := range behind {
+	return int64(e.Live) > p.line.stuck.Load() || slices.ContainsFunc(e.Behind, func(i int) bool {
 		tl := p.timeline(i)
-		tl.want(tl.issued.Load())
-	}
+		return mark{tl, tl.issued.Load()}.lost() == nil
+	})
 }
 
-// push puts a claim at the end. The caller holds mu.
-func (l *line) push(c *claim) {
+// askAll has devices asked about all that they have been given which may use memory of this one's pools. What they are given from now on
+// they are asked about as long as an alloca waits.
+func (d *Device) askAll() {
+	for _, q := range d.all() {
+		q.tl.want(q.tl.issued.Load())
+	}
+	d.lent.any(func(m mark) bool {
+		m.tl.want(m.seq)
+		return false
+	})
+}
+
+// push puts a claim at the end of the line. The caller holds its mu.
+func (p *Pool) push(c *claim) {
+	l := &p.line
 	c.before, c.listed = l.last, true
 	if l.last != nil {
 		l.last.after = c
@@ -200,10 +195,12 @@ func (l *line) push(c *claim) {
 	}
 	l.last = c
 	l.n.Add(1)
+	p.dev.short.Add(1)
 }
 
-// remove takes a claim out of the line, if it is in it. The caller holds mu.
-func (l *line) remove(c *claim) {
+// remove takes a claim out of the line, if it is in it. The caller holds its mu.
+func (p *Pool) remove(c *claim) {
+	l := &p.line
 	if !c.listed {
 		return
 	}
@@ -219,6 +216,7 @@ func (l *line) remove(c *claim) {
 	}
 	c.before, c.after, c.listed = nil, nil, false
 	l.n.Add(-1)
+	p.dev.short.Add(-1)
 }
 
 // cameBack has the first alloca in line try again, since memory may have come back. It returns what that releases.
@@ -252,7 +250,7 @@ func (p *Pool) leave(b *Buffer) *timepoint {
 	}
 	p.line.mu.Lock()
 	defer p.line.mu.Unlock()
-	p.line.remove(c)
+	p.remove(c)
 	return p.tryFirst()
 }
 

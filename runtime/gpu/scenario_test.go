@@ -131,6 +131,99 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
+// lines is a scenario of pools that have room for one block at a time, for which streams and calls without lists wait. Who finds that its
+// work has failed closes its memory, as programs must for others to go on.
+func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
+	if err != nil {
+		return nil
+	}
+	defer dev.Close()
+	const block, n = 512, 5
+	cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
+	if err != nil {
+		return nil
+	}
+	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
+		o.Wait = true
+		p, err := dev.NewPool(o)
+		if err != nil {
+			return nil
+		}
+		defer p.Close()
+		var wg sync.WaitGroup
+		errs := make([]error, 3)
+		for i := range 2 { // streams
+			st := dev.Queue(i).NewStream()
+			var held []*gpu.Buffer
+			for k := range uint64(n) {
+				b, err := st.Alloca(p, block)
+				if err != nil {
+					break
+				}
+				held = append(held, b)
+				st.Fill(b.All(), []byte{byte(k)})
+				st.Copy(cells.Range(uint64(i)*n+k, 1), b.Range(block-1, 1))
+				st.Dealloca(b)
+			}
+			wg.Go(func() {
+				if errs[i] = st.Wait(ctx); errs[i] != nil {
+					closeAll(held)
+				}
+			})
+		}
+		s, _ := gpu.NewSemaphore(0)
+		var held []*gpu.Buffer
+		q := dev.Queue(2)
+		for k := range uint64(n) {
+			b, err := q.Alloca(gpu.Order{}, p, block)
+			if err != nil {
+				s.Fail(err)
+				break
+			}
+			held = append(held, b)
+			err = errors.Join(q.Fill(gpu.Order{}, b.All(), []byte{byte(k)}),
+				q.Copy(gpu.Order{Signal: pts(s, k+1)}, cells.Range(2*n+k, 1), b.Range(block-1, 1)), q.Dealloca(gpu.Order{}, b))
+			if err != nil {
+				s.Fail(err)
+			}
+		}
+		wg.Go(func() {
+			if errs[2] = s.Wait(ctx, n); errs[2] != nil {
+				closeAll(held)
+			}
+		})
+		wg.Wait()
+		if ctx.Err() != nil {
+			return fmt.Errorf("somebody waits for memory for ever\n%s", gpu.Dump(dev))
+		}
+		closeAll(held) // what was not deallocated, as a call without lists does not tell
+		if err := errors.Join(errs...); err != nil {
+			if sound {
+				return err
+			}
+			continue
+		}
+		done, _ := gpu.NewSemaphore(0)
+		got := make([]byte, 3*n)
+		if dev.Queue(0).Download(gpu.Order{Signal: pts(done, 1)}, got, cells.All()) != nil || done.Wait(ctx, 1) != nil {
+			continue
+		}
+		for i, x := range got {
+			if sound && x != byte(i%n) {
+				return fmt.Errorf("%v came", got)
+			}
+		}
+	}
+	return nil
+}
+
+func closeAll(buffers []*gpu.Buffer) {
+	for _, b := range buffers {
+		b.Close()
+	}
+}
+
 // way records a way from what is bound last to what is bound first through what is bound between them, with two of another
 // recording.
 func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {

@@ -128,7 +128,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	if recorded {
 		tl.noteMark(seq)
 	}
-	if wanted || tl.wanted.Load() >= seq { // who found it published, and not yet in the ring, may have signalled too early
+	if wanted || tl.wanted.Load() >= seq || tl.dev.short.Load() > 0 { // who found it published, and not yet in the ring, may have signalled too early
 		tl.awaited(seq)
 	}
 	many := false
@@ -424,6 +424,9 @@ func (s *submission) borrow(to mark) (err error) {
 	use := func(b *Buffer) {
 		if err == nil && b != nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
+		}
+		if b != nil && b.dev.short.Load() > 0 {
+			to.tl.want(to.seq)
 		}
 	}
 	for _, b := range s.keep {
