@@ -63,6 +63,13 @@ type CommLimits interface {
 	CheckShrink(Comm) error
 }
 
+// CommMaking is what a Comms may implement besides: it says what the making of a communicator waits for.
+type CommMaking interface {
+	// CommAwaits says what a Comm that is not ready waits for other ranks to do, in words that end "... waits for", or "" if it waits for nothing.
+	// It may be called on any thread.
+	CommAwaits(Comm) string
+}
+
 // Handles of communicators and of what is registered with one. Zero is none.
 type (
 	Comm       uintptr
@@ -81,6 +88,11 @@ type CommDesc struct {
 	Rank  int
 	Count int    // of ranks
 	Name  string // for the library's own messages; may be empty
+
+	// Plain makes this rank with one call of the library's that joins (ncclCommInitRankConfig, ncclCommInitRank), as programs of others do,
+	// so that ranks of theirs can take part. The Comm can be aborted like any, but not be split or shrunk: ErrUnsupported. Without it all ranks
+	// must be of this driver's kind, for they may make more of the library's communicators together. All ranks of the driver give the same.
+	Plain bool
 
 	// More are further names, made on other ranks and the same on all: with a few, thousands of ranks find each other faster. An
 	// older library cannot use them.

@@ -366,19 +366,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return q.deallocaNow(b)
 	}
 	s := q.get(work.Dealloca)
-	if err := s.keepFreed(b); err != nil {
-		return err
-	}
-	return q.submit(s, o)
-}
-
-// keepFreed is keepBuffer for a dealloca.
-func (s *submission) keepFreed(b *Buffer) error {
-	err := s.keepBuffer(0, b)
-	if p := s.lined(); err == nil && p != nil {
-		p.line.freeing.Add(1)
-	}
-	return err
+	return q.submitWith(s, o, b, nil)
 }
 
 // deallocaElsewhere deallocates a native pool's memory that a stream of this queue must not free. Memory of another device streams of that device
@@ -394,10 +382,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	}
 	s := b.home.get(work.Dealloca)
 	s.hostly = true
-	if err := s.keepFreed(b); err != nil {
-		return err
-	}
-	if err := b.home.submit(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}); err != nil {
+	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
 		return err
 	}
 	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free})

@@ -47,6 +47,11 @@ type ChannelOptions struct {
 	// library cannot use them, and says so.
 	More []ChannelID
 
+	// Plain joins with one call of the library's (C: ncclCommInitRankConfig), as programs of others do, so that other ranks may be PyTorch's, say,
+	// or of C: all of this package's then give it. Such a channel can be aborted as any, but neither be split nor shrunk: [driver.ErrUnsupported].
+	// Without it the ranks make more of the library's communicators together, which they are split by, and others' ranks would be waited for in vain.
+	Plain bool
+
 	// Rendezvous is asked for what is not given. It may be nil if nothing is missing.
 	Rendezvous Rendezvous
 
@@ -176,7 +181,7 @@ func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, er
 		return nil, err
 	}
 	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
-		desc := driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name}
+		desc := driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name, Plain: o.Plain}
 		for _, id := range o.More {
 			desc.More = append(desc.More, driver.UniqueID(id))
 		}
@@ -315,7 +320,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 			break
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("the other ranks have not all come: %w", context.Cause(ctx))
+			return fmt.Errorf("%s: %w", c.missing(), context.Cause(ctx))
 		}
 		pauses.Pause(ctx.Done())
 	}
@@ -330,6 +335,25 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		}
 		return err
 	})
+}
+
+// missing says what the making of the communicator waits for.
+func (c *Channel) missing() string {
+	if m, ok := c.comms.(driver.CommMaking); ok {
+		if what := m.CommAwaits(c.comm); what != "" {
+			return "it waits for " + what
+		}
+	}
+	return "the other ranks have not all come"
+}
+
+// isPlain returns an error if the channel is one of which no others can be made.
+func (c *Channel) isPlain(op string) error {
+	if !c.opt.Plain {
+		return nil
+	}
+	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
+		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.info.Name, op, driver.ErrUnsupported)
 }
 
 // Rank returns the rank of the channel's end.
@@ -384,6 +408,9 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, argument("split", "color %d, key %d", color, key)
 	}
+	if err := c.isPlain("split"); err != nil {
+		return nil, err
+	}
 	return c.derive(ctx, true, func(comms driver.Comms) (driver.Comm, error) {
 		return comms.SplitComm(c.comm, color, key)
 	})
@@ -408,6 +435,9 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	if len(exclude) == 0 {
 		return nil, argument("shrink", "no ranks to exclude")
+	}
+	if err := c.isPlain("shrink"); err != nil {
+		return nil, err
 	}
 	if c.limits != nil {
 		if err := c.limits.CheckShrink(c.asked); err != nil {

@@ -67,13 +67,16 @@ func (d *Device) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
-	p, kind, b := s.lined(), s.op.Kind, s.keep[0]
+	if len(s.held) > 0 && s.seq == 0 && s.op.Kind != work.Nothing { // its stream waits for these events all the same
+		s.q.holdOn(s)
+	}
+	p, b, isAlloca, frees := s.lined(), s.keep[0], s.op.Kind == work.Alloca, s.frees
 	var held bufferRun
 	d.letGo(s, &held)
 	held.release()
 	s.q.putAll(s, s)
 	if p != nil {
-		p.notIssued(kind, b)
+		p.notIssued(b, isAlloca, frees)
 	}
 }
 

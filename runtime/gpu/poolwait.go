@@ -25,7 +25,7 @@ import (
 type line struct {
 	n       atomic.Int32  // how many there are
 	news    atomic.Uint64 // how often memory may have come back
-	freeing atomic.Int64  // deallocas that have been submitted and are not over
+	freeing atomic.Int64  // deallocas that have been issued and are not over
 	stuck   atomic.Int64  // blocks of a portable pool that work of a lost device may use for ever
 
 	mu    sync.Mutex // over bufferStats.mu and Semaphore.mu; protects what follows, and claims
@@ -122,6 +122,16 @@ func (s *submission) await(err error) bool {
 		s.leaveTurn()
 	}
 	return true
+}
+
+// holdOn has the queue's stream tell when it has passed the waits that a submission has left in it, and keeps their events until then.
+func (q *Queue) holdOn(s *submission) {
+	if q.dev.halted() != nil {
+		return // nothing is recorded any more
+	}
+	n := q.get(work.Nothing)
+	n.held, s.held = append(n.held, s.held...), s.held[:0]
+	q.submit(n, Order{})
 }
 
 // standInLine has an alloca wait in its pool's line, or try again at once if it is the first and memory may have come back since it
@@ -262,10 +272,15 @@ func (p *Pool) issued(s *submission) *timepoint {
 	return p.cameBack()
 }
 
-// passed is called when such submissions are over, of which so many are deallocas.
-func (p *Pool) passed(deallocas int64) *timepoint {
+// unfreeing notes that so many deallocas are over that had been issued, or have not been after all. Call cameBack after it.
+func (p *Pool) unfreeing(deallocas int64) {
 	p.line.news.Add(1) // first: who finds that nothing comes any more looks at the news then
 	p.line.freeing.Add(-deallocas)
+}
+
+// passed is called when submissions that allocate or deallocate are over, of which so many are deallocas. It returns what is released.
+func (p *Pool) passed(deallocas int64) *timepoint {
+	p.unfreeing(deallocas)
 	return p.cameBack()
 }
 
@@ -282,7 +297,7 @@ func (tl *timeline) comesBack(s *submission) {
 		return
 	}
 	x := comingBack{pool: p}
-	if s.op.Kind == work.Dealloca {
+	if s.frees {
 		x.deallocas = 1
 	}
 	tl.back = append(tl.back, x)
@@ -300,12 +315,15 @@ func (tl *timeline) cameBack() {
 }
 
 // notIssued is called when an alloca or a dealloca has ended that no stream has passed, and has let go of what it held.
-func (p *Pool) notIssued(kind work.Kind, b *Buffer) {
-	if kind == work.Dealloca {
-		release(p.passed(1))
-		return
+func (p *Pool) notIssued(b *Buffer, isAlloca, frees bool) {
+	if frees {
+		p.unfreeing(1)
 	}
-	release(p.leave(b).before(p.cameBack()))
+	var list *timepoint
+	if isAlloca {
+		list = p.leave(b)
+	}
+	release(list.before(p.cameBack()))
 }
 
 // closeLine has all allocas in line fail, for the pool has been closed.

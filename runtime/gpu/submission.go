@@ -47,6 +47,7 @@ type submission struct {
 	fed               bool   // it comes from the front of the backlog
 	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold              bool   // what comes last in the record may be in use
+	frees             bool   // it is counted among the deallocas that its pool's line may wait for
 	seq               uint64 // once issued
 	op                work.Op
 
@@ -287,7 +288,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.hostly, s.passing, s.late, s.fed, s.recorded, s.keep, s.seq = false, false, false, false, false, [2]*Buffer{}, 0
+	s.hostly, s.passing, s.late, s.fed, s.recorded, s.frees, s.keep, s.seq = false, false, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
@@ -347,7 +348,14 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case work.Alloca:
 		return s.alloca(tl)
 	case work.Dealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
+		p := s.lined()
+		if s.frees = p != nil; s.frees { // before the memory is nobody's
+			p.line.freeing.Add(1)
+		}
+		if err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1); err != nil && s.frees {
+			s.frees = false
+			p.unfreeing(1)
+		}
 		return err == nil, err
 	case work.Execute:
 		return s.execute(tl)

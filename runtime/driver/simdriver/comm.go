@@ -50,6 +50,7 @@ type rank struct {
 	id     driver.Comm
 	name   string
 	number int
+	plain  bool          // nothing is made of it
 	of     *communicator // nil: from has yet to make it
 	from   *making       // nil: NewComm has begun it
 	made   bool          // CommReady has said so
@@ -137,7 +138,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	if r == nil {
 		return 0, fail(codeNewComm, errTooMany)
 	}
-	r.number, r.of = desc.Rank, m
+	r.number, r.of, r.plain = desc.Rank, m, desc.Plain
 	r.come(desc.Count)
 	return r.id, nil
 }

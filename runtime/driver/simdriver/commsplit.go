@@ -173,6 +173,9 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.plain {
+		return 0, failf(codeSplitComm, "%v: %w", r, errPlain)
+	}
 	if color < 0 && color != driver.NoColor {
 		return 0, failf(codeSplitComm, "%v: color %d: %w: colors are not negative, but for NoColor", r, color, ErrInvalidValue)
 	}
@@ -184,6 +187,9 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	}
 	return r.child(&making{code: codeSplitComm}, c)
 }
+
+// errPlain is why nothing is made of a rank that joined plainly.
+var errPlain = fmt.Errorf("it was joined plainly (CommDesc.Plain), as one that ranks of other programs take part in: %w", driver.ErrUnsupported)
 
 // ShrinkComm begins to make a communicator of all ranks but some, in their order.
 func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
@@ -203,6 +209,9 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	}
 	if err != nil {
 		return 0, err
+	}
+	if r.plain {
+		return 0, failf(codeShrinkComm, "%v: %w", r, errPlain)
 	}
 	g := &making{code: codeShrinkComm, exclude: slices.Clone(exclude), aborts: abort}
 	slices.Sort(g.exclude)

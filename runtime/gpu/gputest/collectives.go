@@ -533,6 +533,27 @@ var collectives = []test{
 		e.must(err)
 		e.team(2, gpu.ChannelOptions{ID: id, More: []gpu.ChannelID{more}, Count: 2}, (*team).meet)
 	}},
+	{name: "B185 channels that ranks of other programs can join", comms: true, run: func(e *env) {
+		infos, err := e.h.Driver.Devices()
+		e.must(err)
+		e.team(min(len(infos), 2), gpu.ChannelOptions{Plain: true, Name: "plain"}, func(t *team) {
+			t.checkReduction(&reductions[0], gpu.Float32, 1000)
+			t.checkMoves(gpu.Int32, 33)
+			for what, f := range map[string]func(c *gpu.Channel) (*gpu.Channel, error){
+				"split":             func(c *gpu.Channel) (*gpu.Channel, error) { return c.Split(t.ctx, 0, 0) },
+				"shrink":            func(c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(t.ctx, false, 1) },
+				"shrink with abort": func(c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(t.ctx, true, 1) },
+			} {
+				if len(t.chans) == 1 && what != "split" { // there is no rank to leave out
+					continue
+				}
+				if c, err := f(t.chans[0]); c != nil || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Plain") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			t.meet() // nothing happened to it
+		})
+	}},
 	{name: "B82 mistakes", comms: true, run: func(e *env) {
 		e.team(1, gpu.ChannelOptions{}, func(t *team) {
 			b := t.memory(0, make([]byte, 64))

@@ -44,11 +44,15 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	}
 	runtime.LockOSThread() // which has the group
 	defer runtime.UnlockOSThread()
-	if err := r.lib.GroupStart(); err != nil {
-		return fmt.Errorf("begin a group: %w", explain(r.lib, err))
-	}
-	err := r.issueAll(x, nccl.CudaStream(s), ops)
-	end := r.lib.GroupEnd() // in any case: the thread must not stay in the group
+	var end error
+	err := r.call(func() error {
+		if err := r.lib.GroupStart(); err != nil {
+			return fmt.Errorf("begin a group: %w", explain(r.lib, err))
+		}
+		err := r.issueAll(x, nccl.CudaStream(s), ops)
+		end = r.lib.GroupEnd() // in any case: the thread must not stay in the group
+		return err
+	})
 	if end == nccl.ErrorInProgress {
 		end = r.wait(x)
 	}
@@ -69,7 +73,12 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 // wait waits for a communicator that does not block, which ops is where the environment says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
-		if done, err := poll(r.lib, x); done || err != nil {
+		done := false
+		err := r.call(func() (err error) {
+			done, err = poll(r.lib, x)
+			return err
+		})
+		if done || err != nil {
 			return err
 		}
 	}
@@ -263,7 +272,7 @@ func (r *rank) dropFactors(x nccl.Comm) (err error) {
 		if r.isAborted() {
 			break
 		}
-		if e := r.lib.RedOpDestroy(red, x); e != nil {
+		if e := r.call(func() error { return r.lib.RedOpDestroy(red, x) }); e != nil {
 			err = e
 		}
 	}

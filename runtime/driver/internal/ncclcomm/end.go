@@ -94,9 +94,11 @@ func (c *Comms) end(r *rank) error {
 			from.mu.Unlock()
 		}
 		var errs []error
+		r.calling.Lock() // of a plain rank, whose calls return at once
 		for _, x := range list {
 			errs = append(errs, r.drop(x))
 		}
+		r.calling.Unlock()
 		if err := errors.Join(errs...); err != nil {
 			c.lib.keep(r)
 			return errors.Join(parent, err)

@@ -44,6 +44,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		return nil, err
 	}
 	r, id := newRank(lib, joining), nccl.UniqueID{Internal: desc.ID}
+	r.plain = desc.Plain && lib.Has("split")
 	x := new(nccl.Comm) // old releases use it after the call
 	if !lib.Has("split") {
 		if len(desc.More) > 0 {
@@ -68,13 +69,13 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		}
 	}
 	if len(desc.More) == 0 {
-		err = lib.CommInitRankConfig(x, int32(desc.Count), id, int32(desc.Rank), r.config(forBase))
+		err = lib.CommInitRankConfig(x, int32(desc.Count), id, int32(desc.Rank), r.config(r.first()))
 	} else {
 		ids := []nccl.UniqueID{id}
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(forBase)) // which writes it at once
+		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first())) // which writes it at once
 	}
 	err = pending(err)
 	r.base = *x
@@ -111,6 +112,14 @@ const (
 	forOps
 	forSource
 )
+
+// first returns what the communicator is for that joins.
+func (r *rank) first() purpose {
+	if r.plain {
+		return forSource // as that it shares nothing
+	}
+	return forBase
+}
 
 // config returns the settings of one of the rank's communicators.
 func (r *rank) config(p purpose) *nccl.Config {
@@ -179,7 +188,12 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 // CheckShrink says whether the library can shrink.
 func (c *Comms) CheckShrink(h driver.Comm) error {
 	r := c.made(h)
-	if r == nil || r.lib.HasSymbol("ncclCommShrink") {
+	switch {
+	case r == nil:
+		return nil
+	case r.plain:
+		return c.failComm("shrink comm", h, errPlain)
+	case r.lib.HasSymbol("ncclCommShrink"):
 		return nil
 	}
 	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)}) // which says so
@@ -193,6 +207,9 @@ func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, erro
 	}
 	child := newRank(from.lib, splitting)
 	child.from, child.name = from, from.name
+	if from.plain {
+		err, wait = errPlain, false
+	}
 	if wait {
 		err = from.idle()
 	}
@@ -242,6 +259,25 @@ func (c *Comms) CommReady(h driver.Comm) (bool, error) {
 	return r.stage == made, nil
 }
 
+// CommAwaits tells which ranks are missing by how far this one has come.
+func (c *Comms) CommAwaits(h driver.Comm) string {
+	r, err := c.find(h)
+	if err != nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.stage {
+	case splitting:
+		return "all ranks that it is made with to call for it"
+	case joining:
+		return "all ranks to join (ncclCommInitRank)"
+	case makingOps, makingSource:
+		return "all ranks, which have joined, to split it twice (ncclCommSplit), as those of puregpu do: for ranks of other programs join plainly (Plain)"
+	}
+	return ""
+}
+
 // advance goes as far as it comes without waiting. The caller holds mu.
 func (r *rank) advance() error {
 	for r.stage != made {
@@ -258,6 +294,10 @@ func (r *rank) advance() error {
 		case joining:
 			if err := r.identify(r.base); err != nil {
 				return err
+			}
+			if r.plain {
+				r.ops, r.base, r.stage = r.base, 0, made
+				return nil
 			}
 			r.stage, err = makingOps, r.offshoot(forOps)
 		case makingOps:

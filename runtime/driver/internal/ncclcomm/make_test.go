@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -404,4 +405,118 @@ func TestHandles(t *testing.T) {
 		}
 	}
 	f.want("ncclCommFinalize(c2)", "ncclCommDestroy(c2)", "ncclCommFinalize(c3)", "ncclCommDestroy(c3)", "ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
+}
+
+// plain are the settings of a plain rank, as the fake prints them.
+const plain = source
+
+// plain makes a plain rank of two, of which the other one is a foreign program's, that takes part in no split.
+func (f *fake) plain() driver.Comm {
+	f.t.Helper()
+	f.set("stuck split", 1)
+	id, err := f.NewUniqueID()
+	ok(f.t, err)
+	h, err := f.NewComm(driver.CommDesc{ID: id, Rank: 1, Count: 2, Name: "mine", Plain: true})
+	ok(f.t, err)
+	return h
+}
+
+// TestPlain joins as foreign programs do: with one call, and nothing is split.
+func TestPlain(t *testing.T) {
+	f := newFake(t, 22803)
+	h := f.plain()
+	if what := f.CommAwaits(h); !strings.Contains(what, "ncclCommInitRank") {
+		t.Errorf("it awaits %q", what)
+	}
+	ok(t, f.ready(h))
+	f.want("ncclGetUniqueId()", "ncclCommInitRankConfig(rank 1 of 2, "+plain+")", "ncclCommUserRank(c1)", "ncclCommCount(c1)")
+	if what := f.CommAwaits(h); what != "" {
+		t.Errorf("it awaits %q", what)
+	}
+	if r, n, err := f.CommRank(h); r != 1 || n != 2 || err != nil {
+		t.Errorf("rank %d of %d, %v", r, n, err)
+	}
+	f.set("polls", 3) // the library is at it for a while
+	ok(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.AllReduce, Type: driver.Float32, Reduction: driver.PreMulSum, Src: 64, Dst: 128, Count: 4}}))
+	f.set("polls", 0)
+	ok(t, f.CommError(h))
+	m, err := f.RegisterComm(h, 0x1000, 64)
+	ok(t, err)
+	w, err := f.NewWindow(h, 0x2000, 64, false)
+	ok(t, err)
+	ok(t, f.ReleaseCommMemory(h, m))
+	ok(t, f.ReleaseCommMemory(h, w))
+	f.calls()
+	_, split := f.SplitComm(h, 0, 0)
+	_, shrink := f.ShrinkComm(h, []int{0}, false)
+	_, abort := f.ShrinkComm(h, []int{0}, true)
+	for what, err := range map[string]error{"split": split, "shrink": shrink, "shrink with abort": abort, "check": f.CheckShrink(h)} {
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "plainly") || !strings.Contains(err.Error(), "ncclCommSplit") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f.want()
+	ok(t, f.CommError(h))
+	f.destroy(h)
+	f.want("ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
+}
+
+// TestForeignSplit has a foreign rank join and not split, and tells that apart from one that is missing.
+func TestForeignSplit(t *testing.T) {
+	f := newFake(t, 22803)
+	f.set("stuck split", 1)
+	h := f.begin(0, 2)
+	for !strings.Contains(f.CommAwaits(h), "ncclCommSplit") {
+		if done, err := f.CommReady(h); done || err != nil {
+			t.Fatalf("ready though the other rank does not split: %t, %v", done, err)
+		}
+	}
+	if what := f.CommAwaits(h); !strings.Contains(what, "Plain") {
+		t.Errorf("it awaits %q", what)
+	}
+	ok(t, f.AbortComm(h))
+	f.destroy(h)
+	if what := f.CommAwaits(h); what != "" {
+		t.Errorf("one that is gone awaits %q", what)
+	}
+}
+
+// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and when nothing is under way.
+func TestPlainEnds(t *testing.T) {
+	f := newFake(t, 22803)
+	f.set("stuck init", 1)
+	h := f.plain()
+	ok(t, f.AbortComm(h))
+	if _, err := f.CommReady(h); !errors.Is(err, errAborted) {
+		t.Errorf("ready: %v", err)
+	}
+	f.destroy(h)
+	f.set("stuck init", 0)
+
+	h = f.plain()
+	ok(t, f.ready(h))
+	f.set("stuck group", 1)
+	aborts := f.later(func() error { return f.AbortComm(h) })
+	err := within(t, "Collect", 5*time.Second, func() error { return f.Collect(stream, h, reduce) })
+	if !errors.Is(err, errAborted) {
+		t.Errorf("collect: %v", err)
+	}
+	aborts.Wait()
+	f.destroy(h)
+	f.set("stuck group", 0)
+
+	h = f.plain()
+	ok(t, f.ready(h))
+	ok(t, f.AbortComm(h))
+	ok(t, f.AbortComm(h))
+	f.destroy(h)
+}
+
+// TestPlainOld joins with the one communicator that releases have which do not split, where there is nothing else.
+func TestPlainOld(t *testing.T) {
+	f := newFake(t, 21403)
+	h := f.plain()
+	ok(t, f.ready(h))
+	f.want("ncclGetUniqueId()", "ncclCommInitRank(rank 1 of 2)", "ncclCommUserRank(c1)", "ncclCommCount(c1)")
+	f.destroy(h)
 }

@@ -48,7 +48,10 @@ func (c *Comms) MemFree(p driver.Ptr) error {
 // RegisterComm registers memory with ops.
 func (c *Comms) RegisterComm(h driver.Comm, p driver.Ptr, size uint64) (driver.CommMemory, error) {
 	return c.register("register comm", h, p, size, func(r *rank, x nccl.Comm) (m memory, err error) {
-		m.handle, err = r.lib.CommRegister(x, nccl.DevicePtr(p), size)
+		err = r.call(func() (err error) {
+			m.handle, err = r.lib.CommRegister(x, nccl.DevicePtr(p), size)
+			return err
+		})
 		return m, err
 	})
 }
@@ -61,7 +64,7 @@ func (c *Comms) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bo
 			flags = nccl.WinCollSymmetric
 		}
 		w := new(nccl.Window)
-		err := r.lib.CommWindowRegister(x, nccl.DevicePtr(p), size, w, flags)
+		err := r.call(func() error { return r.lib.CommWindowRegister(x, nccl.DevicePtr(p), size, w, flags) })
 		if err == nccl.ErrorInProgress {
 			err = r.wait(x)
 		}
@@ -115,12 +118,15 @@ func (c *Comms) ReleaseCommMemory(h driver.Comm, m driver.CommMemory) error {
 }
 
 func (r *rank) forget(x nccl.Comm, m memory) (err error) {
-	switch {
-	case m.all && m.window != 0:
-		err = r.lib.CommWindowDeregister(x, m.window)
-	case m.handle != 0:
-		err = r.lib.CommDeregister(x, m.handle)
-	}
+	err = r.call(func() error {
+		switch {
+		case m.all && m.window != 0:
+			return r.lib.CommWindowDeregister(x, m.window)
+		case m.handle != 0:
+			return r.lib.CommDeregister(x, m.handle)
+		}
+		return nil
+	})
 	if err != nil {
 		return explain(r.lib, err)
 	}

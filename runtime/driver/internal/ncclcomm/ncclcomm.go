@@ -21,6 +21,9 @@
 // Giving back may wait for other ranks in a way that nothing ends: the library then waits for its own threads, and these for
 // other ranks to let go. It is done on a thread of its own, which is left behind if all else fails.
 //
+// A plain rank has one communicator, ops, which does not block. Whoever issues a group waits until the library's thread has done so, and
+// asks meanwhile. Its calls return at once, and are made one at a time and not while it is being aborted.
+//
 // Before 2.18 there is one communicator, ops, which blocks. NewComm waits for the other ranks, and AbortComm takes the
 // communicator from whoever is in it, which is the library's own, unsafe, way. Those releases also have communicators that
 // do not block, but abort them safely from the thread alone that made them.
@@ -91,7 +94,7 @@ type Host struct {
 	Fail   func(op string, err error, what string) error // makes an error of the driver's
 }
 
-// Comms are a device's communicators. It implements driver.Comms and driver.CommLimits.
+// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits and driver.CommMaking.
 type Comms struct {
 	lib      *Library
 	host     Host
@@ -105,6 +108,7 @@ type Comms struct {
 var (
 	_ driver.Comms      = (*Comms)(nil)
 	_ driver.CommLimits = (*Comms)(nil)
+	_ driver.CommMaking = (*Comms)(nil)
 )
 
 // New prepares communicators. It does not open the library.
@@ -169,10 +173,12 @@ type unsupported struct{ error }
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
 var (
-	errAborted  = errors.New("it was aborted")
-	errMaking   = errors.New("it is still being made: ask CommReady")
-	errClosing  = errors.New("it is being destroyed")
-	errShrunk   = errors.New("it was given up to be shrunk, and can only be destroyed")
+	errAborted = errors.New("it was aborted")
+	errMaking  = errors.New("it is still being made: ask CommReady")
+	errClosing = errors.New("it is being destroyed")
+	errShrunk  = errors.New("it was given up to be shrunk, and can only be destroyed")
+	errPlain   = unsupported{errors.New("it was joined plainly, for ranks of other programs to take part, and has none of the communicators besides, " +
+		"split off by all ranks alike (ncclCommSplit), of which others are made: make the new one under an id of its own, or without CommDesc.Plain")}
 	errOccupied = fmt.Errorf("another call is in it: %w", driver.ErrBusy)
 	errLeft     = errors.New("the library has not come to an end with it in time, and was left to itself")
 )

@@ -34,6 +34,9 @@ type rank struct {
 	closing bool // DestroyComm was called
 	shrunk  bool // its operations were given up, for another one to be made of it
 	inside  bool // a call is in ops
+	plain   bool // there is ops alone, which does not block
+
+	calling sync.Mutex // of a plain rank: held while a call takes ops, or ends it
 
 	// Zero: there is none, or whoever took it away has it.
 	base, ops, source nccl.Comm
@@ -99,6 +102,19 @@ func (r *rank) leave(err error) error {
 		return errAborted
 	}
 	return err
+}
+
+// call makes a call that takes ops. Of a plain rank it returns at once, and is not made while the library ends that.
+func (r *rank) call(f func() error) error {
+	if !r.plain {
+		return f()
+	}
+	r.calling.Lock()
+	defer r.calling.Unlock()
+	if r.isAborted() {
+		return errAborted
+	}
+	return f()
 }
 
 // usable reports why nothing can be done with a rank any more. The caller holds mu.
