@@ -1,0 +1,151 @@
+package cudadriver
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestGPUForeignRank has a plain channel of two ranks of which the other one is a process of Python's: by calls of NCCL, and by PyTorch. Each
+// makes one communicator under the same id. Both do every operation and check what they get.
+func TestGPUForeignRank(t *testing.T) {
+	several(t)
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	lib, err := nccl.Open(nccl.Options{})
+	ok(t, err)
+	for _, with := range []string{"nccl", "torch"} {
+		t.Run(with, func(t *testing.T) { withForeign(t, python, with, lib.Path()) })
+	}
+}
+
+// given is element i of what a rank gives to operations.
+func given(rank, i int) int { return 10007*(rank+1) + i }
+
+func withForeign(t *testing.T, python, with, library string) {
+	const n = 1000
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	defer func() { ok(t, dev.Close()) }()
+	cmd := exec.CommandContext(ctx, python, "testdata/foreign.py", with, library, fmt.Sprint(n))
+	cmd.Env = append(os.Environ(), "NCCL_NVLS_ENABLE=0")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	ok(t, err)
+	stdout, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	defer func() {
+		stdin.Close()
+		err := cmd.Wait()
+		if e, is := errors.AsType[*exec.ExitError](err); err != nil && !(is && e.ExitCode() == missing) {
+			t.Error(err)
+		}
+	}()
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() {
+		t.Skipf("%s has no %s", python, with)
+	}
+	say := func(what string) {
+		t.Helper()
+		_, err := fmt.Fprintln(stdin, what)
+		ok(t, err)
+	}
+	hear := func() string {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("the other rank has ended: %v", lines.Err())
+		}
+		return lines.Text()
+	}
+	id, err := dev.NewChannelID()
+	ok(t, err)
+	say(hex.EncodeToString(id[:]))
+	c, err := dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: 0, Count: 2, Plain: true, Timeout: 20 * time.Second})
+	ok(t, err)
+	if got := hear(); got != "joined" {
+		t.Fatalf("the other rank says %q", got)
+	}
+	if _, err := c.Split(ctx, 0, 0); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("split: %v", err)
+	}
+	s := dev.Queue(0).NewStream()
+	src, err := dev.Alloc(gpu.DeviceMem, 8*n)
+	ok(t, err)
+	dst, err := dev.Alloc(gpu.DeviceMem, 8*n)
+	ok(t, err)
+	data := make([]byte, 8*n)
+	for i := range 2 * n {
+		binary.LittleEndian.PutUint32(data[4*i:], uint32(given(0, i)))
+	}
+	ok(t, s.UploadCopy(src.All(), data))
+	mine, theirs := src.Range(0, 4*n), dst.Range(0, 4*n)
+	sum := func(i int) int { return given(0, i) + given(1, i) }
+	none := func(int) int { return 0 }
+	for _, x := range []struct {
+		name string // to the other rank
+		op   gpu.Collective
+		want func(i int) int // element i of what this rank has then
+	}{
+		{"all-reduce", gpu.AllReduce(theirs, mine, gpu.Int32, gpu.Sum()), sum},
+		{"reduce", gpu.Reduce(theirs, mine, gpu.Int32, gpu.Sum(), 1), none},
+		{"broadcast", gpu.Broadcast(theirs, mine, gpu.Int32, 0), func(i int) int { return given(0, i) }},
+		{"all-gather", gpu.AllGather(dst.All(), mine, gpu.Int32), func(i int) int { return given(i/n, i%n) }},
+		{"reduce-scatter", gpu.ReduceScatter(theirs, src.All(), gpu.Int32, gpu.Sum()), sum},
+		{"all-to-all", gpu.AllToAll(dst.All(), src.All(), gpu.Int32), func(i int) int { return given(i/n, i%n) }},
+		{"gather", gpu.Gather(dst.All(), mine, gpu.Int32, 1), none},
+		{"scatter", gpu.Scatter(theirs, src.All(), gpu.Int32, 0), func(i int) int { return given(0, i) }},
+		{"receive", gpu.Send(mine, gpu.Int32, 1), none},
+		{"send", gpu.Receive(theirs, gpu.Int32, 1), func(i int) int { return given(1, i) }},
+	} {
+		say(x.name)
+		if with == "torch" && (x.name == "reduce" || x.name == "all-to-all" || x.name == "gather" || x.name == "scatter" || x.name == "receive" || x.name == "send") {
+			if got := hear(); got != "none" {
+				t.Fatalf("%s: the other rank says %q", x.name, got)
+			}
+			continue
+		}
+		got := make([]byte, 8*n)
+		ok(t, s.Fill(dst.All(), []byte{0}))
+		ok(t, s.Submit(func(o gpu.Order) error { return c.Submit(ctx, o, x.op) }))
+		ok(t, s.Download(got, dst.All()))
+		if err := s.Wait(ctx); err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		if said := hear(); said != x.name {
+			t.Fatalf("%s: the other rank says %q", x.name, said)
+		}
+		both := x.name == "all-gather" || x.name == "all-to-all"
+		for i := range 2 * n {
+			want := 0
+			if i < n || both {
+				want = x.want(i)
+			}
+			if have := int(int32(binary.LittleEndian.Uint32(got[4*i:]))); have != want {
+				t.Fatalf("%s: element %d is %d, and was to be %d", x.name, i, have, want)
+			}
+		}
+	}
+	say("leave")
+	ok(t, c.Close())
+	if got := hear(); got != "left" {
+		t.Errorf("the other rank says %q", got)
+	}
+}
