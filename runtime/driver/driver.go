@@ -83,6 +83,7 @@ type Caps struct {
 	KernelParams   bool // sizes of a kernel's parameters can be asked for
 	Pools          bool // the device is a [Pools]
 	HostPools      bool // pools can be of the host's memory
+	PoolSharing    bool // the device is a [PoolSharing]
 	Graphs         bool // the device is a [Graphs]
 	Timers         bool // the device is a [Timers]
 	Peers          bool // the device is a [Peers]

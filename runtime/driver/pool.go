@@ -7,6 +7,9 @@ type Pool uintptr
 type PoolDesc struct {
 	Kind    MemKind // DeviceMem; HostMem where Caps.HostPools is set, and ManagedMem where Caps.ManagedPools is
 	MaxSize uint64  // bytes that it may reserve, which the API may round up; 0 is as much as there is, and all that ManagedMem can have
+
+	// Shareable lets other processes have its memory, by [PoolSharing]. Only where Caps.PoolSharing is set, and of DeviceMem.
+	Shareable bool
 }
 
 // A PoolAttr is a property of a pool. All are numbers; those that are switches are 0 or 1.

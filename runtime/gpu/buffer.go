@@ -55,7 +55,8 @@ type rare struct {
 	freed func()      // to be called when it is not used any more
 	read  bool        // it is for reading only
 
-	opened driver.Mem // another process's, that it is a part of
+	opened driver.Mem    // another process's, that it is a part of
+	shared *ImportedPool // that it is from
 }
 
 // An origin is where memory comes from, which says what becomes of it.
@@ -347,7 +348,11 @@ func (b *Buffer) free() (err error) {
 	case pooled:
 		err = b.pool.giveBack(b)
 	case opened:
-		err = b.dev.ipcMem.CloseMem(b.rare.opened)
+		if b.rare.shared != nil {
+			err = b.rare.shared.give(b.rare.opened)
+		} else {
+			err = b.dev.ipcMem.CloseMem(b.rare.opened)
+		}
 	}
 	b.over()
 	return err

@@ -77,6 +77,7 @@ type Device struct {
 	priorities driver.Priorities           //
 	ipcMem     driver.IPCMem               //
 	ipcEvents  driver.IPCEvents            //
+	sharing    driver.PoolSharing          //
 	recordings map[*CommandBuffer]struct{} // under mu
 	shared     map[*SharedEvent]struct{}   // under mu
 	channels   []*Channel                  // under mu
@@ -140,6 +141,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	if dev.caps.IPCMem {
 		dev.ipcMem, _ = drv.(driver.IPCMem)
+	}
+	if dev.caps.PoolSharing {
+		dev.sharing, _ = drv.(driver.PoolSharing)
 	}
 	if dev.caps.IPCEvents {
 		dev.ipcEvents, _ = drv.(driver.IPCEvents)

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/binary"
 
@@ -24,6 +25,7 @@ type MemoryHandle struct {
 	Handle driver.MemHandle // of the allocation
 	Offset uint64           // bytes from the begin of the allocation
 	Size   uint64           // bytes
+	Pooled bool             // it is of a pool, and Handle a CUmemPoolPtrExportData with CUDA: see [ImportedPool.Import]
 }
 
 // An EventHandle names an event for other processes of the machine: see [SharedEvent]. With CUDA Handle is a cudaIpcEventHandle_t
@@ -38,12 +40,17 @@ type EventHandle struct {
 // a byte that says how long it is, the UUID, the handle, and of memory offset and size, eight bytes each, the lowest first.
 const (
 	memoryMagic = "puregpu memory\x01"
+	pooledMagic = "puregpu pooled\x01" // memory of a pool
 	eventMagic  = "puregpu event\x01"
 )
 
 // MarshalBinary encodes the handle. Its error, of a name of a driver that has more than 255 bytes, is [ErrArgument].
 func (h MemoryHandle) MarshalBinary() ([]byte, error) {
-	data, err := encodeHandle(memoryMagic, h.Driver, h.Device, h.Handle)
+	magic := memoryMagic
+	if h.Pooled {
+		magic = pooledMagic
+	}
+	data, err := encodeHandle(magic, h.Driver, h.Device, h.Handle)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +63,12 @@ func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return argument("decode", "no handle to decode to")
 	}
-	d := decoder{data: data}
-	got := MemoryHandle{Driver: d.begin(memoryMagic), Device: d.uuid(), Handle: d.handle(), Offset: d.number(), Size: d.number()}
+	d, magic := decoder{data: data}, memoryMagic
+	pooled := bytes.HasPrefix(data, []byte(pooledMagic))
+	if pooled {
+		magic = pooledMagic
+	}
+	got := MemoryHandle{Pooled: pooled, Driver: d.begin(magic), Device: d.uuid(), Handle: d.handle(), Offset: d.number(), Size: d.number()}
 	if err := d.end("memory"); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // Export names the buffer's memory for other processes of the machine, who import it by [Device.ImportShared], or with CUDA by
 // cudaIpcOpenMemHandle (C: cuIpcGetMemHandle, hipIpcGetMemHandle). It blocks while the driver does. Only memory of kind [DeviceMem] that
-// [Device.Alloc] made can be exported; other memory is [ErrArgument], and where the device cannot do it the error is
+// [Device.Alloc] made can be exported, and memory of a pool with [PoolOptions].Shareable, as [Pool.Export] tells; other memory is [ErrArgument], and where the device cannot do it the error is
 // [driver.ErrUnsupported]. To export a part add to the handle's Offset and lower its Size.
 //
 // The memory stays this buffer's: it must be left open until all who have imported it have closed what they imported. To close it, or its
@@ -27,8 +27,10 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 		return MemoryHandle{}, err
 	}
 	switch {
+	case b.from == pooled && b.pool.opt.Shareable:
+		return b.exportPooled()
 	case b.from == pooled:
-		return MemoryHandle{}, argument(op, "memory of a pool; export what Device.Alloc has made, of kind DeviceMem")
+		return MemoryHandle{}, argument(op, "memory of a pool that is not Shareable; export what Device.Alloc has made, of kind DeviceMem")
 	case b.mem.Size == 0:
 		return MemoryHandle{}, argument(op, "the buffer has no memory")
 	case b.from != allocated || b.mem.Kind != DeviceMem:
@@ -73,6 +75,8 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 		return nil, err
 	case h.Size == 0 || h.Offset+h.Size < h.Size:
 		return nil, argument(op, "%d bytes at %d", h.Size, h.Offset)
+	case h.Pooled:
+		return nil, argument(op, "memory of a pool: import that by Device.ImportPool, and this by ImportedPool.Import")
 	case d.ipcMem == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
 	}

@@ -58,6 +58,10 @@ type PoolOptions struct {
 	// Wait has an alloca that finds no memory, because of MaxSize or of the device, wait until enough has come back to this pool, instead of
 	// failing: see [Queue.Alloca]. Memory that other pools or buffers give back it does not hear of.
 	Wait bool
+
+	// Shareable lets other processes of the machine have the pool's memory: see [Pool.Export]. It is then the driver's, of DeviceMem, and gives back to the
+	// system nothing of what it has reserved before it is closed.
+	Shareable bool
 }
 
 // PoolStats count a pool's bytes.
@@ -165,6 +169,8 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0 || !d.caps.ManagedPools):
 		return nil, fmt.Errorf("gpu: new pool: of managed memory there are no pools but the driver's, where it has some, and those have no limit: %w",
 			driver.ErrUnsupported)
+	case o.Shareable && (o.Kind != DeviceMem || o.Portable || o.Over != nil || d.sharing == nil):
+		return nil, fmt.Errorf("gpu: new pool on %s: only a pool of the driver's, of its own memory, can be shareable, and not by every driver: %w", d.info.Name, driver.ErrUnsupported)
 	case o.Kind == CommMem || o.Kind == WriteCombinedMem:
 		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
 	case o.Kind < DeviceMem || o.Kind > WriteCombinedMem:
@@ -218,7 +224,7 @@ func (p *Pool) makeNative() (err error) {
 	if err := canBe(p.opt.InitialSize); err != nil {
 		return err
 	}
-	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize}
+	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize, Shareable: p.opt.Shareable}
 	if canBe(desc.MaxSize) != nil {
 		desc.MaxSize = 0 // no limit is as good
 	}

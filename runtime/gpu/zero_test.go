@@ -52,6 +52,8 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.Channel](w)
 	nothing[gpu.Kernel](w)
 	nothing[gpu.SharedEvent](w)
+	nothing[gpu.ImportedPool](w)
+	just(w, (*os.File)(nil))
 	just(w, (*gpu.Semaphore)(nil))
 	give(w, func() *gpu.Semaphore { return new(gpu.Semaphore) })
 	give(w, func() context.Context {
@@ -271,6 +273,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Channel), false},
 		{new(gpu.ChannelMemory), false},
 		{new(gpu.SharedEvent), false},
+		{new(gpu.ImportedPool), false},
 		{new(gpu.MemoryHandle), true},
 		{new(gpu.EventHandle), true},
 		{new(gpu.Semaphore), true},

@@ -355,6 +355,18 @@ var trials = []trial{
 	{name: "cuMemPoolSetAttribute", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return b.lib.MemPoolSetAttribute(b.pool(), cuda.MemPoolAttrReleaseThreshold, unsafe.Pointer(new(uint64)))
 	}},
+	{name: "cuMemPoolExportToShareableHandle", need: func(b *bench) { b.pool() }, call: func(b *bench) error { // of a pool that is not shared
+		return refusal(b.lib.MemPoolExportToShareableHandle(unsafe.Pointer(new(int32)), b.pool(), cuda.MemHandleTypePosixFileDescriptor, 0))
+	}},
+	{name: "cuMemPoolImportFromShareableHandle", call: func(b *bench) error { // of no descriptor
+		return refusal(second(b.lib.MemPoolImportFromShareableHandle(1<<20, cuda.MemHandleTypePosixFileDescriptor, 0)))
+	}},
+	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error { // of memory of no pool
+		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))
+	}},
+	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error { // of a pool that was not imported
+		return refusal(second(b.lib.MemPoolImportPointer(b.pool(), &cuda.MemPoolPtrExportData{})))
+	}},
 	{name: "cuMemPoolTrimTo", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.MemPoolTrimTo(b.pool(), 0) }},
 	{name: "cuMemPoolSetAccess", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return b.lib.MemPoolSetAccess(b.pool(), []cuda.MemAccessDesc{{Location: b.location(), Flags: cuda.MemAccessFlagsProtReadWrite}})

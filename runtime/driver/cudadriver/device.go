@@ -109,6 +109,12 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
+	handles := int32(0) // bits of the kinds by which pools are shared
+	if d.lib.Version() >= poolHandles {
+		if handles, err = d.lib.DeviceGetAttribute(cuda.DeviceAttributeMemPoolSupportedHandleTypes, d.id); err != nil {
+			return d.fail("open", err, "ask for %v", cuda.DeviceAttributeMemPoolSupportedHandleTypes)
+		}
+	}
 	ipc := runtime.GOOS == "linux" && lacks(d.lib, "ipc") == nil
 	if ipc && d.lib.Version() >= ipcEvents {
 		// What is called events stands for all of it, says the documentation.
@@ -127,6 +133,7 @@ func (d *device) askCaps() error {
 		KernelParams:   d.lib.HasSymbol("cuFuncGetParamInfo"),
 		Pools:          d.noPools == nil,
 		HostPools:      d.noPools == nil && hostPools,
+		PoolSharing:    d.noPools == nil && runtime.GOOS == "linux" && handles&int32(cuda.MemHandleTypePosixFileDescriptor) != 0,
 		Graphs:         d.noGraphs == nil,
 		Timers:         true, // every driver that can be opened has what they need
 		Peers:          lacks(d.lib, "peer") == nil,

@@ -405,7 +405,7 @@ func TestProbe(t *testing.T) {
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
-		IPCMem: true, IPCEvents: true,
+		IPCMem: true, IPCEvents: true, PoolSharing: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
 	}
@@ -558,7 +558,10 @@ func TestProbe(t *testing.T) {
 		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 99":  func(c *driver.Caps) { c.HostRegister, c.ReadOnlyRegister = false, false },
 		"attr 113": func(c *driver.Caps) { c.ReadOnlyRegister = false },
-		"attr 115": func(c *driver.Caps) { c.Pools, c.HostPools, c.ManagedPools = false, false, false },
+		"attr 115": func(c *driver.Caps) {
+			c.Pools, c.HostPools, c.ManagedPools, c.PoolSharing = false, false, false, false
+		},
+		"attr 119": func(c *driver.Caps) { c.PoolSharing = false },
 		"attr 144": func(c *driver.Caps) { c.HostPools = false },
 	} {
 		f.set(attr, 1)

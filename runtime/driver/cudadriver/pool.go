@@ -127,13 +127,19 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes pools whose memory other processes cannot have. CUDA lets only the host use a pool of host memory at first,
+// NewPool makes pools whose memory other processes cannot have, unless they are told to be shareable. CUDA lets only the host use a pool of host memory at first,
 // so that the device is let in too.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if d.noPools != nil {
 		return 0, d.fail("new pool", d.noPools, "memory pools")
 	}
 	props := &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, MaxSize: desc.MaxSize}
+	if desc.Shareable {
+		if !d.caps.PoolSharing || desc.Kind != driver.DeviceMem {
+			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of memory of kind %d that processes share", int(desc.Kind))
+		}
+		props.HandleTypes = cuda.MemHandleTypePosixFileDescriptor
+	}
 	var what string
 	switch desc.Kind {
 	case driver.DeviceMem:

@@ -26,6 +26,8 @@ type Machine struct {
 	exported uint64
 	memory   map[driver.MemHandle]*allocation
 	events   map[driver.EventHandle]*event
+	pools    map[string]*pool // by what is in the files of those that were exported
+	pooled   map[driver.MemHandle]pooledMem
 }
 
 // handle makes a name that there has not been. The caller holds mu.
@@ -43,6 +45,12 @@ func (m *Machine) freed(a *allocation) {
 	for h, b := range m.memory {
 		if a == b {
 			delete(m.memory, h)
+			a.withdrawn.Store(true)
+		}
+	}
+	for h, x := range m.pooled {
+		if x.in == a {
+			delete(m.pooled, h)
 			a.withdrawn.Store(true)
 		}
 	}
@@ -75,6 +83,16 @@ func (m *Machine) leave(v *device) {
 	for h, e := range m.events {
 		if e.dev == v {
 			delete(m.events, h)
+		}
+	}
+	for name, p := range m.pools {
+		if p.dev == v {
+			delete(m.pools, name)
+		}
+	}
+	for h, x := range m.pooled {
+		if x.pool.dev == v {
+			delete(m.pooled, h)
 		}
 	}
 }

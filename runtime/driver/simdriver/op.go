@@ -2,7 +2,7 @@ package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
 // [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.MemInfo], [driver.Links], [driver.Occupancy],
-// [driver.IPCMem], [driver.IPCEvents] or [driver.Comms], as [driver.Error] does.
+// [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -71,6 +71,12 @@ const (
 	OpNewIPCEvent Op = "new shared event"
 	OpExportEvent Op = "export event"
 	OpOpenEvent   Op = "open event"
+
+	OpExportPool    Op = "export pool"
+	OpImportPool    Op = "import pool"
+	OpExportPoolMem Op = "export pool memory"
+	OpOpenPoolMem   Op = "open pool memory"
+	OpClosePoolMem  Op = "close pool memory"
 
 	OpNewUniqueID       Op = "new unique id"
 	OpNewComm           Op = "new comm"
@@ -149,6 +155,11 @@ const (
 	codeNewIPCEvent
 	codeExportEvent
 	codeOpenEvent
+	codeExportPool
+	codeImportPool
+	codeExportPoolMem
+	codeOpenPoolMem
+	codeClosePoolMem
 	codeNewUniqueID
 	codeNewComm
 	codeSplitComm
@@ -178,6 +189,7 @@ var ops = [codes]Op{
 	OpEnter, OpBeginCapture, OpEndCapture,
 	OpMemInfo, OpLink, OpOccupancy,
 	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
+	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory,
 }

@@ -17,12 +17,14 @@ const segmentSize = 64 << 10
 
 // A pool is memory that is allocated and freed in stream order.
 type pool struct {
-	dev   *device
-	id    driver.Pool
-	kind  driver.MemKind
-	max   uint64        // bytes that it may reserve
-	users []atomic.Bool // by index of a device: it may use the memory
-	dying atomic.Bool   // destroyed: it goes with the last allocation
+	dev       *device
+	id        driver.Pool
+	kind      driver.MemKind
+	max       uint64        // bytes that it may reserve
+	users     []atomic.Bool // by index of a device: it may use the memory
+	dying     atomic.Bool   // destroyed: it goes with the last allocation
+	shareable bool          // other processes may have its memory
+	origin    *pool         // not nil: it is another process's, imported
 
 	mu        sync.Mutex
 	segments  []*segment // oldest first
@@ -141,12 +143,16 @@ func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	default:
 		return 0, failf(codeNewPool, "a pool of memory of kind %d: %w", desc.Kind, ErrInvalidValue)
 	}
+	if desc.Shareable && (!v.d.caps.PoolSharing || desc.Kind != driver.DeviceMem) {
+		return 0, failf(codeNewPool, "a pool of memory of kind %d on device %d that processes share: %w", desc.Kind, v.index, driver.ErrUnsupported)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p, err := v.newPool(desc.Kind, desc.MaxSize)
 	if err != nil {
 		return 0, fail(codeNewPool, err)
 	}
+	p.shareable = desc.Shareable
 	return p.id, nil
 }
 
@@ -314,6 +320,9 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 	if p.dying.Load() {
 		return driver.Mem{}, noPool(codeAllocAsync, ph)
 	}
+	if p.origin != nil {
+		return driver.Mem{}, failf(codeAllocAsync, "pool %#x: %w: it was imported, and gives nothing but what its own process has allocated", uintptr(ph), ErrInvalidValue)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, after, err := p.take(s, size)
@@ -464,7 +473,7 @@ func (p *pool) drop(i int) {
 		if v.d.host.withdraw(g.memory) {
 			v.d.host.bury(g.memory)
 		}
-	} else if v.space.withdraw(g.memory) {
+	} else if v.d.machine.freed(g.memory); v.space.withdraw(g.memory) {
 		v.space.bury(g.memory)
 	}
 }

@@ -130,6 +130,26 @@ func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
 	}
 }
 
+// onShared runs a function on a pool that processes can share, with its file, if there are such pools, and on what is imported of it, which is a
+// zero value where a process does not import its own.
+func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool)) {
+	x.Helper()
+	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
+	if !x.may(err) {
+		return
+	}
+	file, err := p.Export()
+	x.must(err)
+	imported, err := x.d.ImportPool(file)
+	if err != nil {
+		imported = new(gpu.ImportedPool)
+	}
+	f(p, file, imported)
+	x.must(imported.Close())
+	x.must(file.Close())
+	x.must(p.Close())
+}
+
 // channel makes a channel of one rank.
 func (x *stand) channel() *gpu.Channel {
 	x.Helper()
@@ -162,7 +182,7 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -256,6 +276,13 @@ var operations = []struct {
 		if _, err := x.d.ImportShared(gpu.MemoryHandle{Size: 1}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
+	}},
+	{"Device.ImportPool", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
+			if _, err := x.d.ImportPool(nil); !errors.Is(err, gpu.ErrArgument) {
+				x.Errorf("%v", err)
+			}
+		})
 	}},
 	{"Device.NewSharedEvent", func(x *stand) {
 		if e, err := x.d.NewSharedEvent(); x.may(err) {
@@ -611,6 +638,36 @@ var operations = []struct {
 		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool it cannot lose
 			x.may(x.p.Access(x.other, false)) // which a portable pool is not asked for
 		}
+	}},
+	{"Pool.Export", func(x *stand) {
+		if _, err := x.p.Export(); !errors.Is(err, gpu.ErrArgument) {
+			x.Errorf("%v", err)
+		}
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
+			again, err := p.Export()
+			x.must(err)
+			x.must(again.Close())
+		})
+	}},
+	{"ImportedPool.Device", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { imported.Device() })
+	}},
+	{"ImportedPool.Import", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
+			s := x.sem()
+			b, err := x.d.Queue(0).Alloca(signal(s, 1), p, 64)
+			x.must(err)
+			x.wait(s, 1)
+			h, err := b.Export()
+			x.must(err)
+			if o, err := imported.Import(h, nil); err == nil {
+				x.must(o.Close())
+			}
+			x.must(b.Close())
+		})
+	}},
+	{"ImportedPool.Close", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { x.must(imported.Close()) })
 	}},
 	{"Pool.Close", func(x *stand) {
 		for _, portable := range []bool{false, true} {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef VERSION
 #define VERSION 13000
@@ -189,6 +190,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int id)
 		if (VERSION < 12020) return INVALID_VALUE;
 		*value = 1;
 		break;
+	case 119: *value = VERSION < 11030 ? 0 : 9; break;
 	case 144:
 		if (VERSION < 13000) return INVALID_VALUE;
 	default: *value = attribute * 10;
@@ -548,6 +550,34 @@ int cuMemPoolSetAttribute(uintptr_t p, int a, void *value)
 	POOL_OF(i, p);
 	if (a < 1 || a > 8 || a == 5 || a == 7) return INVALID_VALUE;
 	if (a <= 3) pools[i].switches[a] = *(int *)value; else pools[i].values[a] = *(uint64_t *)value;
+	return OK;
+}
+int cuMemPoolExportToShareableHandle(int *fd, uintptr_t p, int type, unsigned long flags)
+{
+	CREATE("%#lx, %d, %lu", (long)p, type, flags);
+	POOL_OF(i, p);
+	if (type != 1 || flags) return INVALID_VALUE;
+	*fd = dup(0);
+	return *fd < 0 ? INVALID_VALUE : OK;
+}
+int cuMemPoolImportFromShareableHandle(uintptr_t *p, void *handle, int type, unsigned long flags)
+{
+	CREATE("%d, %lu", type, flags);
+	int fd = dup((int)(uintptr_t)handle); // which it must be open for
+	if (type != 1 || flags || fd < 0) return INVALID_VALUE;
+	close(fd);
+	*p = POOL + 16 * 7;
+	LIVE(1);
+	return OK;
+}
+int cuMemPoolExportPointer(ipcHandle *h, uint64_t p) { CREATE(""); memset(h, 0, sizeof *h); sprintf(h->text, "pool memory %#lx", (long)p); return OK; }
+int cuMemPoolImportPointer(uint64_t *p, uintptr_t pool, ipcHandle *h)
+{
+	CREATE("%#lx, %.11s", (long)pool, h->text);
+	unsigned long at;
+	if (sscanf(h->text, "pool memory %lx", &at) != 1) return INVALID_HANDLE;
+	*p = at;
+	LIVE(1);
 	return OK;
 }
 int cuMemPoolTrimTo(uintptr_t p, size_t keep) { CREATE("%#lx, %zu", (long)p, keep); POOL_OF(i, p); pools[i].values[5] = keep; return OK; }

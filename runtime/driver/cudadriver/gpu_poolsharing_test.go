@@ -1,0 +1,130 @@
+package cudadriver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestGPUPoolSharing has another process use memory of a pool, whose descriptor it inherits: it adds to it what this one finds. The pool goes
+// on to be used by this one, and the other one closes what it has before that is deallocated.
+func TestGPUPoolSharing(t *testing.T) {
+	const env, size = "PUREGPU_TEST_POOL_SHARING", 1 << 20
+	if os.Getenv(env) != "" {
+		importsPool(t)
+		return
+	}
+	if !openGPU(t).Caps().PoolSharing {
+		t.Skip("the device shares no pools")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	defer func() { ok(t, dev.Close()) }()
+	pool, err := dev.NewPool(gpu.PoolOptions{Shareable: true})
+	ok(t, err)
+	file, err := pool.Export()
+	ok(t, err)
+	defer file.Close()
+	exe, err := os.Executable()
+	ok(t, err)
+	cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUPoolSharing$", "-test.timeout=1m")
+	cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr // descriptor 3 there
+	stdin, err := cmd.StdinPipe()
+	ok(t, err)
+	stdout, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	lines := bufio.NewScanner(stdout)
+	hear := func(what string) {
+		t.Helper()
+		for lines.Scan() {
+			if lines.Text() == what {
+				return
+			}
+			t.Log(lines.Text())
+		}
+		t.Fatalf("the other process has ended before %q: %v", what, lines.Err())
+	}
+	s := dev.Queue(0).NewStream()
+	for i := range 10 {
+		front, err := s.Alloca(pool, 4096*uint64(i+1)) // so that the addresses differ
+		ok(t, err)
+		b, err := s.Alloca(pool, size)
+		ok(t, err)
+		ok(t, s.Fill(b.All(), []byte{byte(i), 0, 0, 0}))
+		ok(t, s.Wait(ctx)) // the allocation is done
+		h, err := b.Export()
+		ok(t, err)
+		data, err := h.MarshalBinary()
+		ok(t, err)
+		_, err = fmt.Fprintln(stdin, hex.EncodeToString(data))
+		ok(t, err)
+		hear(fmt.Sprint("closed ", i))
+		got := make([]byte, size)
+		ok(t, s.Download(got, b.All()))
+		ok(t, s.Wait(ctx))
+		want := bytes.Repeat([]byte{byte(i), 0, 0, 0}, size/4)
+		copy(want[size/2:], bytes.Repeat([]byte{0xa5}, 64))
+		if !bytes.Equal(got, want) {
+			t.Fatalf("round %d: the other process has not written what it was to write", i)
+		}
+		ok(t, errors.Join(s.Dealloca(b), s.Dealloca(front), s.Wait(ctx)))
+	}
+	stdin.Close()
+	hear("left")
+	ok(t, cmd.Wait())
+	ok(t, pool.Close())
+}
+
+// importsPool is the other process.
+func importsPool(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	file := os.NewFile(3, "pool")
+	pool, err := dev.ImportPool(file)
+	ok(t, err)
+	ok(t, file.Close())
+	s := dev.Queue(0).NewStream()
+	in := bufio.NewScanner(os.Stdin)
+	for i := 0; in.Scan(); i++ {
+		data, err := hex.DecodeString(strings.TrimSpace(in.Text()))
+		ok(t, err)
+		var h gpu.MemoryHandle
+		ok(t, h.UnmarshalBinary(data))
+		freed := make(chan struct{})
+		b, err := pool.Import(h, func() { close(freed) })
+		ok(t, err)
+		got := make([]byte, h.Size)
+		ok(t, s.Download(got, b.All()))
+		ok(t, s.Fill(b.Range(h.Size/2, 64), []byte{0xa5}))
+		ok(t, s.Wait(ctx))
+		if want := bytes.Repeat([]byte{byte(i), 0, 0, 0}, len(got)/4); !bytes.Equal(got, want) {
+			t.Fatalf("round %d: %v came", i, got[:16])
+		}
+		ok(t, b.Close())
+		<-freed
+		fmt.Println("closed", i)
+	}
+	ok(t, errors.Join(pool.Close(), dev.Close()))
+	fmt.Println("left")
+}

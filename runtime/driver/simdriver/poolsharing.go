@@ -1,0 +1,157 @@
+package simdriver
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.PoolSharing = (*device)(nil)
+
+// A pooledMem is an allocation of a pool that was exported.
+type pooledMem struct {
+	pool         *pool
+	in           *allocation // the segment's
+	offset, size uint64
+}
+
+// sharing begins a call about pools that processes share.
+func (v *device) sharing(c code) error {
+	err := v.enter(c, true)
+	if err == nil && !v.d.caps.PoolSharing {
+		err = v.cannot(c)
+	}
+	return err
+}
+
+// ExportPool makes a file, without a name, that says which pool of the [Machine] it is.
+func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
+	if err := v.sharing(codeExportPool); err != nil {
+		return nil, err
+	}
+	p, err := v.pool(codeExportPool, h)
+	if err != nil {
+		return nil, err
+	}
+	if !p.shareable {
+		return nil, failf(codeExportPool, "pool %#x: %w: it was not made to be shared", uint64(h), ErrInvalidValue)
+	}
+	m := v.d.machine
+	m.mu.Lock()
+	m.exported++
+	name := fmt.Sprintf("simulated memory pool %d", m.exported)
+	if m.pools == nil {
+		m.pools = map[string]*pool{}
+	}
+	m.pools[name] = p
+	m.mu.Unlock()
+	f, bad := os.CreateTemp("", "simulated-memory-pool-*")
+	if bad == nil {
+		os.Remove(f.Name())
+		if _, bad = f.WriteString(name); bad == nil {
+			return f, nil
+		}
+		f.Close()
+	}
+	return nil, fail(codeExportPool, bad)
+}
+
+// ImportPool makes a pool of what such a file says.
+func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
+	if err := v.sharing(codeImportPool); err != nil {
+		return 0, err
+	}
+	text := make([]byte, 64)
+	n, _ := f.ReadAt(text, 0)
+	m := v.d.machine
+	m.mu.Lock()
+	origin := m.pools[string(text[:n])]
+	m.mu.Unlock()
+	switch {
+	case origin == nil:
+		return 0, failf(codeImportPool, "file %s: %w: it is no pool's, or that is gone with its process", f.Name(), ErrInvalidHandle)
+	case origin.dev.d == v.d:
+		return 0, failf(codeImportPool, "pool %#x of device %d: %w", uint64(origin.id), origin.dev.index, driver.ErrSameProcess)
+	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	p, err := v.newPool(driver.DeviceMem, 0)
+	if err != nil {
+		return 0, fail(codeImportPool, err)
+	}
+	p.origin = origin
+	return p.id, nil
+}
+
+// ExportPoolMem names an allocation.
+func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
+	var none driver.MemHandle
+	if err := v.sharing(codeExportPoolMem); err != nil {
+		return none, err
+	}
+	a := v.space.find(m.Ptr)
+	if a == nil || a.segment == nil || !a.segment.pool.shareable {
+		return none, failf(codeExportPoolMem, "memory at %#x: %w: it is of no pool that was made to be shared", uint64(m.Ptr), ErrInvalidValue)
+	}
+	p := a.segment.pool
+	p.mu.Lock()
+	b, err := a.segment.block(m)
+	p.mu.Unlock()
+	if err != nil {
+		return none, fail(codeExportPoolMem, err)
+	}
+	s := v.d.machine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := driver.MemHandle(s.handle("pool memory"))
+	if s.pooled == nil {
+		s.pooled = map[driver.MemHandle]pooledMem{}
+	}
+	s.pooled[h] = pooledMem{p, a, uint64(m.Ptr - a.base), b.size}
+	return h, nil
+}
+
+// OpenPoolMem opens an allocation of an imported pool.
+func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, error) {
+	if err := v.sharing(codeOpenPoolMem); err != nil {
+		return driver.Mem{}, err
+	}
+	p, err := v.pool(codeOpenPoolMem, h)
+	if err != nil {
+		return driver.Mem{}, err
+	}
+	s := v.d.machine
+	s.mu.Lock()
+	x, ok := s.pooled[name]
+	s.mu.Unlock()
+	if !ok || x.pool != p.origin {
+		return driver.Mem{}, failf(codeOpenPoolMem, "memory of pool %#x: %w: nothing of it was exported by this name, or it was freed, or its process has ended", uint64(h), ErrInvalidHandle)
+	}
+	a, bad := v.space.open(v, x.in)
+	if bad != nil {
+		return driver.Mem{}, fail(codeOpenPoolMem, bad)
+	}
+	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base + driver.Ptr(x.offset), Size: x.size}, nil
+}
+
+// ClosePoolMem closes what OpenPoolMem has opened, once. It does not wait.
+func (v *device) ClosePoolMem(m driver.Mem) error {
+	err, ok := v.end(codeClosePoolMem)
+	if !ok {
+		return err
+	}
+	if !v.d.caps.PoolSharing {
+		return v.cannot(codeClosePoolMem)
+	}
+	a := v.space.find(m.Ptr)
+	if a == nil || a.origin == nil || a.origin.segment == nil {
+		return failf(codeClosePoolMem, "memory at %#x: %w: nothing of another process's pool is open there", uint64(m.Ptr), ErrInvalidValue)
+	}
+	if bad := v.space.shut(a.base); bad != nil {
+		return fail(codeClosePoolMem, bad)
+	}
+	return err
+}
