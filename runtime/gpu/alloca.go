@@ -528,9 +528,9 @@ func (p *Pool) giveBack(b *Buffer) error {
 // tellFreed tells the line of a native pool when memory has come back that was freed in the queue's stream without a number.
 func (q *Queue) tellFreed(p *Pool) {
 	release(p.cameBack())
-	var freed Semaphore
+	freed := new(Semaphore)
 	freed.OnReached(1, func(error) { release(p.passed(1)) })
-	if q.dev.failed() != nil || q.submit(q.get(work.Nothing), Order{Signal: []Point{{&freed, 1}}}) != nil {
-		freed.Close()
-	}
+	s := q.get(work.Nothing)
+	s.signals = append(s.signals, Point{freed, 1})
+	q.dev.ready(s)
 }

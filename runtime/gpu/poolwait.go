@@ -131,7 +131,7 @@ func (q *Queue) holdOn(s *submission) {
 	}
 	n := q.get(work.Nothing)
 	n.held, s.held = append(n.held, s.held...), s.held[:0]
-	q.submit(n, Order{})
+	q.dev.ready(n) // the caller may be issuing the backlog
 }
 
 // standInLine has an alloca wait in its pool's line, or try again at once if it is the first and memory may have come back since it
