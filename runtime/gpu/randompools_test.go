@@ -39,8 +39,8 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
 	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
 		p := &source{}
-		limit := blockSize * (1 + r.Uint64N(4))
-		if g.breaks {
+		limit, waits := blockSize*(1+r.Uint64N(4)), r.IntN(2) == 0
+		if g.breaks && !waits {
 			limit = blockSize * 1000
 		}
 		o := gpu.PoolOptions{Zero: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Threshold: r.Uint64N(3) * blockSize}
@@ -56,7 +56,7 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 			defer over.Close() // it stays while the pool does
 			p.limit, o.Portable, o.Over = limit, false, over
 		}
-		if o.Wait = p.limit > 0 && r.IntN(2) == 0; !o.Wait {
+		if o.Wait = waits && p.limit > 0; !o.Wait {
 			p.slots = make([]gpu.Point, p.limit/blockSize)
 		}
 		p.pool = newPool(g.t, dev, o)
