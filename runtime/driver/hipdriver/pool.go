@@ -113,6 +113,9 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if d.noPools != nil {
 		return 0, d.refusePools(op)
 	}
+	if desc.Shareable {
+		return 0, d.refuse(op, driver.ErrUnsupported, "a pool that processes share")
+	}
 	switch desc.Kind {
 	case driver.DeviceMem:
 	case driver.HostMem, driver.ManagedMem:

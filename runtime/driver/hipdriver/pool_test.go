@@ -220,6 +220,7 @@ func TestPoolErrors(t *testing.T) {
 	}{
 		"stream 0 to allocate": {func() error { _, err := d.AllocAsync(0, pool0, 1); return err }(), hip.ErrorInvalidHandle, "stream 0x0"},
 		"stream 2 to free":     {d.FreeAsync(2, driver.Mem{}), hip.ErrorInvalidHandle, "stream 0x2"},
+		"a shared pool":        {func() error { _, err := d.NewPool(driver.PoolDesc{Shareable: true}); return err }(), driver.ErrUnsupported, "a pool that processes share"},
 		"managed pool":         {newPool(driver.ManagedMem), driver.ErrUnsupported, "a pool of host or managed memory"},
 		"pool of no kind":      {newPool(7), hip.ErrorInvalidValue, "kind of memory 7"},
 		"pool of the host's":   {newPool(driver.HostMem), driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has"},
