@@ -335,7 +335,7 @@ func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
-	used := op == work.Fill || op == work.Dispatch || op == work.Native
+	used := op == work.Fill || op == work.Dispatch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
 		if err := r.usable(op.String(), c.dev); err != nil {
 			return -1, c.fail(op, err)
@@ -554,7 +554,8 @@ func (c *CommandBuffer) split() {
 // noNode reports whether no node of a graph can do what a command does.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
-	return c.across(cmd, nil) || cmd.op.Kind == work.Native && c.dev.capturer == nil ||
+	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
+		cmd.op.Kind == work.Native && c.dev.capturer == nil ||
 		!c.dev.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 

@@ -117,7 +117,7 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 				step.Signal = o.Signal
 			}
 			if err := q.executePart(step, x.c, x.parts, i, bindings, l); err != nil {
-				if n == 0 && x.parts[i].ch == nil && q.dev.failed() == nil {
+				if n == 0 && x.parts[i].ch == nil && q.failed() == nil {
 					return err
 				}
 				FailAll(err, signalled(o)...) // what has been submitted goes on

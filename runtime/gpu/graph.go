@@ -294,7 +294,7 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 			s.follows.add(m)
 		}
 	}
-	p.launched.add(mark{tl, tl.issued.Load() + 1})
+	p.launched.addLive(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 

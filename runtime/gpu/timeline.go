@@ -19,6 +19,11 @@ type timeline struct {
 	ch  *Channel // nil if it is a queue's of the program
 	h   driver.Stream
 
+	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
+	// once the queue is closed it is not touched any more, which is set under mu.
+	adopted bool
+	closed  atomic.Bool
+
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
@@ -268,7 +273,7 @@ var errStarved = errors.New("gpu: in the backlog")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
-	if err := tl.dev.halted(); err != nil {
+	if err := tl.halted(); err != nil {
 		return notIssued, err
 	}
 	if !s.gathered {
@@ -278,7 +283,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			return how, err
 		}
 	}
-	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
+	brief := tl.dev.caps.SubmitAnywhere && !tl.adopted && s.brief(tl)
 	if len(s.deps) > 0 {
 		how, waits, err := tl.order(s)
 		if how != issuedWork {
