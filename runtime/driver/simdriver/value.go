@@ -1,6 +1,7 @@
 package simdriver
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -67,8 +68,14 @@ const (
 	longestPause = time.Millisecond
 )
 
-// awaitValue waits until the value that the oldest operation waits for may have come, or something else has happened.
-func (s *stream) awaitValue() {
+// awaitValue waits until the value that o, the oldest operation, waits for may have come, or something else has happened.
+func (s *stream) awaitValue(o *operation) {
+	for n := 0; s.pause == 0 && n < spins; n++ { // often it comes in quick succession
+		runtime.Gosched()
+		if o.ready() {
+			return
+		}
+	}
 	s.pause = min(max(2*s.pause, firstPause), longestPause)
 	if s.timer == nil {
 		s.timer = time.NewTimer(s.pause)

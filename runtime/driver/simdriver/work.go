@@ -79,7 +79,7 @@ func (s *stream) meet(o *operation) bool {
 // await waits until o may be ready, or something else has happened.
 func (s *stream) await(o *operation) {
 	if o.code == codeWaitValue {
-		s.awaitValue()
+		s.awaitValue(o)
 		return
 	}
 	src := o.source

@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"launches", launches},
 		{"host calls", hostCalls},
 		{"native work", natives},
+		{"native streams and events", adopted},
+		{"values in memory", values},
 		{"pools", pools},
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
