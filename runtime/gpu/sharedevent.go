@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -195,10 +196,14 @@ func (e *SharedEvent) release() {
 	}
 	d := e.dev
 	d.reclaim(func() {
+		err := e.giveBack()
+		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
+			return
+		}
 		d.mu.Lock()
 		delete(d.shared, e)
 		d.mu.Unlock()
-		d.notTaken(e.giveBack())
+		d.notTaken(err)
 		e.over()
 	})
 }
