@@ -9,6 +9,9 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
+// HIP has values as well, as a beta. Some devices take only memory of hipMallocSignalMemory for what is waited for, streams share few queues of
+// the hardware, where a wait may be in front of what it waits for, and a value is compared without a sign: so the device is no driver.Values.
+
 // Event returns what an event of a device of this package is to HIP.
 func Event(e driver.Event) hip.Event { return hip.Event(e) }
 

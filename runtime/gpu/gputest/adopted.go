@@ -231,7 +231,7 @@ var adopted = []test{
 		e.back(e.devs[0], h, host, 0)
 		e.holds(own, 3)
 	}},
-	{name: "B165 queues on native streams that come and go do not add up", run: func(e *env) {
+	{name: "B172 queues on native streams that come and go do not add up", run: func(e *env) {
 		_, h := e.adopt(e.devs[0])
 		b, s, d := e.buffer(64), e.sem(), e.devs[0]
 		p, err := d.NewPool(gpu.PoolOptions{})
