@@ -242,9 +242,19 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	step(func(o gpu.Order) error { return dev.Queue(0).RecordEvent(o, own) })
 	sems[0].Signal(1) // what came before was parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
-		natively(v, func() error { // what fails of it fails nothing of the runtime's
-			return errors.Join(v.StreamWait(h, own.Native()), v.Copy(h, ptr(2), ptr(1), 8), v.Record(theirs, h))
+		err := natively(v, func() error {
+			err := v.StreamWait(h, own.Native())
+			if err == nil {
+				err = v.Copy(h, ptr(2), ptr(1), 8)
+			}
+			if err == nil {
+				err = v.Record(theirs, h)
+			}
+			return err
 		})
+		if err != nil { // then nothing orders what comes behind what they have done
+			sems[n].Fail(err)
+		}
 	}
 	step(func(o gpu.Order) error { return dev.Queue(1).WaitEvent(o, back) })
 	step(func(o gpu.Order) error { return dev.Queue(1).Copy(o, cell(3), cell(2)) })
