@@ -52,7 +52,6 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
 	}
-	d.removeSpent()
 	return q, nil
 }
 

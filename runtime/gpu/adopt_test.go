@@ -145,6 +145,49 @@ func TestAdoptedHeld(t *testing.T) {
 	})
 }
 
+// TestAdoptedClosed closes a queue with work that its stream has, and work that lacks an event, which the stream never gets. The events of all of
+// it are free then.
+func TestAdoptedClosed(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})
+		f := newForeign(t, d, 0)
+		q, b := f.adopt(t, dev), allocate(t, dev, 64)
+		const n = 20
+		s := semaphores(t, n)
+		must(t, d.StallStream(f.stream))
+		d.SetLatency(simdriver.OpNewEvent, time.Second)
+		for i := range s {
+			must(t, q.Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}))
+		}
+		must(t, s[0].WaitIssued(minute(t), 1))
+		must(t, q.Close())
+		fills := calls(d, 0, simdriver.OpFill)
+		must(t, d.ResumeStream(f.stream))
+		reached := 0
+		for i := range s {
+			switch err := s[i].Wait(minute(t), 1); {
+			case err == nil:
+				reached++
+			case !errors.Is(err, gpu.ErrClosed):
+				t.Errorf("Wait = %v", err)
+			}
+		}
+		if after := calls(d, 0, simdriver.OpFill); after != fills || reached == 0 || reached == n || uint64(reached) != fills {
+			t.Errorf("%d of %d are reached, of %d fills before the queue was closed and %d after", reached, n, fills, after)
+		}
+		eventually(t, "all events are free", func() bool {
+			e := dev.Stats().Events
+			return e.Free == e.Held
+		}, dev)
+		must(t, dev.Trim())
+		if e := dev.Stats().Events; e.Free != e.Held {
+			t.Errorf("of %d events %d are free", e.Held, e.Free)
+		}
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
 // TestAdoptedSignals has a signal come while others hold up what they give the stream later, also where another stream waits for it.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {

@@ -12,22 +12,21 @@ import (
 // Whoever finds it there, be it the host by an atomic load, another stream by [Queue.WaitValue], a kernel, or another process that shares the
 // memory, finds all that the queue's stream has written before. So it hands a point to those who know no semaphores.
 //
-// The memory is of a device, of [HostMem], imported, or shared; managed memory is [ErrArgument]. Memory of another device it
-// can be as for [Queue.Fill]. Where the device cannot do that ([driver.Caps].Values) the error is [driver.ErrUnsupported].
+// The memory is of a device, of [HostMem], imported, or shared; another device's it can be where [Queue.Fill] could fill it. Managed memory is
+// [ErrArgument], and so are other sizes, addresses and values. It does not block. Where the device cannot do that ([driver.Caps].Values) the error is [driver.ErrUnsupported].
 func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWrite, r, value)
 }
 
 // WaitValue waits until the number that a range has is at least the value (C: cuStreamWaitValue64 with CU_STREAM_WAIT_VALUE_GEQ): what comes
 // after the operation comes after that, and finds what was written before the number was. The range, the value and the errors are those of
-// [Queue.WriteValue]. Whoever writes the number writes it as a whole: the host by an atomic store, and never 1<<63 or more.
+// [Queue.WriteValue]. Whoever writes the number writes it as a whole, the host by an atomic store, and never 1<<63 or more.
 //
-// The queue's stream waits, and not the host: no operation that comes behind it in the stream begins before, also such that have
-// no order with it. So let such waits have a queue of their own, and have nothing that is to bring the number come behind one. Who
-// waits for a signal of it has the device asked meanwhile as for all that takes long. If the number never comes nobody hangs but what
-// is behind it in its stream: fail the semaphore that it signals ([Semaphore.Fail]) and write the number, or close the device, which gives
-// it up after ten seconds ([CloseError]). A device whose driver may have to wait for its streams, as to load code or to free memory
-// ([Device.Alloc], [Device.Load], [Buffer.Close]), does so until the number has come.
+// The stream waits, and not the host: nothing that is behind the operation in the queue's stream begins before, whether it has an order with it or
+// not. So let such waits have a queue of their own, and have nothing behind one that is to bring the number. A driver may also wait for its streams
+// in calls that load code, or allocate or free memory. If the number never comes nobody hangs but what is behind the wait in its stream: fail
+// the semaphore that it signals ([Semaphore.Fail]) and write the number, or close the device, which gives it up after ten seconds
+// ([CloseError]).
 func (q *Queue) WaitValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWait, r, value)
 }

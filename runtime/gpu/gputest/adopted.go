@@ -265,7 +265,7 @@ var adopted = []test{
 	}},
 	{name: "B166 streams that cannot be adopted", run: func(e *env) {
 		d := e.devs[0]
-		q, h := e.adopt(d)
+		q, _ := e.adopt(d)
 		var own driver.Stream
 		s := e.sem()
 		e.must(d.Queue(2).Native(signal(s, 1), func(v gpu.Native) error { own = v.Stream; return nil }))
@@ -280,14 +280,17 @@ var adopted = []test{
 				e.Errorf("stream %#x is adopted", uintptr(bad))
 			}
 		}
-		if len(e.devs) > 1 {
-			if _, err := e.devs[1].AdoptQueue(h); err == nil || !strings.Contains(err.Error(), "adopt a stream on") {
-				e.Errorf("a stream of another device: %v", err)
-			}
-		}
 		b := e.buffer(8)
 		e.must(q.Fill(signal(s, 2), b.All(), []byte{1}))
 		e.holds(b, 1, gpu.Point{Semaphore: s, Value: 2})
+	}},
+	{name: "B166 streams of another device cannot be adopted", devices: 2, run: func(e *env) {
+		e.pairs(func(x, y *gpu.Device) {
+			_, h := e.adopt(x)
+			if _, err := y.AdoptQueue(h); err == nil || !strings.Contains(err.Error(), "adopt a stream on") {
+				e.Errorf("a stream of another device: %v", err)
+			}
+		})
 	}},
 	{name: "B166 a stream that somebody captures takes nothing of a queue, and the capture goes on", run: func(e *env) {
 		d := e.devs[0]
