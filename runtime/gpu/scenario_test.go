@@ -380,8 +380,13 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	_, err8 := c.HostCall(func() error { return nil })
 	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
 	_, err10 := c.Barrier()
-	_, err11 := c.Copy(y.Range(0, 64), x.Range(0, 64))
-	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, c.End())
+	scratch, err11 := c.Alloca(64)
+	if err11 != nil {
+		return c, err11
+	}
+	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
+	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
+	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, c.End())
 }
 
 // execute executes what recording has recorded.
