@@ -349,3 +349,33 @@ func TestScratchFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestScratchAfterRefusal executes a recording with scratch memory again after an execution whose last part was refused, while the device has
+// still to do the first.
+func TestScratchAfterRefusal(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Graphs {
+			return // there is one part
+		}
+		dev, far := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+		c, in, out, s := commandBuffer(t, dev, gpu.GraphMode), filled(t, far, 5), filled(t, dev, 0), semaphores(t, 2)
+		b, err := c.Alloca(64)
+		must(t, err)
+		recorded(t)(c.Fill(b.All(), []byte{1}))
+		recorded(t)(c.Barrier())
+		recorded(t)(c.Copy(b.All(), in.All())) // which no node can be
+		recorded(t)(c.Copy(out.All(), b.All()))
+		must(t, c.End())
+		d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 1, Err: io.ErrShortWrite})
+		d.StallDevice(0)
+		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+		if err := s[0].Wait(soon(t), 1); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("the first: %v", err)
+		}
+		must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+		d.ResumeDevice(0)
+		must(t, s[1].Wait(soon(t), 1))
+		must(t, dev.Close())
+		must(t, far.Close())
+	})
+}
