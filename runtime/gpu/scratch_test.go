@@ -199,7 +199,7 @@ func TestScratchParked(t *testing.T) {
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
-		a, b := filled(t, dev, 1), allocate(t, dev, 64)
+		a, outs := filled(t, dev, 1), []*gpu.Buffer(nil)
 		var all []*gpu.CommandBuffer
 		for i, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode, gpu.StreamMode} {
 			c := commandBuffer(t, dev, m)
@@ -210,9 +210,10 @@ func TestScratchAll(t *testing.T) {
 			if i == 2 {
 				recorded(t)(c.HostCall(func() error { return nil }))
 			}
+			b := allocate(t, dev, 64)
 			recorded(t)(c.Copy(b.All(), x.Range(0, 64)))
 			must(t, c.End())
-			all = append(all, c)
+			all, outs = append(all, c), append(outs, b)
 		}
 		s := semaphores(t, 20)
 		var wg sync.WaitGroup
@@ -232,7 +233,9 @@ func TestScratchAll(t *testing.T) {
 		for _, x := range s {
 			must(t, x.Wait(soon(t), 1))
 		}
-		holding(t, "the last", b, 1)
+		for _, b := range outs {
+			holding(t, "an output", b, 1)
+		}
 		must(t, dev.Close())
 	})
 }
