@@ -35,7 +35,7 @@ type Command int
 //
 // What is recorded stays: data of updates and arguments of kernels are copied by the call, and buffers and kernels are
 // held until the command buffer is closed and no execution is under way. A range of a [CommandBuffer.Binding] stands for
-// memory that is named only when the recording is executed.
+// memory that is named only when the recording is executed, and one of [CommandBuffer.Alloca] for memory that the recording has for itself.
 //
 // A method's error names the command by number and operation, and changes nothing. All methods may be called concurrently,
 // though then the order is anybody's guess.

@@ -9,7 +9,8 @@ import (
 )
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
-// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own. Executions of
+// one with scratch memory ([CommandBuffer.Alloca]) come one after the other.
 //
 // Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
 // execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its

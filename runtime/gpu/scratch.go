@@ -105,9 +105,6 @@ func (b *Buffer) scratch() *slotInfo {
 	return b.rare.scratch
 }
 
-// ownScratch reports whether an ended recording's scratch memory is a block of its own.
-func (c *CommandBuffer) ownScratch() bool { return c.block != nil }
-
 // layOutScratch finds places for scratch memory as it is used by what has been recorded. The caller holds mu.
 func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
 	if len(c.scratches) == 0 {

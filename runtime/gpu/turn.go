@@ -35,10 +35,11 @@ type turn struct {
 	end   point         // of the last part, once it is issued
 }
 
-// lineUp makes the line of a recording whose parts are known, if it needs one. Its first part is one that is issued on a queue's timeline.
+// lineUp makes the line of a recording whose parts are known, if it needs one. Then the first part is one that is issued on a queue's
+// timeline, where the turn is taken.
 func (c *CommandBuffer) lineUp() {
 	hostly := c.timed && !c.dev.caps.RerecordEvents
-	if !hostly && (c.layout.Size == 0 || !c.ownScratch()) {
+	if !hostly && (c.layout.Size == 0 || c.block == nil) {
 		return
 	}
 	c.line = &line{hostly: hostly}

@@ -489,9 +489,10 @@ var scratchMemory = []test{
 			}
 			remain(0)
 			c, other, to := e.commands(m), e.commands(m), e.buffer(64)
-			bound := other.binding()
-			other.fill(bound.Range(0, 64), []byte{1})
-			other.end()
+			binds := other
+			bound := binds.binding()
+			binds.fill(bound.Range(0, 64), []byte{1})
+			binds.end()
 			other = e.commands(m)
 			b := c.alloca(64)
 			if b.Ptr() != 0 || b.Bytes() != nil || b.Size() != 64 {
@@ -510,6 +511,8 @@ var scratchMemory = []test{
 				"a fill":               {e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}), gpu.ErrArgument},
 				"a copy":               {e.q(0).Copy(gpu.Order{}, to.All(), b.All()), gpu.ErrArgument},
 				"a download":           {e.q(0).Download(gpu.Order{}, make([]byte, 64), b.All()), gpu.ErrArgument},
+				"a binding":            {e.q(0).Execute(gpu.Order{}, binds.CommandBuffer, b.All()), gpu.ErrArgument},
+				"another's nested":     {other.CommandBuffer.Execute(binds.CommandBuffer, b.All()), gpu.ErrArgument},
 				"a dealloca":           {e.q(0).Dealloca(gpu.Order{}, b), gpu.ErrArgument},
 				"its own dealloca":     {b.Dealloca(gpu.Order{}), gpu.ErrArgument},
 				"a pool over it":       {over, gpu.ErrArgument},
