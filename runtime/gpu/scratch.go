@@ -18,8 +18,8 @@ import (
 // first. What order the commands are recorded in says nothing.
 //
 // Since executions use the same block, they come one after the other, as a whole, on the device: in the order in which they can begin,
-// and if there are collectives in the order of the calls of [Queue.Execute]. What one waits for must not come after another one that would
-// begin before it. One that comes behind one that fails on the device may fail with it.
+// and if there are collectives in the order of the calls of [Queue.Execute], so that none may wait for one that is executed later. A host call
+// of the recording must not wait for another execution of it. One that comes behind one that fails on the device may fail with it.
 //
 // The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
 // anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not

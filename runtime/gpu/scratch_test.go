@@ -18,7 +18,16 @@ import (
 // passing records a copy of 64 bytes from one binding to another through scratch memory, with a host call in between unless that is nil.
 func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *gpu.CommandBuffer {
 	t.Helper()
+	return passingBehind(t, dev, m, nil, between)
+}
+
+// passingBehind is passing with a host call in front as well, unless that is nil.
+func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
+	t.Helper()
 	c := commandBuffer(t, dev, m)
+	if before != nil {
+		recorded(t)(c.HostCall(before))
+	}
 	in, err := c.Binding()
 	must(t, err)
 	out, err := c.Binding()
@@ -37,11 +46,12 @@ func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *g
 
 // eachScratch runs a test with recordings of one part and of several, on simulated devices of all kinds, in a bubble.
 func eachScratch(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, record func(m gpu.Mode) *gpu.CommandBuffer)) {
-	for what, between := range map[string]func() error{"one part": nil, "three parts": func() error { return nil }} {
+	call := func() error { return nil }
+	for what, calls := range map[string][2]func() error{"one part": {}, "three parts": {nil, call}, "a host call first": {call, nil}, "two host calls": {call, call}} {
 		t.Run(what, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 				dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
-				test(t, d, dev, func(m gpu.Mode) *gpu.CommandBuffer { return passing(t, dev, m, between) })
+				test(t, d, dev, func(m gpu.Mode) *gpu.CommandBuffer { return passingBehind(t, dev, m, calls[0], calls[1]) })
 				must(t, dev.Close())
 			})
 		})
