@@ -336,6 +336,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return errZero
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
+	case b.recordedIn() != nil:
+		return argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
 		err := q.submit(q.get(work.Barrier), o)
 		if err == nil && b.from == pooled {

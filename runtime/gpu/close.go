@@ -339,8 +339,8 @@ func (d *Device) destroy() (errs []error) {
 		add(d.insist(e.giveBack))
 		e.over()
 	}
-	if d.scratched.Size > 0 {
-		add(d.drv.Free(d.scratched))
+	if d.standsIn.Size > 0 {
+		add(d.drv.Free(d.standsIn))
 	}
 	if !d.overdue { // else calls may still use the memory
 		add(d.stage.close())

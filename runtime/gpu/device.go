@@ -28,8 +28,8 @@ type Device struct {
 	stage      stage
 	captureMu  sync.Mutex
 	captures   driver.Stream // for capture, made when it is needed
-	scratchMu  sync.Mutex
-	scratched  driver.Mem // of which graphs are made; see scratch
+	standInMu  sync.Mutex
+	standsIn   driver.Mem // of which graphs are made; see standIn
 	buffers    bufferStats
 	pools      pools
 	pooling    driver.Pools // nil if the driver has none

@@ -133,7 +133,11 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		return open
 	}
 	add := func(s *submission, how string) {
-		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...)})
+		signals := append([]Point(nil), s.signals...)
+		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
+			signals = append(signals, Point{&t.line.over, t.n.Load()})
+		}
+		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), signals})
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {

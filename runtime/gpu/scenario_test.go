@@ -568,14 +568,19 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	_, err8 := c.HostCall(func() error { return nil })
 	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
 	_, err10 := c.Barrier()
-	_, err11 := c.Copy(y.Range(0, 64), x.Range(0, 64))
-	_, err12 := c.WriteValue(y.Range(8, 8), 5)
-	if err12 == nil {
-		_, err12 = c.WaitValue(y.Range(8, 8), 5)
-	} else if errors.Is(err12, driver.ErrUnsupported) {
-		err12 = nil
+	scratch, err11 := c.Alloca(64)
+	if err11 != nil {
+		return c, err11
 	}
-	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, c.End())
+	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
+	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
+	_, err14 := c.WriteValue(y.Range(8, 8), 5)
+	if err14 == nil {
+		_, err14 = c.WaitValue(y.Range(8, 8), 5)
+	} else if errors.Is(err14, driver.ErrUnsupported) {
+		err14 = nil
+	}
+	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
 // execute executes what recording has recorded.

@@ -80,12 +80,11 @@ type submission struct {
 	shared *SharedEvent       // to be recorded, or waited for
 	lent   *lent              // to be told when the submission lets go of what it holds
 
-	recording  *CommandBuffer // of which a part is executed, with
-	part       int
-	binds      []Range
-	takesTurn  bool       // it may record the events of timestamps only in a turn of its own:
-	turn       *Semaphore // reached when that is over, and
-	turnBefore *Semaphore // the one before it, if there was one
+	recording *CommandBuffer // of which a part is executed, with
+	part      int
+	binds     []Range
+	turn      *turn // of the execution, where those of the recording must not overlap: this one, if it has one part
+	turn1     turn
 
 	group    []groupOp       // collective operations, with
 	ctx      context.Context // if that can end, and
@@ -296,8 +295,7 @@ func (s *submission) resetCold() {
 	clear(s.binds)
 	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
 	s.host, s.stage, s.fn, s.native, s.shared, s.lent = nil, nil, nil, nil, nil, nil
-	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
-	s.turn, s.turnBefore = nil, nil
+	s.recording, s.part, s.binds, s.turn = nil, 0, s.binds[:0], nil
 	clear(s.group)
 	s.group, s.ctx, s.behind, s.arrived = s.group[:0], nil, nil, false
 	s.cold = false

@@ -109,6 +109,10 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	switch how {
 	case issuedWork:
 		released, wanted = tl.publish(s)
+		if s.cold && s.turn != nil {
+			list, want := s.publishTurn(s.seq)
+			released, wanted = released.before(list), wanted || want
+		}
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
 		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			tl.doubt(s.seq)
@@ -122,7 +126,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dismiss(s, how, err, onThread)
 		return how, err
 	}
-	wanted = wanted || s.cold && s.lent != nil // for which somebody waits, whatever becomes of the signals
+	// For these somebody waits, whatever becomes of the signals.
+	wanted = wanted || s.cold && (s.lent != nil || s.turn != nil && how == issuedBroken)
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
@@ -177,7 +182,11 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	}
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
-		err = s.recording.makeGraph(s.part, s.binds)
+		if err = s.recording.makeGraph(s.part, s.binds); err == nil && s.turn != nil && s.part == 0 {
+			if how = s.awaitTurn(); how != issuedWork {
+				err = errInLine
+			}
+		}
 	}
 	if err == nil && s.op.Kind == work.Dealloca {
 		s.comeAfterAlloca()
@@ -213,6 +222,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	case foreign:
 		s.letGoAll()
 		s.hostly = true
+		s.q.enlist(s, onThread)
+	case inLine:
+		s.letGoAll()
 		s.q.enlist(s, onThread)
 	case refused:
 		tl.dev.check(err)
@@ -265,11 +277,14 @@ const (
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
+	inLine                      // it waits for its turn, and the execution before it has not been issued as a whole
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 var errStarved = errors.New("gpu: in the backlog")
+
+var errInLine = errors.New("gpu: it is not its turn")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
@@ -290,9 +305,6 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			return how, err
 		}
 		brief = brief && !waits
-	}
-	if s.cold && s.takesTurn && !s.takeTurn() {
-		return foreign, nil
 	}
 	if !brief {
 		if err := tl.mark(); err != nil {

@@ -682,6 +682,29 @@ var operations = []struct {
 		}
 	}},
 
+	{"CommandBuffer.Alloca", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (at gpu.Command, err error) {
+			var b *gpu.Buffer
+			x.keeps("Alloca", func() { b, err = c.Alloca(64) })
+			x.must(err)
+			return c.Copy(b.All(), x.b.All())
+		})
+	}},
+	{"CommandBuffer.ScratchSize", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("ScratchSize", func() {
+				_, err := c.ScratchSize()
+				x.must(err)
+			})
+		})
+		x.must(c.Close())
+	}},
+	{"CommandBuffer.SetScratch", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("SetScratch", func() { x.must(c.SetScratch(x.b.All())) })
+		})
+		x.must(c.Close())
+	}},
 	{"CommandBuffer.Barrier", func(x *stand) { x.recorded((*gpu.CommandBuffer).Barrier) }},
 	{"CommandBuffer.Binding", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
 		{"nested recordings", nested},
+		{"scratch memory", scratchMemory},
 		{"collectives", collectives},
 		{"devices", slices.Concat(devices, peers)},
 		{"groups", groups},
