@@ -90,6 +90,8 @@ type Caps struct {
 	Comms          bool // the device is a [Comms]
 	Native         bool // the device is a [Natives]
 	Capture        bool // the device is a [Capturer]
+	Adopt          bool // the device is an [Adopter]
+	Values         bool // the device is a [Values]
 	IPCMem         bool // the device is an [IPCMem]
 	IPCEvents      bool // the device is an [IPCEvents]
 

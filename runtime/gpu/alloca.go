@@ -62,6 +62,8 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 		return nil, argument("alloca", "the pool is of another device")
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
+	case q.tl.adopted:
+		return q.allocaElsewhere(o, p, size)
 	}
 	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere && p.line.n.Load() == 0 {
 		if p.blocks == nil {
@@ -347,6 +349,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return errZero
 	case b.dev != q.dev && b.dev.of != q.dev.of:
 		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
+	case b.recordedIn() != nil:
+		return argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
 		err := q.submit(q.get(work.Barrier), o)
 		if err == nil && b.from == pooled {
@@ -358,7 +362,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if b.pool.native != 0 && b.home != q && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
+	if b.home != q && (q.tl.adopted || b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream)) {
 		return q.deallocaElsewhere(o, b)
 	}
 	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev && !b.pool.opt.Wait &&
@@ -369,7 +373,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	return q.submitWith(s, o, b, nil)
 }
 
-// deallocaElsewhere deallocates a native pool's memory that a stream of this queue must not free. Memory of another device streams of that device
+// deallocaElsewhere deallocates memory that the stream of this queue must not free. Pools never hear of an adopted stream. A native pool's memory of another device streams of that device
 // alone free, for the driver may make any of them wait for such a free, and one of this device may never come to it. With Caps.PoolsByStream
 // it is the stream that allocated it. The host gives it to the queue that allocated it when this queue has come so far.
 func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {

@@ -49,11 +49,12 @@ type Buffer struct {
 
 // rare is what there is to imported memory, and to what stands for memory.
 type rare struct {
-	slot  *slotInfo   // of a command buffer that it stands for
-	host  []byte      // so that it stays
-	exe   *Executable // that it is a variable of
-	freed func()      // to be called when it is not used any more
-	read  bool        // it is for reading only
+	slot    *slotInfo   // of a command buffer that it stands for
+	scratch *slotInfo   // likewise, of its scratch memory
+	host    []byte      // so that it stays
+	exe     *Executable // that it is a variable of
+	freed   func()      // to be called when it is not used any more
+	read    bool        // it is for reading only
 
 	opened driver.Mem    // another process's, that it is a part of
 	shared *ImportedPool // that it is from
@@ -214,7 +215,7 @@ func (b *Buffer) Kind() MemKind { return b.mem.Kind }
 func (b *Buffer) Size() uint64 { return b.mem.Size }
 
 // Ptr returns the address on the device, valid until the buffer is freed. It is 0 for a buffer that has been closed, for memory from
-// a pool that has not been allocated yet, or not any more, and for what stands for a binding.
+// a pool that has not been allocated yet, or not any more, and for what stands for memory in a command buffer.
 func (b *Buffer) Ptr() driver.Ptr {
 	if b.closed.Load() || b.late() && b.state.Load() != isLive {
 		return 0
@@ -232,7 +233,20 @@ func (b *Buffer) Bytes() []byte {
 }
 
 // late reports whether the address is known only when what uses it is issued.
-func (b *Buffer) late() bool { return b.from == pooled || b.slot() != nil }
+func (b *Buffer) late() bool { return b.from == pooled || b.recordedIn() != nil }
+
+// recordedIn returns the command buffer in which the buffer stands for a binding, or for scratch memory, or nil.
+func (b *Buffer) recordedIn() *CommandBuffer {
+	switch r := b.rare; {
+	case r == nil:
+		return nil
+	case r.slot != nil:
+		return r.slot.of
+	case r.scratch != nil:
+		return r.scratch.of
+	}
+	return nil
+}
 
 // slot returns the binding of a command buffer that the buffer stands for, or nil.
 func (b *Buffer) slot() *slotInfo {
@@ -409,8 +423,8 @@ func (a address) resolveLate() (driver.Ptr, error) {
 
 // check returns the address of a range that a queue can use.
 func (r Range) check(op string, q *Queue) (address, error) {
-	if r.Buffer != nil && r.Buffer.slot() != nil {
-		return address{}, argument(op, "a binding of a command buffer, outside of it")
+	if r.Buffer != nil && r.Buffer.recordedIn() != nil {
+		return address{}, argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
 	}
 	return r.checkOn(op, q.dev)
 }

@@ -304,12 +304,12 @@ func (d *Device) destroy() (errs []error) {
 	for _, err := range d.buffers.close(true) {
 		add(err)
 	}
-	for _, q := range d.all() {
-		add(q.tl.settle())
-	}
 	streams := []driver.Stream{}
 	for _, q := range d.all() {
-		streams = append(streams, q.tl.h)
+		if tl := q.tl; !tl.adopted {
+			add(tl.settle())
+			streams = append(streams, tl.h)
+		}
 	}
 	if d.captures != 0 {
 		streams = append(streams, d.captures)
@@ -336,11 +336,11 @@ func (d *Device) destroy() (errs []error) {
 	}
 	for e := range shared {
 		e.closed.Store(true)
-		add(d.insist(func() error { return d.drv.DestroyEvent(e.h) }))
+		add(d.insist(e.giveBack))
 		e.over()
 	}
-	if d.scratched.Size > 0 {
-		add(d.drv.Free(d.scratched))
+	if d.standsIn.Size > 0 {
+		add(d.drv.Free(d.standsIn))
 	}
 	if !d.overdue { // else calls may still use the memory
 		add(d.stage.close())

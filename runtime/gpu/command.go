@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/memplan"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -34,7 +35,7 @@ type Command int
 //
 // What is recorded stays: data of updates and arguments of kernels are copied by the call, and buffers and kernels are
 // held until the command buffer is closed and no execution is under way. A range of a [CommandBuffer.Binding] stands for
-// memory that is named only when the recording is executed.
+// memory that is named only when the recording is executed, and one of [CommandBuffer.Alloca] for memory that the recording has for itself.
 //
 // A method's error names the command by number and operation, and changes nothing. All methods may be called concurrently,
 // though then the order is anybody's guess.
@@ -44,32 +45,36 @@ type CommandBuffer struct {
 	refs   atomic.Int32 // one of the caller's, and one an execution
 	closed atomic.Bool
 
-	mu      sync.Mutex
-	ended   bool
-	flaw    error                     // what End failed with
-	timed   bool                      // there are timestamps
-	turn    atomic.Pointer[Semaphore] // reached when the last submission in line for the events of the timestamps is over; see takeTurn
-	cmds    commandList
-	bounds  []argRef // room for the commands', as are:
-	afters  []Command
-	rares   []rareCommand
-	slots   []slot
-	refers  []reference
-	nrefers int // of refers, those of commands that have been recorded
-	args    []uint64
-	held    map[*Buffer]struct{}
-	foreign []*Buffer // of held, those of other devices, and those of nested ones
-	code    map[*Executable]struct{}
-	nested  []*CommandBuffer
-	stages  []*stageBlock
-	timers  []driver.Event
-	parts   []part
-	ptrs    []unsafe.Pointer // into args, one an argument
-	present []driver.Ptr     // of refers, in the execution that is being issued
-	moving  []int            // of refers those that may be somewhere else each time, with their
-	sources []source
-	epoch   int  // how often a source has moved
-	lost    bool // it has not been found out where all are
+	mu        sync.Mutex
+	ended     bool
+	flaw      error // what End failed with
+	timed     bool  // there are timestamps
+	line      *line // of executions that must not overlap, or nil
+	cmds      commandList
+	bounds    []argRef // room for the commands', as are:
+	afters    []Command
+	rares     []rareCommand
+	slots     []slot
+	scratches []*Buffer // of Alloca
+	scratch   Range     // where the program wants them
+	block     *Buffer   // where they are otherwise, once it has ended
+	layout    memplan.Layout
+	refers    []reference
+	nrefers   int // of refers, those of commands that have been recorded
+	args      []uint64
+	held      map[*Buffer]struct{}
+	foreign   []*Buffer // of held, those of other devices, and those of nested ones
+	code      map[*Executable]struct{}
+	nested    []*CommandBuffer
+	stages    []*stageBlock
+	timers    []driver.Event
+	parts     []part
+	ptrs      []unsafe.Pointer // into args, one an argument
+	present   []driver.Ptr     // of refers, in the execution that is being issued
+	moving    []int            // of refers those that may be somewhere else each time, with their
+	sources   []source
+	epoch     int  // how often a source has moved
+	lost      bool // it has not been found out where all are
 }
 
 // CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
@@ -149,8 +154,9 @@ type reference struct {
 	align        uint64 // of what it stands for, if that is a binding
 	late         bool   // where it is, is only known when it is executed
 	written      bool
-	used         bool // otherwise than by a copy
-	source       int  // in sources, if it may be somewhere else each time
+	used         bool    // otherwise than by a copy
+	source       int     // in sources, if it may be somewhere else each time
+	scratch      *Buffer // that it was to, if that has become a part of the recording's block
 }
 
 // A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
@@ -168,7 +174,7 @@ type slot struct {
 	used    bool // otherwise than by copies
 }
 
-// A slotInfo says for what binding a buffer stands.
+// A slotInfo says for what binding, or for what scratch memory, a buffer stands.
 type slotInfo struct {
 	of    *CommandBuffer
 	index int
@@ -269,7 +275,7 @@ func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
-		if r := &refers[i]; r.buffer.slot() == nil {
+		if r := &refers[i]; r.buffer.recordedIn() == nil {
 			if err := c.hold(r.buffer); err != nil {
 				return -1, c.fail(cmd.op.Kind, err)
 			}
@@ -327,15 +333,15 @@ func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error
 	switch {
 	case err != nil:
 		return -1, c.fail(op, err)
-	case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
-		return -1, c.fail(op, argument(op.String(), "a binding of another command buffer"))
+	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
+		return -1, c.fail(op, argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
 	case uint64(at.ptr)%align != 0:
 		return -1, c.fail(op, argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
-	used := op == work.Fill || op == work.Dispatch || op == work.Native
+	used := op == work.Fill || op == work.Dispatch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
 		if err := r.usable(op.String(), c.dev); err != nil {
 			return -1, c.fail(op, err)
@@ -392,8 +398,8 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 	return nil
 }
 
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs; what is wrong with them is in
-// the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, and memory for buffers of
+// [CommandBuffer.Alloca]; what is wrong with them is in the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
 // bound, or allocated, only when it is executed is made then, the first time, where the driver could not set it from a smaller one:
 // with patterns of 8 bytes, and in HIP.
 func (c *CommandBuffer) End() error {
@@ -408,6 +414,9 @@ func (c *CommandBuffer) End() error {
 
 // prepare makes an ended recording ready to run.
 func (c *CommandBuffer) prepare() error {
+	if err := c.placeScratch(); err != nil {
+		return err
+	}
 	c.present = make([]driver.Ptr, len(c.refers))
 	c.layOut()
 	for i := range c.refers {
@@ -423,6 +432,7 @@ func (c *CommandBuffer) prepare() error {
 		}
 	}
 	c.split()
+	c.lineUp()
 	for i := range c.parts {
 		p := &c.parts[i]
 		if !p.graph {
@@ -554,7 +564,8 @@ func (c *CommandBuffer) split() {
 // noNode reports whether no node of a graph can do what a command does.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
-	return c.across(cmd, nil) || cmd.op.Kind == work.Native && c.dev.capturer == nil ||
+	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
+		cmd.op.Kind == work.Native && c.dev.capturer == nil ||
 		!c.dev.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 

@@ -547,6 +547,21 @@ func TestMemoryAllocs(t *testing.T) {
 		must(t, c.End())
 		return c
 	}
+	withScratch := func(m gpu.Mode) *gpu.CommandBuffer {
+		c := commandBuffer(t, dev, m)
+		x, err := c.Binding()
+		must(t, err)
+		var after []gpu.Command
+		for i := range uint64(4) {
+			b, err := c.Alloca(1024)
+			must(t, err)
+			f := recorded(t)(c.Fill(b.All(), []byte{1}, after...))
+			after = []gpu.Command{recorded(t)(c.Copy(x.Range(64*i, 64), b.Range(0, 64), f))}
+		}
+		must(t, c.End())
+		return c
+	}
+	scratchStream, scratchGraph := withScratch(gpu.StreamMode), withScratch(gpu.GraphMode)
 	stream, graph := record(gpu.StreamMode), record(gpu.GraphMode)
 	p := newPool(t, dev, gpu.PoolOptions{Portable: true})
 	wait, sig, other := pts(s, 0), pts(s, 0), allocate(t, dev, 4)
@@ -582,6 +597,8 @@ func TestMemoryAllocs(t *testing.T) {
 	}{
 		{"a stream's execution", 0, func() error { return dev.Queue(0).Execute(next(), stream, bind...) }},
 		{"a graph's execution", 0, func() error { return dev.Queue(0).Execute(next(), graph, bind...) }},
+		{"a stream's execution with scratch memory", 0, func() error { return dev.Queue(0).Execute(next(), scratchStream, bind...) }},
+		{"a graph's execution with scratch memory", 0, func() error { return dev.Queue(int(v)).Execute(next(), scratchGraph, bind...) }},
 		{"a pair of a driver's pool", 1, memory(nil, true)},
 		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
 		{"a pair of a portable pool", 1, memory(p, true)},

@@ -114,7 +114,9 @@ func (s *submission) letGoCold() {
 	for i := range s.binds {
 		s.binds[i].Buffer.release()
 	}
-	s.leaveTurn()
+	if s.turn != nil {
+		s.leaveTurn()
+	}
 	if s.recording != nil {
 		s.recording.release()
 	}

@@ -42,14 +42,24 @@ func (tl *timeline) addCover(of *timeline, seq, at uint64) {
 	}
 }
 
+// note adds an entry, or raises one. What another timeline is known to have passed needs none: an entry that says no more gives up its
+// place, so that timelines which come and go do not add up.
 func (tl *timeline) note(of *timeline, seq, at uint64) {
+	spare := -1
 	for i := range tl.cover {
-		if c := &tl.cover[i]; c.of == of {
+		switch c := &tl.cover[i]; {
+		case c.of == of:
 			if seq > c.seq {
 				c.seq, c.at = seq, at
 			}
 			return
+		case c.of.passed.Load() >= c.seq:
+			spare = i
 		}
+	}
+	if spare >= 0 {
+		tl.cover[spare] = covered{of, seq, at}
+		return
 	}
 	tl.cover = append(tl.cover, covered{of, seq, at})
 }

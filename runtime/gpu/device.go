@@ -22,14 +22,14 @@ type Device struct {
 
 	backlog    backlog
 	queues     []*Queue                 // of the program
-	every      atomic.Pointer[[]*Queue] // and those of channels; replaced under mu
+	every      atomic.Pointer[[]*Queue] // and those of channels, and on adopted streams; replaced under mu
 	events     eventPool
 	timepoints timepointPool
 	stage      stage
 	captureMu  sync.Mutex
 	captures   driver.Stream // for capture, made when it is needed
-	scratchMu  sync.Mutex
-	scratched  driver.Mem // of which graphs are made; see scratch
+	standInMu  sync.Mutex
+	standsIn   driver.Mem // of which graphs are made; see standIn
 	buffers    bufferStats
 	pools      pools
 	pooling    driver.Pools // nil if the driver has none
@@ -72,6 +72,7 @@ type Device struct {
 	graphs     driver.Graphs               // nil if the driver has none, as are:
 	natives    driver.Natives              //
 	capturer   driver.Capturer             //
+	adopter    driver.Adopter              //
 	timers     driver.Timers               //
 	peers      driver.Peers                //
 	priorities driver.Priorities           //
@@ -126,6 +127,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	if dev.caps.Capture {
 		dev.capturer, _ = drv.(driver.Capturer)
+	}
+	if dev.caps.Adopt {
+		dev.adopter, _ = drv.(driver.Adopter)
 	}
 	if dev.caps.Timers {
 		dev.timers, _ = drv.(driver.Timers)

@@ -149,7 +149,11 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		return open
 	}
 	add := func(s *submission, how string) {
-		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), append([]Point(nil), s.signals...), nil})
+		signals := append([]Point(nil), s.signals...)
+		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
+			signals = append(signals, Point{&t.line.over, t.n.Load()})
+		}
+		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), signals, nil})
 		if s.lined() != nil {
 			open[len(open)-1].buffer = s.keep[0]
 		}

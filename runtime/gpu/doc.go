@@ -16,7 +16,9 @@
 // once and executed often, as a graph where the device has graphs. A [Group] is several devices. A [Channel] is a rank's end of
 // a communicator, by which devices of one process or of many reduce and exchange data.
 //
-// Memory and events are shared with other processes of the machine: see [Buffer.Export] and [SharedEvent].
+// Memory and events are shared with other processes of the machine: see [Buffer.Export] and [SharedEvent]. Streams and events that others
+// make by the driver's own API are taken in by [Device.AdoptQueue] and [Device.AdoptEvent], and [Queue.WriteValue] and [Queue.WaitValue] hand on
+// numbers in memory.
 //
 // # Errors
 //

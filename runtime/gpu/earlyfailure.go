@@ -1,6 +1,6 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+import "slices"
 
 // Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
@@ -117,19 +117,33 @@ func (tl *timeline) doubts(b *Buffer) bool {
 	return end > last // it is being issued
 }
 
-// uses reports whether a submission may use a buffer. It does not look what recordings and groups use.
+// uses reports whether a submission may use a buffer.
 func (s *submission) uses(b *Buffer) bool {
-	if s.keep[0] == b || s.keep[1] == b || s.recording != nil || s.op.Kind == work.Collect {
+	if s.keep[0] == b || s.keep[1] == b {
 		return true
 	}
-	if s.cold {
-		for i := range s.bound {
-			if s.bound[i].held == b {
-				return true
-			}
+	if !s.cold {
+		return false
+	}
+	for i := range s.bound {
+		if s.bound[i].held == b {
+			return true
 		}
 	}
-	return false
+	for i := range s.binds {
+		if s.binds[i].Buffer == b {
+			return true
+		}
+	}
+	return s.recording != nil && s.recording.uses(b)
+}
+
+// uses reports whether a recording that has ended, and that a submission holds, names a buffer.
+func (c *CommandBuffer) uses(b *Buffer) bool {
+	if _, ok := c.held[b]; ok {
+		return true
+	}
+	return slices.ContainsFunc(c.nested, func(n *CommandBuffer) bool { return n.uses(b) })
 }
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it came after.

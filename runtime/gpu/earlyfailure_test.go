@@ -50,6 +50,34 @@ func TestMishap(t *testing.T) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
 			must(t, q.Upload(o, b.All(), make([]byte, b.Size())))
 		},
+		"a part of native work": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			must(t, q.Native(o, func(n gpu.Native) error {
+				return errors.Join(n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64), simdriver.ErrInjected)
+			}, b.All()))
+		},
+		"a part of a recording that is bound to it": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			c := commandBuffer(t, q.Device(), gpu.StreamMode)
+			x, err := c.Binding()
+			must(t, err)
+			recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
+			recorded(t)(c.Fill(x.Range(8, 8), []byte{1}))
+			must(t, c.End())
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
+			must(t, q.Execute(o, c, b.All()))
+			must(t, c.Close())
+		},
+		"a part of a recording in which another one has it": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
+			inner, c := commandBuffer(t, q.Device(), gpu.StreamMode), commandBuffer(t, q.Device(), gpu.StreamMode)
+			recorded(t)(inner.Fill(b.Range(0, 8), []byte{1}))
+			must(t, inner.End())
+			must(t, c.Execute(inner))
+			must(t, c.Execute(inner))
+			must(t, c.End())
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
+			must(t, q.Execute(o, c))
+			must(t, inner.Close())
+			must(t, c.Close())
+		},
 		"other work that was to signal the same semaphore": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			must(t, q.Fill(o, b.All(), []byte{1}))
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})

@@ -76,3 +76,77 @@ func ExampleCommandBuffer_Nest() {
 	// Output:
 	// go! go! go!
 }
+
+// What the commands of a network leave for each other is in scratch memory, which is part of the recording: of three buffers only two are in
+// memory at a time.
+func ExampleCommandBuffer_Alloca() {
+	dev := simulated()
+	defer dev.Close()
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	check(err)
+	in, err := c.Binding()
+	check(err)
+	out, err := c.Binding()
+	check(err)
+	x := in.Range(0, 1024)
+	for range 3 {
+		b, err := c.Alloca(1024)
+		check(err)
+		_, err = c.Copy(b.All(), x)
+		check(err)
+		_, err = c.Barrier()
+		check(err)
+		x = b.All()
+	}
+	_, err = c.Copy(out.Range(0, 1024), x)
+	check(err, c.End())
+	n, err := c.ScratchSize()
+	check(err)
+	fmt.Println(n)
+
+	s := dev.Queue(0).NewStream()
+	from, err := dev.Alloc(gpu.HostMem, 1024)
+	check(err)
+	to, err := dev.Alloc(gpu.HostMem, 1024)
+	check(err)
+	copy(from.Bytes(), "passed on")
+	check(s.Execute(c, from.All(), to.All()), s.Wait(context.Background()))
+	fmt.Printf("%s\n", to.Bytes()[:9])
+	// Output:
+	// 2048
+	// passed on
+}
+
+// Recordings for several sizes of a batch share one piece of memory. The stream orders their executions, as the program has to.
+func ExampleCommandBuffer_SetScratch() {
+	dev := simulated()
+	defer dev.Close()
+	out, err := dev.Alloc(gpu.HostMem, 4)
+	check(err)
+	var all []*gpu.CommandBuffer
+	need := uint64(0)
+	for batch := range uint64(4) {
+		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+		check(err)
+		b, err := c.Alloca(4096 * (batch + 1))
+		check(err)
+		filled, err := c.Fill(b.All(), []byte{byte(batch)})
+		check(err)
+		_, err = c.Copy(out.Range(batch, 1), b.Range(0, 1), filled)
+		check(err)
+		n, err := c.ScratchSize() // as far as it is recorded
+		check(err)
+		need = max(need, n)
+		all = append(all, c)
+	}
+	scratch, err := dev.Alloc(gpu.DeviceMem, need)
+	check(err)
+	s := dev.Queue(0).NewStream()
+	for _, c := range all {
+		check(c.SetScratch(scratch.All()), c.End(), s.Execute(c))
+	}
+	check(s.Wait(context.Background()))
+	fmt.Println(need, out.Bytes())
+	// Output:
+	// 16384 [0 1 2 3]
+}

@@ -9,7 +9,8 @@ import (
 )
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
-// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own. Executions of
+// one with scratch memory ([CommandBuffer.Alloca]) come one after the other.
 //
 // Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
 // execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
@@ -93,7 +94,7 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 		total += len(x.parts)
 	}
 	if total == 1 {
-		return q.executePart(o, list[0].c, list[0].parts, 0, bindings, nil)
+		return q.executePart(o, list[0], 0, bindings, nil, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -108,7 +109,8 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	}
 	n := 0 // parts submitted
 	for _, x := range list {
-		for i := range x.parts {
+		from := n
+		err := x.c.submit(len(x.parts), func(i int, t *turn) error {
 			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}}
 			if n == 0 {
 				step.Wait = o.Wait
@@ -116,52 +118,50 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 			if n == total-1 {
 				step.Signal = o.Signal
 			}
-			if err := q.executePart(step, x.c, x.parts, i, bindings, l); err != nil {
-				if n == 0 && x.parts[i].ch == nil && q.dev.failed() == nil {
-					return err
-				}
-				FailAll(err, signalled(o)...) // what has been submitted goes on
-				if n == 0 {
-					return err
-				}
-				if rest := total - n - 1; l != nil && rest > 0 {
-					l.over(rest)
-				}
-				return nil
+			err := q.executePart(step, x, i, bindings, l, t)
+			if err == nil {
+				n++
 			}
-			n++
+			return err
+		})
+		if err == nil {
+			continue
 		}
+		if n == 0 && x.parts[n-from].ch == nil && q.failed() == nil {
+			return err
+		}
+		FailAll(err, signalled(o)...) // what has been submitted goes on
+		if n == 0 {
+			return err
+		}
+		if rest := total - n - 1; l != nil && rest > 0 {
+			l.over(rest)
+		}
+		return nil
 	}
 	return nil
 }
 
-// takeTurn reports whether a submission that is about to be issued may record the events of timestamps. If another one that records
-// them is in line before it and not over, takeTurn adds a wait for the end of that one's turn. A submission joins the line when all
-// its other waits have been issued, so that it never waits for one that joins later.
-func (s *submission) takeTurn() bool {
-	if s.turn != nil {
-		return true
+// submit submits the parts of an execution, with its turn if it takes one, until one is refused.
+func (c *CommandBuffer) submit(parts int, one func(i int, t *turn) error) error {
+	var t *turn
+	if c.line != nil {
+		t = new(turn).begin(c.line, parts)
+		if c.line.atCalls {
+			c.line.calls.Lock()
+			defer c.line.calls.Unlock()
+			t.take()
+		}
 	}
-	s.turn = new(Semaphore)
-	s.turnBefore = s.recording.turn.Swap(s.turn)
-	if s.turnBefore == nil || s.turnBefore.value.Load() > 0 {
-		return true
+	for i := range parts {
+		if err := one(i, t); err != nil {
+			if rest := parts - i - 1; t != nil && rest > 0 {
+				t.letGo(rest)
+			}
+			return err
+		}
 	}
-	s.waits = append(s.waits, Point{s.turnBefore, 1})
-	return false
-}
-
-// leaveTurn ends the turn of a submission that is over, has failed, or was given up. If the turn before has not ended, it ends with that.
-func (s *submission) leaveTurn() {
-	switch {
-	case s.turn == nil:
-		return
-	case s.turnBefore == nil:
-		go s.turn.Signal(1) // since the caller may hold locks
-	default:
-		go s.turnBefore.Link(1, s.turn, 1) // likewise
-	}
-	s.turn, s.turnBefore = nil, nil
+	return nil
 }
 
 // signalled returns the semaphores of an order's signals.
@@ -172,9 +172,9 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part; l, if it is not nil, is told when that is over.
-func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bindings []Range, l *lent) error {
-	op, p := work.Execute, &parts[i]
+// executePart submits a part of an execution, of which there are others if it has a turn; l, if it is not nil, is told when that is over.
+func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *lent, t *turn) error {
+	c, op, p := x.c, work.Execute, &x.parts[i]
 	switch {
 	case p.host != nil:
 		op = work.HostCall
@@ -182,7 +182,10 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
-	s.lent = l
+	s.lent, s.part = l, i
+	if s.turn = t; t == nil && c.line != nil {
+		s.turn = s.turn1.begin(c.line, 1)
+	}
 	if p.host != nil {
 		s.fn, s.hostly = p.host, true
 	}
@@ -200,17 +203,13 @@ func (q *Queue) executePart(o Order, c *CommandBuffer, parts []part, i int, bind
 		q.dev.recycle(s)
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
-	s.recording, s.part = c, i
-	s.takesTurn = c.timed && op == work.Execute && !q.dev.caps.RerecordEvents
+	s.recording = c
 	return q.submit(s, o)
 }
 
 // execute makes the native calls of a part of a command buffer.
 func (s *submission) execute(tl *timeline) (started bool, err error) {
 	c := s.recording
-	if s.turn != nil {
-		tl.want(tl.issued.Load() + 1) // for whoever waits for the turn
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.parts[s.part]

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -23,6 +24,13 @@ func (f *frontier) add(m mark) {
 		}
 	}
 	*f = append(*f, m)
+}
+
+// addLive is add for a frontier of which counts only what has not been passed: the rest is let go of, so that timelines which come and go do
+// not add up.
+func (f *frontier) addLive(m mark) {
+	*f = slices.DeleteFunc(*f, func(at mark) bool { return at.tl != m.tl && at.tl.passed.Load() >= at.seq })
+	f.add(m)
 }
 
 // passed reports whether the streams have passed all of it, as far as is known.
@@ -48,7 +56,7 @@ func (l *loan) add(m mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended {
-		l.marks.add(m)
+		l.marks.addLive(m)
 		l.some.Store(true)
 	}
 	return !l.ended

@@ -29,9 +29,9 @@ type place struct {
 	node   int32 // in nodes
 }
 
-// scratchSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
+// standInSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
 // what is read.
-const scratchSize = 128 << 10
+const standInSize = 128 << 10
 
 // standIn has memory stand for what the fills and copies of a part are given only when it is executed, so that its graph can be made
 // before: the first execution sets them. It reports false if they cannot be set from that, or there is no memory. It runs on a
@@ -42,11 +42,11 @@ func (c *CommandBuffer) standIn(p *part) bool {
 		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
 			return false
 		}
-		if cmd.depends && cmd.op.Bytes() > scratchSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
+		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
-	base, err := c.dev.scratch()
+	base, err := c.dev.standIn()
 	if err != nil {
 		return false
 	}
@@ -56,25 +56,25 @@ func (c *CommandBuffer) standIn(p *part) bool {
 			c.present[cmd.dst] = base
 		}
 		if cmd.src >= 0 && c.refers[cmd.src].depends() {
-			c.present[cmd.src] = base + scratchSize/2
+			c.present[cmd.src] = base + standInSize/2
 		}
 	}
 	return true
 }
 
-// scratch returns memory of scratchSize, which stays until the device is closed. It runs on a bound thread.
-func (d *Device) scratch() (driver.Ptr, error) {
-	d.scratchMu.Lock()
-	defer d.scratchMu.Unlock()
-	if d.scratched.Size == 0 {
-		m, err := d.drv.Alloc(DeviceMem, scratchSize)
+// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound thread.
+func (d *Device) standIn() (driver.Ptr, error) {
+	d.standInMu.Lock()
+	defer d.standInMu.Unlock()
+	if d.standsIn.Size == 0 {
+		m, err := d.drv.Alloc(DeviceMem, standInSize)
 		if err != nil {
 			d.check(err)
 			return 0, err
 		}
-		d.scratched = m
+		d.standsIn = m
 	}
-	return d.scratched.Ptr, nil
+	return d.standsIn.Ptr, nil
 }
 
 // build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
@@ -143,7 +143,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 		c.extra(&x, cmd)
 		first := cmd.op
 		if stands && cmd.depends {
-			first.Cut(scratchSize / 2) // to what fits into the memory that stands for something
+			first.Cut(standInSize / 2) // to what fits into the memory that stands for something
 		}
 		if cmd.op.Kind == work.Native {
 			if x.Child, err = c.capture(&x); err != nil {
@@ -294,7 +294,7 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bo
 			s.follows.add(m)
 		}
 	}
-	p.launched.add(mark{tl, tl.issued.Load() + 1})
+	p.launched.addLive(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 

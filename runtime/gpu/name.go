@@ -53,6 +53,8 @@ func (q *Queue) mention() string {
 	switch {
 	case name != nil && *name != "":
 		return fmt.Sprintf("queue %q", *name)
+	case q.tl.adopted:
+		return fmt.Sprintf("native stream %#x", uintptr(q.tl.h))
 	case q.tl.ch == nil:
 		return fmt.Sprintf("queue %d", q.index)
 	case q.tl.ch.opt.Name != "":

@@ -22,7 +22,7 @@ func (d *Device) park(s *submission) error {
 	if ch := s.q.tl.ch; ch != nil {
 		return ch.failed()
 	}
-	return d.failed()
+	return s.q.failed()
 }
 
 // link puts a submission at the end of a list.

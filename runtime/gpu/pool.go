@@ -35,7 +35,7 @@ type Pool struct {
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
 	shared atomic.Bool              // it was freed in another one as well
 
-	line line // of allocas, with PoolOptions.Wait
+	line poolLine // of allocas, with PoolOptions.Wait
 
 	threshold atomic.Uint64
 

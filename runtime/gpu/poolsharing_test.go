@@ -66,7 +66,7 @@ func TestPoolSharing(t *testing.T) {
 		if got := bytesOf(t, a.Queue(0), own); got[255] != 1 || got[256] != 2 || got[271] != 2 || got[272] != 1 {
 			t.Errorf("%v", got[250:280])
 		}
-		filled(t, a.Queue(0), first, 0)
+		fullOf(t, a.Queue(0), first, 0)
 		if got := bytesOf(t, b.Queue(1), whole); got[256] != 2 || got[1023] != 1 {
 			t.Errorf("%v", got[250:280])
 		}

@@ -21,8 +21,8 @@ import (
 // No memory comes back any more when nothing is allocated and nothing is being deallocated; then the first in line fails with the error of its
 // last try.
 
-// A line is the allocas that wait for memory of a pool, in the order in which all else that they waited for had been issued.
-type line struct {
+// A poolLine is the allocas that wait for memory of a pool, in the order in which all else that they waited for had been issued.
+type poolLine struct {
 	n       atomic.Int32  // how many there are
 	news    atomic.Uint64 // how often memory may have come back
 	freeing atomic.Int64  // deallocas that have been issued and are not over
@@ -69,7 +69,7 @@ func (p *Pool) tooLarge(size uint64) bool {
 }
 
 // mayTry reports whether an alloca may try to get memory, and notes how many news it has heard of.
-func (l *line) mayTry(s *submission) bool {
+func (l *poolLine) mayTry(s *submission) bool {
 	s.heard = math.MaxUint64
 	if l.n.Load() > 0 {
 		l.mu.Lock()
@@ -118,9 +118,6 @@ func (s *submission) await(err error) bool {
 	}
 	clear(s.tps)
 	s.tps, s.fed = s.tps[:0], false
-	if s.cold {
-		s.leaveTurn()
-	}
 	return true
 }
 

@@ -57,8 +57,8 @@ func waiting(t testing.TB, p *gpu.Pool, n int) {
 	}, p.Device())
 }
 
-// filled looks whether all bytes of a buffer are x.
-func filled(t testing.TB, q *gpu.Queue, b *gpu.Buffer, x byte) {
+// fullOf looks whether all bytes of a buffer are x.
+func fullOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, x byte) {
 	t.Helper()
 	for i, got := range bytesOf(t, q, b) {
 		if got != x {
@@ -82,7 +82,7 @@ func TestPoolWaits(t *testing.T) {
 		}
 		must(t, a.Dealloca(gpu.Order{Signal: pts(s[0], 2)}))
 		must(t, s[1].Wait(minute(t), 2))
-		filled(t, x.dev.Queue(1), b, 7)
+		fullOf(t, x.dev.Queue(1), b, 7)
 		must(t, b.Dealloca(gpu.Order{}))
 		waiting(t, x.p, 0)
 		unused(t, x.p)
@@ -109,7 +109,7 @@ func TestPoolWaits(t *testing.T) {
 		x.sim.ResumeStream(streams[0])
 		x.sim.ResumeStream(streams[1])
 		must(t, s[2].Wait(minute(t), 2))
-		filled(t, x.dev.Queue(3), c, 2)
+		fullOf(t, x.dev.Queue(3), c, 2)
 		must(t, c.Dealloca(gpu.Order{}))
 	})
 	t.Run("B180 the device's memory is the limit", func(t *testing.T) {

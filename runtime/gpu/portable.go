@@ -24,7 +24,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 	case b.dev != p.dev:
 		return argument("new pool", "the buffer is of another device")
 	case b.late():
-		return argument("new pool", "over memory from another pool, or a binding")
+		return argument("new pool", "over memory from another pool, or what stands for memory in a command buffer")
 	case b.readOnly():
 		return argument("new pool", "over a buffer that was imported for reading only")
 	}

@@ -78,6 +78,9 @@ func (q *Queue) putAll(first, last *submission) {
 	q.kept += kept
 	q.records.Free += n
 	q.mu.Unlock()
+	if q.tl.closed.Load() {
+		q.trim()
+	}
 }
 
 // submit captures the lists and issues the submission, or parks it.
@@ -102,7 +105,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 			return q.reject(s, "point of Free")
 		}
 	}
-	if err := q.dev.failed(); err != nil {
+	if err := q.failed(); err != nil {
 		q.dev.failSubmission(s, err)
 		return err
 	}

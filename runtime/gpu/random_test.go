@@ -3,10 +3,12 @@ package gpu_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -75,6 +77,81 @@ func TestRandom(t *testing.T) {
 
 var errRandom = errors.New("a host call failed")
 
+// A native is what a graph has of a device's by calls of the driver's own API: a queue on a stream of that, and another stream, which others
+// give work.
+type native struct {
+	t   *testing.T
+	dev *gpu.Device
+	v   driver.Device
+	q   *gpu.Queue
+	on  driver.Stream // of the queue
+	own driver.Stream
+	wg  sync.WaitGroup // others who are at work
+}
+
+func newNative(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) *native {
+	n := &native{t: t, dev: dev}
+	var err error
+	if n.v, err = sim.Open(i); err != nil {
+		t.Fatal(err)
+	}
+	if err := natively(n.v, func() (err error) {
+		if n.on, err = n.v.NewStream(); err == nil {
+			n.own, err = n.v.NewStream()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n.q, err = dev.AdoptQueue(n.on); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fill has others fill a range in their stream, between two events.
+func (n *native) fill(o gpu.Order, r gpu.Range, with byte) error {
+	before, err := n.dev.NewEvent()
+	after, err2 := n.dev.NewEvent()
+	ready, err3 := gpu.NewSemaphore(0)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
+	}
+	q := n.dev.Queue(0)
+	if err := q.RecordEvent(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, before); err != nil {
+		return err
+	}
+	n.wg.Go(func() {
+		err := ready.WaitIssued(context.Background(), 1)
+		if err == nil {
+			err = natively(n.v, func() error {
+				return errors.Join(n.v.StreamWait(n.own, before.Native()), n.v.Fill(n.own, r.Buffer.Ptr()+driver.Ptr(r.Offset), uint32(with), 1, r.Size),
+					n.v.Record(after.Native(), n.own))
+			})
+		}
+		if err == nil {
+			err = n.q.WaitEvent(o, after) // that others come after the waits the runtime does not know
+		}
+		if err != nil {
+			n.t.Error(err)
+			o.Signal[0].Semaphore.Fail(err)
+			return
+		}
+		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nobody waits for the events any more
+		before.Close()
+		after.Close()
+	})
+	return nil
+}
+
+// close gives the streams back, when the device of the runtime has been closed.
+func (n *native) close() error {
+	n.wg.Wait()
+	return natively(n.v, func() error {
+		return errors.Join(n.v.DestroyStream(n.on), n.v.DestroyStream(n.own), n.v.Close())
+	})
+}
+
 // A mode is what happens while a graph runs.
 type mode int
 
@@ -113,7 +190,9 @@ type graph struct {
 	victim   int    // the device that is closed or lost
 	sim      *simdriver.Driver
 	devs     []*gpu.Device
-	queues   []*gpu.Queue
+	queues   []*gpu.Queue // of which some are on native streams
+	natives  []*native    // of the devices
+	values   bool         // there are values in memory
 	supplies map[*gpu.Device]*supply
 	shut     *gpu.Pool // is closed with the device, or before it is lost
 	cells    []cell
@@ -143,7 +222,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
 	caps.RerecordEvents = r.IntN(2) == 0
-	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices),
+	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices), values: caps.Values,
 		sim: simdriver.New(simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels})}
 	switch k := r.IntN(10); {
 	case k < 2:
@@ -165,6 +244,9 @@ func newGraph(t *testing.T, seed uint64) *graph {
 		for i := range 3 {
 			g.queues = append(g.queues, dev.Queue(i))
 		}
+		n := newNative(t, g.sim, dev, i)
+		g.natives = append(g.natives, n)
+		g.queues = append(g.queues, n.q)
 		for _, make := range []func() (*gpu.Buffer, error){
 			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.DeviceMem, 8*cells) },
 			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.HostMem, 16) },
@@ -293,14 +375,37 @@ func (g *graph) add() {
 		x.what = "fill of nothing"
 		c := g.cells[r.IntN(len(g.cells))].r
 		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
-	case kind < 29:
+	case kind < 28 && g.values:
+		c := &g.cells[r.IntN(len(g.cells))]
+		to := c.r
+		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
+			x.what, src = "wait for a value", c
+			x.submit = func(o gpu.Order) error { return q.WaitValue(o, to, v) }
+			break
+		}
+		x.what, dst = "write a value", c
+		v := r.Uint64N(1 << 63)
+		x.submit = func(o gpu.Order) error { return q.WriteValue(o, to, v) }
+		binary.LittleEndian.PutUint64(c.value[:], v)
+	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
+		x.what = "others' work"
+		n := g.natives[r.IntN(len(g.natives))]
+		for { // a cell that is the device's, or the host's
+			if dst = &g.cells[r.IntN(len(g.cells))]; dst.r.Buffer.Device() == n.dev {
+				break
+			}
+		}
+		p, at := g.bytes(1), dst.r
+		copy(dst.value[:], bytes.Repeat(p, 8))
+		x.submit = func(o gpu.Order) error { return n.fill(o, at, p[0]) }
+	case kind < 31:
 		x.what = "native"
 		p := g.bytes(8)
 		dst = &g.cells[r.IntN(len(g.cells))]
 		to := dst.r
 		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
 		copy(dst.value[:], p)
-	case kind < 44:
+	case kind < 45:
 		x.what = "fill"
 		p := g.bytes(1 << r.IntN(4))
 		dst = &g.cells[r.IntN(len(g.cells))]
@@ -396,14 +501,26 @@ func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	left := false
 	defer func() {
 		for _, dev := range g.devs {
 			if err := dev.Close(); err != nil {
-				t.Errorf("close: %v", err)
+				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has what waits for the lost device
+					left = true
+				} else {
+					t.Errorf("close: %v", err)
+				}
+			}
+		}
+		for _, n := range g.natives {
+			if err := n.close(); err != nil && !errors.Is(err, driver.ErrLost) && !left {
+				t.Error(err)
 			}
 		}
 		for _, name := range g.sim.Leaks() {
-			t.Errorf("left behind: %s", name)
+			if !left {
+				t.Errorf("left behind: %s", name)
+			}
 		}
 		if n := g.notes.Load(); n != 0 && g.mode == sound {
 			t.Errorf("%d have not been notified", n)

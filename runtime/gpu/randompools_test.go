@@ -118,10 +118,19 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	var after []gpu.Command
 	recorded(g.t)(m.c.UploadCopy(x.Range(0, 8), g.bytes(8)))
 	recorded(g.t)(m.c.Barrier())
+	from := y.Range(0, 8)
+	for range r.IntN(4) { // through scratch memory
+		b, err := m.c.Alloca(8 + 8*r.Uint64N(64))
+		must(g.t, err)
+		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
+		recorded(g.t)(m.c.Copy(to, from))
+		recorded(g.t)(m.c.Barrier())
+		from = to
+	}
 	if nested > 0 {
-		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), y.Range(0, 8))
+		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), from)
 	} else {
-		after = append(after, recorded(g.t)(m.c.Copy(x.Range(0, 8), y.Range(0, 8))))
+		after = append(after, recorded(g.t)(m.c.Copy(x.Range(0, 8), from)))
 	}
 	if r.IntN(4) == 0 {
 		recorded(g.t)(m.c.HostCall(func() error { return nil }))

@@ -196,8 +196,8 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
 // named. [CommandBuffer.Elapsed] tells it. Where the driver does not let an event be recorded again while it is outstanding, executions
-// of a recording with timestamps come one after the other, as the host sees it, in the order in which they can begin; if the recording
-// has host calls or collectives, that is so for each stretch between these, and not for executions as a whole.
+// of a recording with timestamps come one after the other, as a whole and as the host sees it, in the order in which they can begin; if
+// the recording has collectives, in the order of the calls of [Queue.Execute].
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(work.Timestamp); err != nil {
 		return -1, err
@@ -324,7 +324,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		return err
 	}
 	for _, b := range bindings {
-		if s := b.Buffer.slot(); s == nil {
+		if b.Buffer.recordedIn() == nil {
 			if err := c.hold(b.Buffer); err != nil {
 				return err
 			}
@@ -346,12 +346,15 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
 	base, baseArg := c.cmds.n, int32(len(c.args))
 	baseRef := int32(len(c.refers))
+	scratch := make([]*Buffer, len(child.scratches))
 	for _, r := range refers {
 		if s := r.buffer.slot(); s != nil {
 			b := bindings[s.index]
 			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
 			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
 			c.ask(&r)
+		} else if r.scratch != nil {
+			c.scratchAnew(child, &r, scratch)
 		}
 		c.refers = append(c.refers, r)
 	}
@@ -439,8 +442,8 @@ func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) 
 		switch {
 		case err != nil:
 			return fmt.Errorf("binding %d: %w", i, err)
-		case r.Buffer.slot() != nil && r.Buffer.slot().of != c:
-			return argument(op, "binding %d is a binding of another command buffer", i)
+		case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
+			return argument(op, "binding %d is a binding of another command buffer, or a buffer of its Alloca", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, ErrRange)
 		case slots[i].written && r.Buffer.readOnly():

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -128,6 +131,191 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	case err == nil, sound && !errors.Is(err, driver.ErrOutOfMemory):
 		return fmt.Errorf("an alloca beyond a limit: %w", err)
 	}
+	return nil
+}
+
+// natively calls a function of the driver's own API on a thread to which the device is bound, as a program or a library does.
+func natively(v driver.Device, fn func() error) (err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		bound := v.Bind()
+		err = errors.Join(fn(), bound)
+	}()
+	<-done
+	return err
+}
+
+// drainNative waits until a native stream has nothing left to do. It runs on a bound thread.
+func drainNative(v driver.Device, h driver.Stream) error {
+	e, err := v.NewEvent()
+	if err != nil {
+		return err
+	}
+	err = v.Record(e, h)
+	for done := false; err == nil && !done; {
+		if done, err = v.Query(e); !done {
+			time.Sleep(10 * time.Microsecond)
+		}
+	}
+	return errors.Join(err, v.DestroyEvent(e))
+}
+
+// others is a scenario of what others give the device: a stream with work of theirs between that of a queue, events that they record and
+// wait for, and values in memory.
+func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+	v, err := d.Open(0)
+	if err != nil {
+		return nil
+	}
+	var h driver.Stream
+	var theirs driver.Event
+	defer func() { // after the device of the runtime
+		natively(v, func() error {
+			v.Bind() // if it has failed
+			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
+				time.Sleep(10 * time.Microsecond)
+			}
+			if theirs != 0 {
+				v.DestroyEvent(theirs)
+			}
+			return v.Close()
+		})
+	}()
+	if natively(v, func() (err error) {
+		if h, err = v.NewStream(); err == nil {
+			theirs, err = v.NewEvent()
+		}
+		return err
+	}) != nil {
+		return nil
+	}
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
+	if err != nil {
+		return nil
+	}
+	defer dev.Close()
+	q, err := dev.AdoptQueue(h)
+	if err != nil {
+		return nil
+	}
+	cells, err := dev.Alloc(gpu.DeviceMem, 64)
+	if err != nil {
+		return nil
+	}
+	word, err := dev.Alloc(gpu.HostMem, 8)
+	if err != nil {
+		return nil
+	}
+	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(word.Bytes())))
+	own, err := dev.NewEvent()
+	if err != nil {
+		return nil
+	}
+	var lent sync.WaitGroup
+	lent.Add(1)
+	back, err := dev.AdoptEvent(theirs, lent.Done)
+	if err != nil {
+		return nil
+	}
+	var sems []*gpu.Semaphore
+	at := func(i int) *gpu.Semaphore {
+		for len(sems) <= i {
+			s, _ := gpu.NewSemaphore(0)
+			sems = append(sems, s)
+		}
+		return sems[i]
+	}
+	n := 0
+	step := func(submit func(o gpu.Order) error) {
+		o := order(at(n), 1, at(n+1), 1)
+		if n++; submit(o) != nil {
+			at(n).Fail(errNoMemory)
+		}
+	}
+	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
+	ptr := func(i int) driver.Ptr { return cells.Ptr() + driver.Ptr(8*i) }
+	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
+	step(func(o gpu.Order) error { return q.Fill(o, cell(0), value) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(1), cell(0)) })
+	step(func(o gpu.Order) error { return dev.Queue(0).RecordEvent(o, own) })
+	sems[0].Signal(1) // what came before was parked
+	if sems[n].WaitIssued(ctx, 1) == nil {
+		err := natively(v, func() error {
+			err := v.StreamWait(h, own.Native())
+			if err == nil {
+				err = v.Copy(h, ptr(2), ptr(1), 8)
+			}
+			if err == nil {
+				err = v.Record(theirs, h)
+			}
+			return err
+		})
+		if err != nil { // then nothing orders what comes behind what they have done
+			sems[n].Fail(err)
+		}
+	}
+	step(func(o gpu.Order) error { return dev.Queue(1).WaitEvent(o, back) })
+	step(func(o gpu.Order) error { return dev.Queue(1).Copy(o, cell(3), cell(2)) })
+	if v.Caps().Values {
+		ready, _ := gpu.NewSemaphore(0)
+		if dev.Queue(1).WaitValue(order(at(n), 1, ready, 1), word.All(), 5) != nil {
+			ready.Fail(errNoMemory)
+		}
+		step(func(o gpu.Order) error { return q.WriteValue(o, word.All(), 5) })
+		if sems[n].Wait(ctx, 1) != nil { // then nobody else writes it
+			number.Store(5)
+		}
+		step(func(o gpu.Order) error {
+			return q.Copy(gpu.Order{Wait: append(o.Wait, pts(ready, 1)...), Signal: o.Signal}, cell(4), cell(3))
+		})
+	} else {
+		step(func(o gpu.Order) error { return q.Copy(o, cell(4), cell(3)) })
+	}
+	var b *gpu.Buffer
+	step(func(o gpu.Order) (err error) { b, err = q.Alloca(o, nil, 64); return err })
+	if b != nil {
+		step(func(o gpu.Order) error { return q.Copy(o, b.Range(8, 8), cell(4)) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(5), b.Range(8, 8)) })
+		step(func(o gpu.Order) error { return q.Dealloca(o, b) })
+	}
+	step(func(o gpu.Order) error {
+		return q.Native(o, func(n gpu.Native) error { return n.Device.Copy(n.Stream, ptr(6), ptr(5), 8) }, cells.All())
+	})
+	last := n
+	closing, _ := gpu.NewSemaphore(0)
+	q.Fill(order(closing, 1, at(n+1), 1), cell(7), value) // fails when the queue is closed
+	n++
+	if err := sems[last].WaitIssued(ctx, 1); ctx.Err() != nil {
+		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, gpu.Dump(dev))
+	}
+	q.Close()
+	for range 3 { // what others have given their stream uses the event and the memory
+		if natively(v, func() error { return drainNative(v, h) }) == nil {
+			break
+		}
+	}
+	back.Close()
+	own.Close()
+	end, _ := gpu.NewSemaphore(0)
+	if err := dev.Queue(1).Download(order(sems[last], 1, end, 1), got, cell(6)); err != nil {
+		end.Fail(err)
+	}
+	for i, s := range append(sems, end) {
+		err = s.Wait(ctx, 1)
+		if ctx.Err() != nil {
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(dev))
+		}
+		if sound && (err == nil) != (i != last+1) {
+			return fmt.Errorf("semaphore %d: %w", i, err)
+		}
+	}
+	if sound && !bytes.Equal(got, value) {
+		return fmt.Errorf("%x came, and %x was to", got, value)
+	}
+	dev.Close()
+	lent.Wait()
 	return nil
 }
 
@@ -473,8 +661,19 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	_, err8 := c.HostCall(func() error { return nil })
 	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
 	_, err10 := c.Barrier()
-	_, err11 := c.Copy(y.Range(0, 64), x.Range(0, 64))
-	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, c.End())
+	scratch, err11 := c.Alloca(64)
+	if err11 != nil {
+		return c, err11
+	}
+	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
+	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
+	_, err14 := c.WriteValue(y.Range(8, 8), 5)
+	if err14 == nil {
+		_, err14 = c.WaitValue(y.Range(8, 8), 5)
+	} else if errors.Is(err14, driver.ErrUnsupported) {
+		err14 = nil
+	}
+	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
 // execute executes what recording has recorded.

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -8,33 +9,52 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// A SharedEvent orders work of several processes of the machine, without the host of any of them waiting for a device. One process
-// makes it ([Device.NewSharedEvent]) and exports it, others import it ([Device.ImportSharedEvent]), and each may record it ([Queue.RecordEvent])
-// and wait for it ([Queue.WaitEvent]). Points of semaphores do not leave their process: to hand one on, record an event behind it.
+// A SharedEvent is a native event that others use as well: other processes of the machine, or code of this one that works with the driver's
+// own API. It orders their work and the runtime's without the host waiting for a device. The runtime records it ([Queue.RecordEvent]) and
+// waits for it ([Queue.WaitEvent]), and so may the others. Points of semaphores are for the runtime alone: to hand one on, record an event
+// behind it; to take in what others have recorded, have an operation that waits for the event signal a point.
 //
-// A wait is for the last record, of whatever process, that was issued before the wait was; if there is none it is for nothing. So the processes
-// have to tell each other, by a pipe, say: who records waits until the record is issued ([Semaphore.WaitIssued]), and then tells who is to
-// wait; who waits tells, when the wait is issued, that the event may be recorded anew. Where a device cannot record an event anew
-// before that is over ([driver.Caps].RerecordEvents) both must have been reached instead.
+// For other processes, one makes it ([Device.NewSharedEvent]) and exports it, and others import it ([Device.ImportSharedEvent]). For code of
+// this process the runtime makes it ([Device.NewEvent]), or the code does ([Device.AdoptEvent]); [SharedEvent.Native] is what that code uses.
+//
+// A wait is for the last record, of whomever, that was issued before the wait was; if there is none it is for nothing. So both sides
+// have to tell each other, other processes by a pipe, say: who records waits until the record is issued ([Semaphore.WaitIssued]), and then
+// tells who is to wait; who waits tells, when the wait is issued, that the event may be recorded anew. Where a device cannot record an event
+// anew before that is over ([driver.Caps].RerecordEvents) both must have been reached instead. A call of the driver's own API, such as
+// cuEventRecord, has issued what it does when it returns. An event that was recorded in a stream that somebody captures must not be waited for.
 //
 // The process that has made it must keep it until the others have given theirs back: to use an event that its process has destroyed is
 // undefined, says CUDA. If a process ends before its record is complete a wait for that may never be over. Then nobody hangs but
 // what comes behind the wait on the same queue's stream: fail the semaphore that it signals ([Semaphore.Fail]), and close the device,
-// which gives it up after ten seconds ([CloseError]). Let waits for other processes have a queue of their own.
+// which gives it up after ten seconds ([CloseError]). Let waits for others have a queue of their own.
 //
 // All methods may be called concurrently. A zero SharedEvent was neither made nor imported: [ErrArgument].
 type SharedEvent struct {
 	dev    *Device
 	h      driver.Event
-	freed  func() // to be called when it is destroyed
+	from   eventOrigin
+	freed  func() // to be called when it is given back
 	refs   atomic.Int32
 	closed atomic.Bool
 }
 
-// NewSharedEvent makes an event (C: cuEventCreate with CU_EVENT_INTERPROCESS). It blocks while the driver does. Where the device
-// cannot do that, as with HIP, whose events of this kind cannot be relied on, the error is [driver.ErrUnsupported].
+// An eventOrigin says where a shared event comes from, and so who else can have it, and what becomes of it.
+type eventOrigin uint8
+
+const (
+	forProcesses eventOrigin = iota // made for other processes, or by one; the driver takes it back
+	forProcess                      // made for this process alone; likewise
+	ofOthers                        // somebody else destroys it
+)
+
+// NewSharedEvent makes an event for other processes (C: cuEventCreate with CU_EVENT_INTERPROCESS). It blocks while the driver does. Where
+// the device cannot do that, as with HIP, whose events of this kind cannot be relied on, the error is [driver.ErrUnsupported].
 func (d *Device) NewSharedEvent() (*SharedEvent, error) {
-	return d.sharedEvent("make a shared event", nil, func() (driver.Event, error) { return d.ipcEvents.NewIPCEvent() })
+	const op = "make a shared event"
+	if err := d.canShareEvents(op); err != nil {
+		return nil, err
+	}
+	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.ipcEvents.NewIPCEvent() })
 }
 
 // ImportSharedEvent returns an event of another process (C: cuIpcOpenEventHandle), on the device that the other one has made it on. It
@@ -48,18 +68,50 @@ func (d *Device) ImportSharedEvent(h EventHandle, freed func()) (*SharedEvent, e
 	if err := d.importable(op, h.Driver); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, freed, func() (driver.Event, error) { return d.ipcEvents.OpenEvent(h.Handle) })
+	if err := d.canShareEvents(op); err != nil {
+		return nil, err
+	}
+	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.ipcEvents.OpenEvent(h.Handle) })
 }
 
-// sharedEvent makes what a native event is for.
-func (d *Device) sharedEvent(op string, freed func(), native func() (driver.Event, error)) (*SharedEvent, error) {
+// canShareEvents returns an error where processes cannot share events.
+func (d *Device) canShareEvents(op string) error {
+	if err := d.failed(); err != nil || d.ipcEvents != nil {
+		return err
+	}
+	return fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+}
+
+// NewEvent makes an event for code of this process that works with the driver's own API (C: cuEventCreate with CU_EVENT_DISABLE_TIMING),
+// which every device can. It cannot be exported. It blocks while the driver does.
+func (d *Device) NewEvent() (*SharedEvent, error) {
+	const op = "make an event"
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if d.ipcEvents == nil {
+	return d.sharedEvent(op, forProcess, nil, d.drv.NewEvent)
+}
+
+// AdoptEvent returns an event that the program has made by calls of the driver's own API, on the same device (C: CUevent, hipEvent_t). It is
+// not destroyed: it stays the caller's, who must keep it until this one has been closed and its last use is over. Then freed is called,
+// unless it is nil, on a goroutine of its own. No event is [ErrArgument]; that the number is an event nobody can check. Where the driver
+// gives no access to what it has ([driver.Caps].Native) the error is [driver.ErrUnsupported].
+func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, error) {
+	const op = "adopt an event"
+	switch err := d.failed(); {
+	case err != nil:
+		return nil, err
+	case d.natives == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case event == 0:
+		return nil, argument(op, "no event")
 	}
-	e := &SharedEvent{dev: d, freed: freed}
+	return d.sharedEvent(op, ofOthers, freed, func() (driver.Event, error) { return event, nil })
+}
+
+// sharedEvent makes what a native event is for.
+func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native func() (driver.Event, error)) (*SharedEvent, error) {
+	e := &SharedEvent{dev: d, from: from, freed: freed}
 	e.refs.Store(1)
 	err := d.do(func() (err error) {
 		if e.h, err = native(); err == nil {
@@ -76,6 +128,15 @@ func (d *Device) sharedEvent(op string, freed func(), native func() (driver.Even
 	return e, nil
 }
 
+// Native returns the event as the driver knows it, for code that records it, or waits for it, by the driver's own API: packages cudadriver and
+// hipdriver turn it into a handle of CUDA or HIP (Event). It is good until the event has been closed. Of a zero event it is 0.
+func (e *SharedEvent) Native() driver.Event {
+	if e == nil {
+		return 0
+	}
+	return e.h
+}
+
 // Device returns the event's device, on whose queues it can be used.
 func (e *SharedEvent) Device() *Device {
 	if e == nil {
@@ -85,7 +146,7 @@ func (e *SharedEvent) Device() *Device {
 }
 
 // Export names the event for other processes (C: cuIpcGetEventHandle). It blocks while the driver does. One that was imported is for its own
-// process to export.
+// process to export; what [Device.NewSharedEvent] has not made is [ErrArgument].
 func (e *SharedEvent) Export() (EventHandle, error) {
 	const op = "export a shared event"
 	if err := e.hold(); err != nil {
@@ -95,6 +156,9 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 	d := e.dev
 	if err := d.failed(); err != nil {
 		return EventHandle{}, err
+	}
+	if e.from != forProcesses {
+		return EventHandle{}, argument(op, "it was not made for other processes: NewSharedEvent makes one")
 	}
 	h := EventHandle{Driver: d.of.Name(), Device: d.info.UUID}
 	err := d.do(func() (err error) {
@@ -132,15 +196,27 @@ func (e *SharedEvent) release() {
 	}
 	d := e.dev
 	d.reclaim(func() {
+		err := e.giveBack()
+		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
+			return
+		}
 		d.mu.Lock()
 		delete(d.shared, e)
 		d.mu.Unlock()
-		d.notTaken(d.drv.DestroyEvent(e.h))
+		d.notTaken(err)
 		e.over()
 	})
 }
 
-// over tells who has imported the event that the driver has it back.
+// giveBack gives the event back to the driver, unless it is somebody else's. It runs on a bound thread.
+func (e *SharedEvent) giveBack() error {
+	if e.from == ofOthers {
+		return nil
+	}
+	return e.dev.drv.DestroyEvent(e.h)
+}
+
+// over tells whose event it is that it is not used any more.
 func (e *SharedEvent) over() {
 	if e.freed != nil {
 		go e.freed()
@@ -148,7 +224,7 @@ func (e *SharedEvent) over() {
 }
 
 // RecordEvent records a shared event of the queue's device behind what the operation waits for, and behind all that the queue's native
-// stream has been given before: waits for the event that are issued from then on, in any process, wait for that. [Semaphore.WaitIssued] of
+// stream has been given before: waits for the event that are issued from then on, by whomever, wait for that. [Semaphore.WaitIssued] of
 // a point that it signals tells when that is. Its signals are reached when the record is complete.
 func (q *Queue) RecordEvent(o Order, e *SharedEvent) error {
 	return q.withEvent(o, e, work.EventRecord)

@@ -51,7 +51,7 @@ func AllocaSlice[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 }
 
 // SliceOf returns a range of a buffer as elements. The range is inside the buffer, has a whole number of them, and begins at an address
-// where T may be. The buffer may be of a pool, or of a [CommandBuffer.Binding].
+// where T may be. The buffer may be of a pool, or of a [CommandBuffer.Binding] or [CommandBuffer.Alloca].
 func SliceOf[T any](r Range) (Slice[T], error) {
 	size, err := sizeOf[T]("slice", 1)
 	if err != nil {

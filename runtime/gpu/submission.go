@@ -83,12 +83,11 @@ type submission struct {
 	claims []*Buffer          // it was parked until their allocas, which stood in line, were issued
 	heard  uint64             // of an alloca: the news of its pool's line when it began to try
 
-	recording  *CommandBuffer // of which a part is executed, with
-	part       int
-	binds      []Range
-	takesTurn  bool       // it may record the events of timestamps only in a turn of its own:
-	turn       *Semaphore // reached when that is over, and
-	turnBefore *Semaphore // the one before it, if there was one
+	recording *CommandBuffer // of which a part is executed, with
+	part      int
+	binds     []Range
+	turn      *turn // of the execution, where those of the recording must not overlap: this one, if it has one part
+	turn1     turn
 
 	group    []groupOp       // collective operations, with
 	ctx      context.Context // if that can end, and
@@ -301,8 +300,7 @@ func (s *submission) resetCold() {
 	s.host, s.stage, s.fn, s.native, s.shared, s.lent = nil, nil, nil, nil, nil, nil
 	clear(s.claims)
 	s.claims = s.claims[:0]
-	s.recording, s.part, s.binds, s.takesTurn = nil, 0, s.binds[:0], false
-	s.turn, s.turnBefore = nil, nil
+	s.recording, s.part, s.binds, s.turn = nil, 0, s.binds[:0], nil
 	clear(s.group)
 	s.group, s.ctx, s.behind, s.arrived = s.group[:0], nil, nil, false
 	s.cold = false

@@ -19,6 +19,11 @@ type timeline struct {
 	ch  *Channel // nil if it is a queue's of the program
 	h   driver.Stream
 
+	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
+	// once the queue is closed it is not touched any more, which is set under mu.
+	adopted bool
+	closed  atomic.Bool
+
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
@@ -105,6 +110,10 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	switch how {
 	case issuedWork:
 		released, wanted = tl.publish(s)
+		if s.cold && s.turn != nil {
+			list, want := s.publishTurn(s.seq)
+			released, wanted = released.before(list), wanted || want
+		}
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
 		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			tl.doubt(s.seq)
@@ -118,7 +127,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dismiss(s, how, err, onThread)
 		return how, err
 	}
-	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0) // for which somebody waits, whatever becomes of the signals
+	// For these somebody waits, whatever becomes of the signals.
+	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0 || s.turn != nil && how == issuedBroken)
 	if p := s.lined(); p != nil {
 		released = released.before(p.issued(s))
 	}
@@ -176,7 +186,11 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	}
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
-		err = s.recording.makeGraph(s.part, s.binds)
+		if err = s.recording.makeGraph(s.part, s.binds); err == nil && s.turn != nil && s.part == 0 {
+			if how = s.awaitTurn(); how != issuedWork {
+				err = errInLine
+			}
+		}
 	}
 	if err == nil && s.op.Kind == work.Dealloca {
 		s.comeAfterAlloca()
@@ -217,6 +231,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	case foreign:
 		s.letGoAll()
 		s.hostly = true
+		s.q.enlist(s, onThread)
+	case inLine:
+		s.letGoAll()
 		s.q.enlist(s, onThread)
 	case refused:
 		tl.dev.check(err)
@@ -269,6 +286,7 @@ const (
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
+	inLine                      // it waits for its turn, and the execution before it has not been issued as a whole
 	awaiting                    // there is no memory yet, its own or that which it uses
 )
 
@@ -276,9 +294,11 @@ var errEarly = errors.New("gpu: what is waited for has not been issued, or has b
 
 var errStarved = errors.New("gpu: in the backlog")
 
+var errInLine = errors.New("gpu: it is not its turn")
+
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
-	if err := tl.dev.halted(); err != nil {
+	if err := tl.halted(); err != nil {
 		return notIssued, err
 	}
 	if !s.gathered {
@@ -288,16 +308,13 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			return how, err
 		}
 	}
-	brief := tl.dev.caps.SubmitAnywhere && s.brief(tl)
+	brief := tl.dev.caps.SubmitAnywhere && !tl.adopted && s.brief(tl)
 	if len(s.deps) > 0 {
 		how, waits, err := tl.order(s)
 		if how != issuedWork {
 			return how, err
 		}
 		brief = brief && !waits
-	}
-	if s.cold && s.takesTurn && !s.takeTurn() {
-		return foreign, nil
 	}
 	if !brief {
 		if err := tl.mark(); err != nil {

@@ -12,6 +12,7 @@ func (d *Device) Trim() error {
 	if err := d.failed(); err != nil {
 		return err
 	}
+	d.removeSpent()
 	for _, q := range d.all() {
 		q.trim()
 	}

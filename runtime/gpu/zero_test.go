@@ -86,6 +86,8 @@ func newWorld(t *testing.T) world {
 		gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 2}, gpu.ChannelOptions{Timeout: -1})
 	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
+	just(w, driver.Stream(0), 1, math.MaxInt)
+	just(w, driver.Event(0)) // whether another number is an event nobody can check
 	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
 	just(w, gpu.Float32, gpu.Int16, -1, math.MaxInt)
 	just(w, gpu.Sum(), gpu.PreMulSum(math.Inf(-1)))
@@ -189,7 +191,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 				errs = append(errs, err)
 				var own *driver.Error
 				var path *os.PathError
-				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") ||
+				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") || strings.Contains(name, ".Adopt") ||
 					strings.HasPrefix(name, "Executable.")
 				if !documented(err) && !errors.As(err, &path) && !(native && errors.As(err, &own)) {
 					t.Errorf("%s: an error that is not documented: %v", text(), err)

@@ -180,6 +180,8 @@ _Static_assert(sizeof(CUkernelParams) == 56 && sizeof(CUfillParams) == 40 && siz
 	X(cuStreamQuery, (CUstream)) \
 	X(cuStreamSynchronize, (CUstream)) \
 	X(cuStreamWaitEvent, (CUstream, CUevent, unsigned)) \
+	X(cuStreamGetPriority, (CUstream, int *)) \
+	X(cuStreamIsCapturing, (CUstream, int *)) \
 	X(cuStreamBeginCapture_v2, (CUstream, int)) \
 	X(cuStreamEndCapture, (CUstream, CUgraph *)) \
 	X(cuEventCreate, (CUevent *, unsigned)) \
@@ -679,6 +681,10 @@ int hipStreamDestroy(object *s)
 
 int hipStreamQuery(object *s) { STREAM_OF(s); return CUDA(cuStreamQuery(cu)); }
 int hipStreamSynchronize(object *s) { STREAM_OF(s); return CUDA(cuStreamSynchronize(cu)); }
+
+int hipStreamGetDevice(object *s, int *device) { STREAM_OF(s); WANT(s, INVALID_HANDLE); (void)cu; *device = s->device; return done(SUCCESS); }
+int hipStreamGetPriority(object *s, int *priority) { STREAM_OF(s); return CUDA(cuStreamGetPriority(cu, priority)); }
+int hipStreamIsCapturing(object *s, int *status) { STREAM_OF(s); return CUDA(cuStreamIsCapturing(cu, status)); }
 
 // The modes have the same numbers.
 int hipStreamBeginCapture(object *s, int mode)

@@ -252,6 +252,17 @@ var trials = []trial{
 	{name: "cuStreamEndCapture", need: func(b *bench) { b.capturing() }, call: func(b *bench) error {
 		return second(b.lib.StreamEndCapture(b.capturing()))
 	}},
+	{name: "cuStreamGetCtx", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return second(b.lib.StreamGetCtx(b.stream())) }},
+	{name: "cuStreamGetPriority", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return second(b.lib.StreamGetPriority(b.stream())) }},
+	{name: "cuStreamIsCapturing", need: func(b *bench) { b.stream() }, call: func(b *bench) error { return second(b.lib.StreamIsCapturing(b.stream())) }},
+	{name: "cuStreamWriteValue64_v2", need: func(b *bench) { b.stream(); b.mem() }, call: func(b *bench) error {
+		return b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault)
+	}},
+	{name: "cuStreamWaitValue64_v2", need: func(b *bench) { // for a value that is there
+		must(errors.Join(b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault), b.lib.StreamSynchronize(b.stream())))
+	}, call: func(b *bench) error {
+		return b.lib.StreamWaitValue64(b.stream(), b.mem(), 1, cuda.StreamWaitValueGeq)
+	}},
 	{name: "cuEventCreate", call: func(b *bench) error { return second(b.lib.EventCreate(cuda.EventDisableTiming)) }},
 	{name: "cuEventDestroy_v2", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventDestroy(b.event()) }},
 	{name: "cuEventRecord", need: func(b *bench) { b.event() }, call: func(b *bench) error { return b.lib.EventRecord(b.event(), b.stream()) }},

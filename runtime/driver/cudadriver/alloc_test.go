@@ -36,6 +36,7 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	pools, graphs, timers := d.(driver.Pools), d.(driver.Graphs), d.(driver.Timers)
+	values, adopter := d.(driver.Values), d.(driver.Adopter)
 	allocFree := func(p driver.Pool) error {
 		m, err := pools.AllocAsync(stream0, p, 64)
 		if err != nil {
@@ -90,6 +91,9 @@ func TestSubmittingAllocatesNothing(t *testing.T) {
 		"LaunchGraph":                        func() error { return graphs.LaunchGraph(stream0, exec) },
 		"Elapsed":                            func() error { _, err := timers.Elapsed(event0, event0); return err },
 		"Bind":                               d.Bind,
+		"WriteValue":                         func() error { return values.WriteValue(stream0, m.Ptr, 7) },
+		"WaitValue":                          func() error { return values.WaitValue(stream0, m.Ptr, 0) },
+		"Capturing":                          func() error { _, err := adopter.Capturing(stream0); return err },
 	} {
 		states := []bool{true}
 		if name == "Query" {

@@ -10,13 +10,17 @@
 //
 // # Streams and memory
 //
-// Streams do not synchronize with CUDA's default streams, which no method accepts. Host memory for uploads and downloads
+// Streams do not synchronize with CUDA's default streams, which no method accepts. Any other stream of the primary context they accept, whoever
+// has made it; AdoptStream asks for its context and its priority. Host memory for uploads and downloads
 // should be of kind [driver.HostMem] or registered: from any other the copy is staged, and the call may wait for it.
 // Managed memory is there only where the host may touch it while the device is at work.
 //
 // Pools give memory back at a trim, or when somebody synchronizes with a stream or an event in CUDA's way, which no method
 // does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in. Until then only
 // CopyPeer may be given it by another device: releases of the driver crash in other calls, on threads without a context.
+//
+// Values are cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, which is on by itself, where the device says that it can.
+// They cannot be in managed memory.
 //
 // What processes share are handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the context access to the memory of
 // another device where that is needed. The driver divides blocks of 2 MiB, and a process that opens a part of one can reach all of it.

@@ -146,6 +146,12 @@ func (d *device) askCaps() error {
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
 	}
+	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")
+	if d.lib.Version() >= valueOps && d.lib.HasSymbol("cuStreamWriteValue64_v2") && d.lib.HasSymbol("cuStreamWaitValue64_v2") {
+		if d.caps.Values, err = has(cuda.DeviceAttributeCanUse64BitStreamMemOps); err != nil {
+			return err
+		}
+	}
 	d.caps.Cooperative = d.hasLaunchEx && d.info.Cooperative
 	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
 	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent

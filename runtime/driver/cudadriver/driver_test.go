@@ -357,6 +357,13 @@ func all(d *device) map[string]func() error {
 			}
 			return err
 		},
+		"adopt stream": func() error { _, err := d.AdoptStream(stream0); return err },
+		"capturing":    func() error { _, err := d.Capturing(stream0); return err },
+		"write value":  func() error { return d.WriteValue(stream0, ptr, 5) },
+		"wait value": func() error {
+			buf[0] = 5
+			return d.WaitValue(stream0, ptr, 5)
+		},
 		"enter": func() error { return enter(d) },
 		"leave": func() error { return enter(d) },
 		"begin capture": func() error {
@@ -405,7 +412,7 @@ func TestProbe(t *testing.T) {
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
-		IPCMem: true, IPCEvents: true, PoolSharing: true,
+		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
 	}
@@ -562,6 +569,7 @@ func TestProbe(t *testing.T) {
 			c.Pools, c.HostPools, c.ManagedPools, c.PoolSharing = false, false, false, false
 		},
 		"attr 119": func(c *driver.Caps) { c.PoolSharing = false },
+		"attr 122": func(c *driver.Caps) { c.Values = false },
 		"attr 144": func(c *driver.Caps) { c.HostPools = false },
 	} {
 		f.set(attr, 1)
@@ -709,6 +717,8 @@ func TestErrors(t *testing.T) {
 		"register": {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2"}, "unregister": {"cuMemHostUnregister"}, "prefetch": {"cuMemPrefetchAsync_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"},
 		"fill": {"cuMemsetD32Async", "cuMemsetD2D32Async"}, "copy": {"cuMemcpyAsync", "cuMemcpyPeerAsync"}, "upload": {"cuMemcpyHtoDAsync_v2"}, "download": {"cuMemcpyDtoHAsync_v2"},
 		"memory info": {"cuMemGetInfo_v2"}, "link": {"cuDeviceGetP2PAttribute"}, "occupancy": {"cuOccupancyMaxActiveBlocksPerMultiprocessor"},
+		"adopt stream": {"cuStreamGetCtx", "cuStreamGetPriority"}, "capturing": {"cuStreamIsCapturing", "cuCtxPushCurrent_v2"},
+		"write value": {"cuStreamWriteValue64_v2", "cuCtxPushCurrent_v2"}, "wait value": {"cuStreamWaitValue64_v2", "cuCtxPushCurrent_v2"},
 		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
 		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel", "cuLaunchKernelEx"}, "bind": {"cuCtxSetCurrent"},

@@ -143,6 +143,7 @@ func (d *device) askCaps() error {
 		Occupancy:      symbols("hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"),
 		IPCMem:         runtime.GOOS == "linux" && symbols("hipIpcGetMemHandle", "hipIpcOpenMemHandle", "hipIpcCloseMemHandle"),
 	}
+	d.caps.Adopt = symbols("hipStreamGetDevice", "hipStreamGetPriority", "hipStreamIsCapturing")
 	d.caps.Capture = d.caps.Graphs && symbols("hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphExecChildGraphNodeSetParams")
 	d.caps.Prefetch = d.caps.Managed && symbols("hipMemPrefetchAsync")
 	if symbols("hipModuleLaunchCooperativeKernel") {

@@ -91,6 +91,7 @@ func TestOldReleases(t *testing.T) {
 		{"no links", hip64, []string{"hipDeviceGetP2PAttribute"}, "gfx90a", less(func(c *driver.Caps) { c.Links = false })},
 		{"no kinds of links", hip64, []string{"hipExtGetLinkTypeAndHopCount"}, "gfx90a", withGraphs},
 		{"no occupancy", hip64, []string{"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"}, "gfx90a", less(func(c *driver.Caps) { c.Occupancy = false })},
+		{"no streams of others", hip64, []string{"hipStreamGetDevice"}, "gfx90a", less(func(c *driver.Caps) { c.Adopt = false })},
 		{"no capture", hip64, []string{"hipStreamBeginCapture", "hipStreamEndCapture"}, "gfx90a", less(func(c *driver.Caps) { c.Capture = false })},
 		{"no other children", hip64, []string{"hipGraphExecChildGraphNodeSetParams"}, "gfx90a", less(func(c *driver.Caps) { c.Capture = false })},
 		{"one kind of properties", hip64, []string{"hipGetDevicePropertiesR0600"}, "gfx906", withGraphs},
@@ -102,6 +103,7 @@ func TestOldReleases(t *testing.T) {
 			f := newFake(t, c.release, c.without...)
 			d := f.device()
 			c.caps.SubmitAnywhere = c.release >= fromStream
+			c.caps.Adopt = c.release > hip52 && !slices.Contains(c.without, "hipStreamGetDevice")
 			c.caps.Cooperative = c.release > hip52 && !slices.Contains(c.without, "hipModuleLaunchCooperativeKernel")
 			if d.Caps() != c.caps || d.Info().Arch != c.arch || d.Info().SharedOptIn != 64<<10 {
 				t.Errorf("caps %+v\nwant %+v\ninfo %+v", d.Caps(), c.caps, d.Info())
@@ -111,6 +113,7 @@ func TestOldReleases(t *testing.T) {
 				lacks := !c.caps.Graphs && graphOps[what] || poolOps[what] ||
 					!c.caps.Managed && what == "alloc" || !c.caps.HostRegister && what == "register" || !c.caps.Prefetch && what == "prefetch" ||
 					!c.caps.Links && what == "link" || !c.caps.Occupancy && what == "occupancy" ||
+					!c.caps.Adopt && (what == "adopt stream" || what == "capturing") ||
 					slices.ContainsFunc(c.without, func(s string) bool { return captureOps[s] == what })
 				if e, ok := err.(*driver.Error); lacks && (!ok || !errors.Is(err, driver.ErrUnsupported) || e.Op != what) || !lacks && err != nil {
 					t.Errorf("%s: %v", what, err)
@@ -347,6 +350,7 @@ func TestThreads(t *testing.T) {
 				f.set(fails, 0)
 			}
 			d := open.(*device)
+			f.set("stream's device", mine)
 			for _, bound := range []bool{false, true} {
 				want := theirs
 				if bound {
@@ -503,6 +507,8 @@ func all(d *device) map[string]func() error {
 		},
 		"launch graph": func() error { return d.LaunchGraph(stream0, exec0) },
 
+		"adopt stream": func() error { _, err := d.AdoptStream(stream0); return err },
+		"capturing":    func() error { _, err := d.Capturing(stream0); return err },
 		"enter": func() error {
 			was, err := d.Enter()
 			if err != nil {
@@ -850,6 +856,9 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	}
 
 	// A launch in another stream comes after the one before.
+	dev := d.(*device)
+	dev.setCaptured(stream0, false) // as NewStream says
+	dev.setCaptured(stream1, false)
 	f.calls()
 	ok(d.LaunchGraph(stream0, x))
 	ok(d.LaunchGraph(stream0, x))
@@ -875,8 +884,8 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		t.Errorf("%d objects, and there were %d", f.live(), live)
 	}
 	// In a stream that was destroyed there is nothing left of it.
-	dev := d.(*device)
 	ok(dev.DestroyStream(stream1))
+	dev.setCaptured(stream1, false)
 	f.calls()
 	ok(d.LaunchGraph(stream0, x))
 	f.want("hipGraphLaunch(0x7000, 0x5000)")
@@ -929,6 +938,7 @@ func TestErrors(t *testing.T) {
 		"add node": {"hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode"},
 		"set node": {"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphExecChildGraphNodeSetParams", "hipGetDevice", "hipSetDevice"},
 		"enter":    {"hipGetDevice", "hipSetDevice"}, "leave": {"hipSetDevice"},
+		"adopt stream": {"hipStreamGetDevice", "hipStreamGetPriority"}, "capturing": {"hipStreamIsCapturing"},
 		"begin capture": {"hipStreamBeginCapture"}, "end capture": {"hipStreamEndCapture"},
 	}
 	calls := all(d)

@@ -241,12 +241,11 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	}
 	d.mu.Lock()
 	l := d.execs[x]
+	_, own := d.streams[s]
 	var err error
 	if l != nil && l.stream != s {
-		if l.stream != 0 {
-			err = d.follow(hip.Stream(s), l)
-		}
-		if err == nil {
+		if err = d.follow(hip.Stream(s), l); err == nil {
+			l.left = 0
 			l.stream = s // also if the launch fails: who waits for this stream waits for the other too
 		}
 	}
@@ -257,12 +256,28 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	if err != nil {
 		return d.failLaunch("launch graph", s, err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
 	}
+	if l != nil && !own {
+		d.leave(l)
+	}
 	return nil
+}
+
+// leave records the event behind the last launch that the next one waits for, since its stream is the program's, and may be gone by then. If
+// that fails the next launch tries again.
+func (d *device) leave(l *launches) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, err := d.record(l); err == nil {
+		l.stream, l.left = 0, e
+	} else {
+		d.lib.GetLastError()
+	}
 }
 
 // launches is what is known of an exec's launches.
 type launches struct {
 	stream driver.Stream // of the last one, or 0; guarded by the device's mu
+	left   hip.Event     // behind the last one where its stream is the program's, else 0; likewise
 	// By the events launches wait for those before in other streams. They are recorded in turn, from next on.
 	events   []hip.Event
 	next     int
@@ -278,28 +293,40 @@ func (d *device) destroyEvents(l *launches) error {
 	return errors.Join(errs...)
 }
 
-// follow makes a stream wait for all work in the one of the last launch. Two launches of an exec in two streams need it: HIP
-// does not keep them apart, and the second would write into the work of the first. The caller holds mu.
+// follow makes a stream wait for the last launch, if that may be under way, and all work in its stream. Two launches of an exec in two
+// streams need it: HIP does not keep them apart, and the second would write into the work of the first. The caller holds mu.
 //
 // HIP does not define what becomes of an event that is recorded anew before the last record, and the waits for it, are over.
 // They are once the event that was recorded next is done, since that one came behind the wait. Where it is not, launches
 // are many streams' changes ahead of the device, and the exec gets one more event: to wait here could be for ever.
-func (d *device) follow(s hip.Stream, l *launches) error {
+func (d *device) follow(s hip.Stream, l *launches) (err error) {
+	e := l.left
+	if l.stream != 0 {
+		e, err = d.record(l)
+	}
+	if err != nil || e == 0 {
+		return err
+	}
+	return d.lib.StreamWaitEvent(s, e, 0)
+}
+
+// record records an event behind the last launch. The caller holds mu.
+func (d *device) record(l *launches) (hip.Event, error) {
 	if l.recorded == len(l.events) {
 		over, err := d.Query(driver.Event(l.events[(l.next+1)%len(l.events)]))
 		if err == nil && !over {
 			err = d.onDevice("launch graph", func() error { return d.addEvent(l) })
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	e := l.events[l.next]
 	if err := d.lib.EventRecord(e, hip.Stream(l.stream)); err != nil {
-		return err
+		return 0, err
 	}
 	l.next, l.recorded = (l.next+1)%len(l.events), min(l.recorded+1, len(l.events))
-	return d.lib.StreamWaitEvent(s, e, 0)
+	return e, nil
 }
 
 // addEvent adds an event to an exec, to be recorded next. The device is current.

@@ -1,8 +1,8 @@
 package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
-// [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.MemInfo], [driver.Links], [driver.Occupancy],
-// [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
+// [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.Adopter], [driver.Values], [driver.MemInfo], [driver.Links],
+// [driver.Occupancy], [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -64,6 +64,11 @@ const (
 	OpMemInfo      Op = "memory info"
 	OpLink         Op = "link"
 	OpOccupancy    Op = "occupancy"
+
+	OpAdoptStream Op = "adopt stream"
+	OpCapturing   Op = "capturing"
+	OpWriteValue  Op = "write value" // submitted
+	OpWaitValue   Op = "wait value"  // submitted
 
 	OpExportMem   Op = "export memory"
 	OpOpenMem     Op = "open memory"
@@ -149,6 +154,10 @@ const (
 	codeMemInfo
 	codeLink
 	codeOccupancy
+	codeAdoptStream
+	codeCapturing
+	codeWriteValue
+	codeWaitValue
 	codeExportMem
 	codeOpenMem
 	codeCloseMem
@@ -188,6 +197,7 @@ var ops = [codes]Op{
 	OpEnablePeer,
 	OpEnter, OpBeginCapture, OpEndCapture,
 	OpMemInfo, OpLink, OpOccupancy,
+	OpAdoptStream, OpCapturing, OpWriteValue, OpWaitValue,
 	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
 	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
@@ -211,7 +221,7 @@ func codeOf(op Op) (code, bool) {
 func (c code) submitted() bool {
 	switch c {
 	case codeRecord, codeStreamWait, codePrefetch, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
-		codeLaunchGraph, codeCollect:
+		codeLaunchGraph, codeCollect, codeWriteValue, codeWaitValue:
 		return true
 	}
 	return false

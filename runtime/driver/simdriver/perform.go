@@ -74,6 +74,17 @@ func (s *stream) perform(o *operation) error {
 		if _, e := v.reach(o.dst, o.n); e != nil {
 			return s.blame(o, e)
 		}
+	case codeWriteValue:
+		w, e := v.word(o.dst, true)
+		if e != nil {
+			return s.blame(o, e)
+		}
+		w.Store(o.n)
+	case codeWaitValue:
+		s.pause = 0
+		if _, e := v.word(o.dst, false); e != nil {
+			return s.blame(o, e)
+		}
 	case codeLaunch:
 		return s.run(o)
 	case codeAllocAsync:

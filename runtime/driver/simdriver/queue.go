@@ -16,9 +16,9 @@ type operation struct {
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	to      *device        // of a copy between devices, whose dst is, as is:
+	to      *device        // of a copy between devices, whose dst is, or of a wait for a value, which is to reach it, as is:
 	from    *device        // src; nil: what the stream's device can reach
-	n       uint64         // elements of a fill, marks of a timer's record, else bytes
+	n       uint64         // elements of a fill, marks of a timer's record, a value, else bytes
 	host    unsafe.Pointer // instead of src or dst
 	fail    error          // what it is to fail with
 	call    *call          // of a kernel

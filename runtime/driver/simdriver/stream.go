@@ -35,7 +35,8 @@ type stream struct {
 	// For the one who executes:
 	due      time.Time // when the oldest operation may end, if it has begun to wait for that
 	timer    *time.Timer
-	enlisted uint64 // one more than head was when the stream last became a waiter
+	pause    time.Duration // until the value that the oldest operation waits for is looked at again; 0 if it has not been
+	enlisted uint64        // one more than head was when the stream last became a waiter
 
 	executing atomic.Bool // the goroutine is at the oldest operation
 	question  atomic.Pointer[question]

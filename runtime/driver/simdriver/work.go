@@ -53,8 +53,11 @@ func (s *stream) rest() {
 	s.asleep.Store(false)
 }
 
-// ready reports whether the operation waits for nothing in another stream.
+// ready reports whether the operation waits for nothing in another stream, and for no value.
 func (o *operation) ready() bool {
+	if o.code == codeWaitValue {
+		return o.fail != nil || o.reached()
+	}
 	return o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq || o.event != nil && o.event.passed(o.record, o.n)
 }
 
@@ -75,6 +78,10 @@ func (s *stream) meet(o *operation) bool {
 
 // await waits until o may be ready, or something else has happened.
 func (s *stream) await(o *operation) {
+	if o.code == codeWaitValue {
+		s.awaitValue(o)
+		return
+	}
 	src := o.source
 	if n := s.head.Load() + 1; s.enlisted != n {
 		s.enlisted = n

@@ -1,7 +1,7 @@
 // Mlp runs a network of 12 layers forward on a GPU, for several batches, and compares what comes out with the same on the host. The
 // layers are recorded once, in a command buffer whose input and output are bindings, and executed for each batch with buffers of its
-// own, by one launch of a graph where the device has graphs. All memory is from a pool, and is allocated and deallocated in the order
-// of the work.
+// own, by one launch of a graph where the device has graphs. What the layers leave for each other is scratch memory of the recording. All
+// other memory is from a pool, and is allocated and deallocated in the order of the work.
 package main
 
 import (
@@ -94,11 +94,10 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 		return x
 	}
 	params := alloca(layers * (weights + biases))
-	between := [2]gpu.Slice[float32]{alloca(activations), alloca(activations)}
 	if err != nil {
 		return nil, err
 	}
-	c, err := record(dev, params, between)
+	c, err := record(dev, params)
 	if err != nil {
 		return nil, err
 	}
@@ -114,15 +113,13 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 		x.Dealloca(s)
 		y.Dealloca(s)
 	}
-	for _, x := range []gpu.Slice[float32]{between[0], between[1], params} {
-		x.Dealloca(s)
-	}
+	params.Dealloca(s)
 	return outputs, s.Wait(ctx)
 }
 
-// record records the layers. The first reads binding 0, the last writes binding 1, and those between hand over in two
-// buffers by turns. A barrier puts each layer behind the one before.
-func record(dev *gpu.Device, params gpu.Slice[float32], between [2]gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
+// record records the layers. The first reads binding 0, the last writes binding 1, and between them each has an output of its own, of which
+// two are in memory at a time. A barrier puts each layer behind the one before.
+func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	exe, err := dev.Load(code)
 	if err != nil {
 		return nil, err
@@ -139,17 +136,19 @@ func record(dev *gpu.Device, params gpu.Slice[float32], between [2]gpu.Slice[flo
 	if err != nil {
 		return nil, err
 	}
-	in, err1 := binding(c, activations)
-	out, err2 := binding(c, activations)
+	in, err1 := floats(c.Binding())
+	out, err2 := floats(c.Binding())
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	grid := gpu.Grid{Blocks: [3]uint32{(width + 63) / 64, batch, 1}, Threads: [3]uint32{64, 1, 1}}
 	x := in
 	for l := range layers {
-		y := between[l%2]
-		if l == layers-1 {
-			y = out
+		y := out
+		if l < layers-1 {
+			if y, err = floats(c.Alloca(4 * activations)); err != nil {
+				return nil, err
+			}
 		}
 		if l > 0 {
 			if _, err := c.Barrier(); err != nil {
@@ -166,11 +165,10 @@ func record(dev *gpu.Device, params gpu.Slice[float32], between [2]gpu.Slice[flo
 	return c, c.End()
 }
 
-// binding adds a binding of n floats.
-func binding(c *gpu.CommandBuffer, n int) (gpu.Slice[float32], error) {
-	b, err := c.Binding()
+// floats returns what goes from one layer to the next in a buffer of a recording.
+func floats(b *gpu.Buffer, err error) (gpu.Slice[float32], error) {
 	if err != nil {
 		return gpu.Slice[float32]{}, err
 	}
-	return gpu.SliceOf[float32](b.Range(0, 4*uint64(n)))
+	return gpu.SliceOf[float32](b.Range(0, 4*activations))
 }

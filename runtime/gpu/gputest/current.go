@@ -150,6 +150,34 @@ func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *gpu.Import
 	x.must(p.Close())
 }
 
+// onStream runs a function on a queue of a stream that the runtime has not made, if there can be one.
+func (x *stand) onStream(f func(q *gpu.Queue)) {
+	x.Helper()
+	var h driver.Stream
+	s := x.d.Queue(0).NewStream()
+	if !x.may(s.Native(func(n gpu.Native) (err error) { h, err = n.Device.NewStream(); return err })) {
+		return
+	}
+	x.must(s.Wait(x.ctx))
+	if q, err := x.d.AdoptQueue(h); x.may(err) {
+		f(q)
+		x.must(q.Close())
+	}
+	x.must(s.Native(func(n gpu.Native) error { return n.Device.DestroyStream(h) }))
+	x.must(s.Wait(x.ctx))
+}
+
+// values has what is done with a value of the host's memory tried, if there are values.
+func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
+	x.Helper()
+	b, err := x.d.Alloc(gpu.HostMem, 8)
+	x.must(err)
+	if x.may(do(gpu.Order{}, b.All())) {
+		x.submit(func(o gpu.Order) error { return do(o, b.All()) })
+	}
+	x.must(b.Close())
+}
+
 // channel makes a channel of one rank.
 func (x *stand) channel() *gpu.Channel {
 	x.Helper()
@@ -293,6 +321,31 @@ var operations = []struct {
 		if _, err := x.d.ImportSharedEvent(gpu.EventHandle{}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
+	}},
+	{"Device.NewEvent", func(x *stand) {
+		e, err := x.d.NewEvent()
+		x.must(err)
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).RecordEvent(o, e) })
+		x.must(e.Close())
+	}},
+	{"Device.AdoptEvent", func(x *stand) {
+		e, err := x.d.NewEvent()
+		x.must(err)
+		freed := make(chan struct{})
+		if theirs, err := x.d.AdoptEvent(e.Native(), func() { close(freed) }); x.may(err) {
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).WaitEvent(o, theirs) })
+			x.keeps("Close", func() { x.must(theirs.Close()) })
+			<-freed
+		}
+		x.must(e.Close())
+	}},
+	{"Device.AdoptQueue", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
+	{"Queue.Close", func(x *stand) {
+		x.onStream(func(q *gpu.Queue) {
+			x.submit(func(o gpu.Order) error { return q.Fill(o, x.b.All(), []byte{1}) })
+			x.must(q.Fill(gpu.Order{Wait: points(x.sem(), 1)}, x.b.All(), []byte{1}))
+			x.keeps("Close", func() { x.must(q.Close()) })
+		})
 	}},
 	{"Device.Has", func(x *stand) { x.d.Has(gpu.DeviceMem) }},
 	{"Device.Load", func(x *stand) {
@@ -498,6 +551,12 @@ var operations = []struct {
 			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
 		}
 	}},
+	{"Queue.WriteValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).WriteValue(o, r, 1) })
+	}},
+	{"Queue.WaitValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).WaitValue(o, r, 0) })
+	}},
 	{"AllocSlice, AllocaSlice, Typed", func(x *stand) {
 		if x.k == nil {
 			return
@@ -680,6 +739,29 @@ var operations = []struct {
 		}
 	}},
 
+	{"CommandBuffer.Alloca", func(x *stand) {
+		x.recorded(func(c *gpu.CommandBuffer) (at gpu.Command, err error) {
+			var b *gpu.Buffer
+			x.keeps("Alloca", func() { b, err = c.Alloca(64) })
+			x.must(err)
+			return c.Copy(b.All(), x.b.All())
+		})
+	}},
+	{"CommandBuffer.ScratchSize", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("ScratchSize", func() {
+				_, err := c.ScratchSize()
+				x.must(err)
+			})
+		})
+		x.must(c.Close())
+	}},
+	{"CommandBuffer.SetScratch", func(x *stand) {
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("SetScratch", func() { x.must(c.SetScratch(x.b.All())) })
+		})
+		x.must(c.Close())
+	}},
 	{"CommandBuffer.Barrier", func(x *stand) { x.recorded((*gpu.CommandBuffer).Barrier) }},
 	{"CommandBuffer.Binding", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
@@ -704,6 +786,16 @@ var operations = []struct {
 	{"CommandBuffer.Dispatch", func(x *stand) {
 		if x.k != nil {
 			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Dispatch(x.dispatch()) })
+		}
+	}},
+	{"CommandBuffer.WriteValue", func(x *stand) {
+		if x.d.Queue(0).WriteValue(gpu.Order{}, x.b.Range(0, 8), 1) == nil {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.WriteValue(x.b.Range(0, 8), 1) })
+		}
+	}},
+	{"CommandBuffer.WaitValue", func(x *stand) {
+		if x.d.Queue(0).WriteValue(gpu.Order{}, x.b.Range(0, 8), 1) == nil {
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.WaitValue(x.b.Range(0, 8), 0) })
 		}
 	}},
 	{"CommandBuffer.Native", func(x *stand) {
@@ -896,6 +988,7 @@ var operations = []struct {
 			x.submit(func(o gpu.Order) error { return x.d.Queue(0).WaitEvent(o, e) })
 		})
 	}},
+	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Native() }) }},
 	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Device() }) }},
 	{"SharedEvent.Export", func(x *stand) {
 		x.onEvent(func(e *gpu.SharedEvent) {

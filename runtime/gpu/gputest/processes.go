@@ -119,6 +119,11 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 		a.Data = make([]byte, b.Size())
 		err = errors.Join(f.dev.Queue(1).Download(f.next(), a.Data, b.All()), f.s.Wait(f.ctx, f.n), b.Close())
 		return a, errors.Join(err, isFreed(f.ctx, freed))
+	case "values": // answer each odd number in the near process's memory by the next one
+		for i := range uint64(valueTurns) {
+			err = errors.Join(err, f.dev.Queue(0).WaitValue(f.next(), f.near.Range(0, 8), 2*i+1), f.dev.Queue(0).WriteValue(f.next(), f.near.Range(0, 8), 2*i+2))
+		}
+		return a, errors.Join(err, f.s.WaitIssued(f.ctx, f.n))
 	case "busy": // record behind what takes the device some time
 		const size = 1 << 30
 		b, err := f.dev.Alloc(gpu.DeviceMem, size)
@@ -327,6 +332,22 @@ var processes = []test{
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
 	}},
+	{name: "B160 B169 two processes hand a number to each other", run: func(e *env) {
+		t := e.other().table(64 << 10)
+		e.zeroed(t.own)
+		_, err := t.ask(farQuestion{Do: "values"})
+		e.must(err)
+		for i := range uint64(valueTurns) {
+			e.must(e.q(0).WriteValue(t.next(), t.own.Range(0, 8), 2*i+1))
+			e.must(e.q(0).WaitValue(t.next(), t.own.Range(0, 8), 2*i+2))
+		}
+		e.wait(t.s, t.n)
+		_, err = t.ask(farQuestion{Do: "leave"})
+		e.must(errors.Join(err, t.far.Close()))
+		if t.ready != nil {
+			e.must(errors.Join(t.ready.Close(), t.there.Close()))
+		}
+	}},
 	{name: "B162 the other process is killed", run: func(e *env) {
 		t := e.other().table(64 << 10)
 		for range 5 {
@@ -347,6 +368,9 @@ var processes = []test{
 		e.must(t.far.Close())
 	}},
 }
+
+// valueTurns is how often two processes hand a number to each other.
+const valueTurns = 200
 
 // CheckKilled kills the other process while a wait for its event is pending, which no driver says anything about, and logs what becomes of the
 // wait, of the memory that was imported, and of closing. What it checks is that other queues go on, that who waits can be told, and that the

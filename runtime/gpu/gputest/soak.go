@@ -68,7 +68,9 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+max(was.ReservedHigh/10, slabSize)+2*grown {
 		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
-	for st.Used > 0 && ctx.Err() == nil && !t.Failed() { // what another queue deallocates the host may still be giving to that which allocated it
+	// What one queue allocates and another one deallocates without a signal may be freed some time after that one has come so far: see
+	// Caps.PoolsByStream.
+	for st.Used > 0 && ctx.Err() == nil {
 		passQueues(t, ctx, dev)
 		if st, err = p.Stats(); err != nil {
 			t.Fatal(err)

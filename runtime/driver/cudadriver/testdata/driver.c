@@ -259,6 +259,10 @@ int cuStreamDestroy_v2(uintptr_t s)
 	pthread_mutex_unlock(&mu);
 	return OK;
 }
+// With the setting "other context" a stream is of one that nobody has, and "priority" is what its priority is below 0.
+int cuStreamGetCtx(uintptr_t s, uintptr_t *ctx) { ENTER("%#lx", (long)s); if (!IS_STREAM(s)) return INVALID_HANDLE; *ctx = get("other context") ? 0xabc : CONTEXT + s - STREAM; return OK; }
+int cuStreamGetPriority(uintptr_t s, int *priority) { ENTER("%#lx", (long)s); if (!IS_STREAM(s)) return INVALID_HANDLE; *priority = -get("priority"); return OK; }
+int cuStreamIsCapturing(uintptr_t s, int *status) { WORK("%#lx", (long)s); *status = !captured[s - STREAM] ? 0 : spoilt[s - STREAM] ? 2 : 1; return OK; }
 int cuStreamSynchronize(uintptr_t s) { ENTER("%#lx", (long)s); return IS_STREAM(s) && captured[s - STREAM] ? spoil(s, failed(__func__, 900)) : OK; }
 int cuEventCreate(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }
 int cuEventDestroy_v2(uintptr_t e) { CREATE("%#lx", (long)e); if (e != EVENT) return INVALID_HANDLE; LIVE(-1); return OK; }
@@ -321,6 +325,11 @@ int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CREATE("%zu, %u", 
 int cuMemPrefetchAsync_v2(uint64_t p, size_t n, uint64_t where, unsigned flags, uintptr_t s) { int r = enter(__func__, 1, "%zu, %u %d, %u, %#lx", n, (unsigned)where, (int)(where >> 32), flags, (long)s); return r ? r : !IS_STREAM(s) ? INVALID_HANDLE : OK; }
 #endif
 int cuMemPrefetchAsync(uint64_t p, size_t n, int device, uintptr_t s) { int r = enter(__func__, 1, "%zu, %d, %#lx", n, device, (long)s); return r ? r : !IS_STREAM(s) ? INVALID_HANDLE : OK; }
+#if VERSION >= 11070
+// A wait is over at once, or never: then it is as if the stream had been refused.
+int cuStreamWriteValue64_v2(uintptr_t s, uint64_t p, uint64_t v, unsigned flags) { SUBMIT("%#lx, %#lx, %u", (long)s, (long)v, flags); if (p & 7) return INVALID_VALUE; *(uint64_t *)mem(p) = v; return OK; }
+int cuStreamWaitValue64_v2(uintptr_t s, uint64_t p, uint64_t v, unsigned flags) { SUBMIT("%#lx, %#lx, %u", (long)s, (long)v, flags); return p & 7 || (int64_t)(*(uint64_t *)mem(p) - v) < 0 ? INVALID_VALUE : OK; }
+#endif
 int cuMemHostUnregister(void *p) { CREATE(""); LIVE(-1); return OK; }
 
 // What processes share: a handle has the address, or the event, as text. With the setting "own process" it is as this process's own.

@@ -189,6 +189,8 @@ static int noteCopy(stream *s, uint64_t d, uint64_t p, size_t n);
 
 int cuStreamCreate(stream **s, unsigned flags) { CREATE(); *s = calloc(1, sizeof **s); (*s)->device = context - CONTEXT; LIVE(1); return OK; }
 int cuStreamCreateWithPriority(stream **s, unsigned flags, int priority) { return priority > 0 || priority < -5 ? INVALID_VALUE : cuStreamCreate(s, flags); }
+int cuStreamGetPriority(stream *s, int *priority) { ON(s); *priority = 0; return OK; }
+int cuStreamIsCapturing(stream *s, int *status) { ON(s); *status = !s->captured ? 0 : s->spoilt ? 2 : 1; return OK; }
 int cuStreamDestroy_v2(stream *s) { ON(s); free(s); LIVE(-1); return OK; }
 int cuStreamQuery(stream *s) { DOES(s); return OK; }
 int cuStreamSynchronize(stream *s) { DOES(s); return OK; }

@@ -225,6 +225,12 @@ int hipStreamEndCapture(uintptr_t s, uintptr_t *g)
 }
 #endif
 
+// Which device a stream is of the setting "stream's device" says, and its priority is "priority" below 0.
+#if VERSION >= 50600000 && !defined WITHOUT_hipStreamGetDevice
+int hipStreamGetDevice(uintptr_t s, int *d) { SUBMIT("%#lx", (long)s); *d = get("stream's device"); return OK; }
+#endif
+int hipStreamGetPriority(uintptr_t s, int *priority) { SUBMIT("%#lx", (long)s); *priority = -get("priority"); return OK; }
+int hipStreamIsCapturing(uintptr_t s, int *status) { SUBMIT("%#lx", (long)s); *status = CAPTURES(s) ? 1 : 0; return OK; }
 int hipStreamSynchronize(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
 int hipStreamQuery(uintptr_t s) { SUBMIT("%#lx", (long)s); return OK; }
 int hipEventCreateWithFlags(uintptr_t *e, unsigned flags) { CREATE("%u", flags); LIVE(1); *e = EVENT; return OK; }

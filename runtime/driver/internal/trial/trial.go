@@ -191,7 +191,8 @@ func (t *trial) free() error {
 // pattern is what submit fills memory with.
 const pattern = 0x01020304
 
-// submit tries every submitting method but Elapsed.
+// submit tries every submitting method but Elapsed, and those of [driver.Values], [driver.Adopter] and [driver.Prefetcher], which make
+// the device current where that may be needed.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half

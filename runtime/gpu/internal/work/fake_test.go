@@ -31,6 +31,14 @@ func (d *fakeDevice) StreamWait(s driver.Stream, e driver.Event) error {
 	return d.note("%d waits for %#x", uintptr(s), uintptr(e))
 }
 
+func (d *fakeDevice) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
+	return d.note("write %#x to %#x on %d", value, uint64(p), uintptr(s))
+}
+
+func (d *fakeDevice) WaitValue(s driver.Stream, p driver.Ptr, value uint64) error {
+	return d.note("%d waits for %#x at %#x", uintptr(s), value, uint64(p))
+}
+
 func (d *fakeDevice) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int, count uint64) error {
 	return d.note("fill %d of %#x, width %d, at %#x on %d", count, pattern, width, uint64(dst), uintptr(s))
 }

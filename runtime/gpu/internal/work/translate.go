@@ -15,7 +15,7 @@ type Extra struct {
 	Host         unsafe.Pointer                                   // the host's address
 	Launch       *driver.Launch                                   // of a native operation, Args point to the addresses of its ranges
 	Timer        driver.Event                                     // of a timestamp
-	Event        driver.Event                                     // that processes share
+	Event        driver.Event                                     // that others use as well
 	Native       func(s driver.Stream, ranges []driver.Ptr) error // gives work to a stream
 	Child        driver.Graph                                     // what a native operation has given to one
 }
@@ -72,6 +72,10 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 		err = d.Record(x.Event, h)
 	case EventWait:
 		err = d.StreamWait(h, x.Event)
+	case ValueWrite:
+		err = d.(driver.Values).WriteValue(h, dst, o.Value())
+	case ValueWait:
+		err = d.(driver.Values).WaitValue(h, dst, o.Value())
 	case Native:
 		started = true // if it fails, nobody knows
 		err = x.CallNative(h)

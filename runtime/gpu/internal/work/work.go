@@ -22,8 +22,10 @@ const (
 	Dispatch         // of a kernel
 	Nothing          // takes a place in a stream; in a recording what is left of a command that has nothing to do
 	Timestamp        // in recordings
-	EventRecord      // of an event that processes share
+	EventRecord      // of an event that others use as well
 	EventWait        // for the last record of such an event
+	ValueWrite       // of 64 bits to memory
+	ValueWait        // until memory has such a value, or a higher one
 	Alloca           // from a pool; this and the following only the runtime can do
 	Dealloca         // to a pool
 	Execute          // a recording
@@ -37,7 +39,7 @@ const (
 
 var names = [kinds]string{
 	"barrier", "fill", "fill", "copy", "upload", "download", "prefetch", "dispatch", "nothing", "timestamp", "event record", "event wait",
-	"alloca", "dealloca", "execute", "collective", "native", "host call", "notify", "transfer",
+	"value write", "value wait", "alloca", "dealloca", "execute", "collective", "native", "host call", "notify", "transfer",
 }
 
 // String returns the kind's name in errors.
@@ -45,9 +47,9 @@ func (k Kind) String() string { return names[k] }
 
 // Sets of kinds, a bit each.
 const (
-	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<Alloca | 1<<Dealloca
+	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloca | 1<<Dealloca
 	light = 1<<Barrier | 1<<Alloca | 1<<Dealloca
-	brief = light | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<Upload
+	brief = light | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<Upload | 1<<ValueWrite
 )
 
 // Plain reports whether operations of the kind need no more than addresses, devices and an [Op].
@@ -61,8 +63,8 @@ type Op struct {
 	Kind    Kind
 	Unit    uint8  // log2 of the bytes that one of Count is; of all but fills it is 0
 	To      uint8  // of a prefetch, the [driver.MemKind]
-	Pattern uint32 // of a fill
-	High    uint32 // the other half of a pattern of 8 bytes
+	Pattern uint32 // of a fill, or the low half of a value
+	High    uint32 // the other half of a pattern of 8 bytes, or of a value
 	Count   uint64 // what a fill, a copy or a prefetch writes, or an alloca zeroes
 }
 
@@ -86,6 +88,14 @@ func (o *Op) SetFill(pattern []byte, bytes uint64) {
 	}
 	o.Count = bytes >> o.Unit
 }
+
+// SetValue makes the operation one of a kind that is about a value.
+func (o *Op) SetValue(kind Kind, value uint64) {
+	o.Kind, o.Pattern, o.High = kind, uint32(value), uint32(value>>32)
+}
+
+// Value returns the value that an operation is about.
+func (o *Op) Value() uint64 { return uint64(o.High)<<32 | uint64(o.Pattern) }
 
 // Copies reports whether the operation is a copy, which may be of another device's memory.
 func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind == Download }

@@ -94,6 +94,10 @@ var rows = [][]row{
 		nodes: []driver.NodeOp{{Kind: driver.RecordNode, Event: timer}}}},
 	EventRecord: {{name: "event record", never: true, noNode: true, calls: []string{"record 0x77 on 9"}}},
 	EventWait:   {{name: "event wait", never: true, noNode: true, calls: []string{"9 waits for 0x77"}}},
+	ValueWrite: {{name: "value write", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true, brief: true,
+		calls: []string{"write 0x123456789abcdef to 0x1000 on 9"}}},
+	ValueWait: {{name: "value wait", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true, never: true,
+		calls: []string{"9 waits for 0x123456789abcdef at 0x1000"}}},
 	Alloca: {
 		{name: "alloca", noNode: true, plain: true, brief: true, light: true},
 		{name: "alloca", op: Op{Count: small}, noNode: true, bytes: small, plain: true, brief: true},
@@ -270,6 +274,15 @@ func TestSetFill(t *testing.T) {
 	for n := range 20 {
 		if IsPattern(make([]byte, n)) != (n == 1 || n == 2 || n == 4 || n == 8) {
 			t.Errorf("a pattern of %d bytes: %v", n, n != 1 && n != 2 && n != 4 && n != 8)
+		}
+	}
+}
+
+func TestSetValue(t *testing.T) {
+	for _, v := range []uint64{0, 1, 1<<32 - 1, 1 << 32, 1<<63 - 1, 0x123456789abcdef} {
+		var op Op
+		if op.SetValue(ValueWait, v); op.Kind != ValueWait || op.Value() != v || op.Bytes() != 0 {
+			t.Errorf("%#x: %+v, value %#x", v, op, op.Value())
 		}
 	}
 }

@@ -1,0 +1,61 @@
+package cudadriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Adopter = (*device)(nil)
+
+// Event returns what an event of a device of this package is to CUDA.
+func Event(e driver.Event) cuda.Event { return cuda.Event(e) }
+
+// noAdopt is the error of a call that Caps rules out.
+func (d *device) noAdopt(op string) error {
+	return d.fail(op, driver.ErrUnsupported, "streams of the program's")
+}
+
+// AdoptStream does not have settle ask the stream, which could spoil a capture of somebody else's.
+func (d *device) AdoptStream(s driver.Stream) (int, error) {
+	const op = "adopt stream"
+	if !d.caps.Adopt {
+		return 0, d.noAdopt(op)
+	}
+	if s <= defaultStreams {
+		return 0, d.fail(op, fmt.Errorf("a default stream is another one with each context, or each thread (a stream of cuStreamCreate without CU_STREAM_NON_BLOCKING is in order with the legacy one): %w",
+			cuda.ErrorInvalidHandle), "stream %#x", uintptr(s))
+	}
+	ctx, err := d.lib.StreamGetCtx(cuda.Stream(s))
+	if err != nil {
+		return 0, d.fail(op, err, "context of stream %#x", uintptr(s))
+	}
+	if ctx != d.ctx {
+		return 0, d.fail(op, fmt.Errorf("it is of context %#x, and the device works in its primary one, %#x: %w", uintptr(ctx), uintptr(d.ctx), cuda.ErrorInvalidContext),
+			"stream %#x", uintptr(s))
+	}
+	priority, err := d.lib.StreamGetPriority(cuda.Stream(s))
+	if err != nil {
+		return 0, d.fail(op, err, "priority of stream %#x", uintptr(s))
+	}
+	return int(priority), nil
+}
+
+// Capturing counts a capture that has been spoilt, too, until somebody ends it. It makes the context current, since the documentation does not
+// say that the stream's is enough.
+func (d *device) Capturing(s driver.Stream) (captures bool, err error) {
+	const op = "capturing"
+	if !d.caps.Adopt {
+		return false, d.noAdopt(op)
+	}
+	err = d.withContext(op, func() error {
+		status, err := d.lib.StreamIsCapturing(cuda.Stream(s))
+		if err != nil {
+			return d.fail(op, err, "stream %#x", uintptr(s))
+		}
+		captures = status != cuda.StreamCaptureStatusNone
+		return nil
+	})
+	return captures, err
+}

@@ -1,0 +1,50 @@
+package cudadriver
+
+import (
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Values = (*device)(nil)
+
+// valueOps is the release that brought the functions in the form that needs no setting of the kernel module.
+const valueOps = 11070
+
+// noValues is the error of a call that Caps rules out.
+func (d *device) noValues(op string) error {
+	return d.fail(op, driver.ErrUnsupported, "values in memory")
+}
+
+// WriteValue is behind a barrier of memory, as cuStreamWriteValue64 is by itself. Both methods make the context current, since the
+// documentation does not say that the stream's is enough.
+func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
+	const op = "write value"
+	switch {
+	case !d.caps.Values:
+		return d.noValues(op)
+	case s <= defaultStreams:
+		return d.noStream(op, s)
+	}
+	return d.withContext(op, func() error {
+		if err := d.lib.StreamWriteValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWriteValueDefault); err != nil {
+			return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
+		}
+		return nil
+	})
+}
+
+func (d *device) WaitValue(s driver.Stream, p driver.Ptr, value uint64) error {
+	const op = "wait value"
+	switch {
+	case !d.caps.Values:
+		return d.noValues(op)
+	case s <= defaultStreams:
+		return d.noStream(op, s)
+	}
+	return d.withContext(op, func() error {
+		if err := d.lib.StreamWaitValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWaitValueGeq); err != nil {
+			return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
+		}
+		return nil
+	})
+}

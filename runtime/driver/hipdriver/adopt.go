@@ -1,0 +1,57 @@
+package hipdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Adopter = (*device)(nil)
+
+// HIP has values as well, as a beta. Some devices take only memory of hipMallocSignalMemory for what is waited for, streams share few queues of
+// the hardware, where a wait may be in front of what it waits for, and a value is compared without a sign: so the device is no driver.Values.
+
+// Event returns what an event of a device of this package is to HIP.
+func Event(e driver.Event) hip.Event { return hip.Event(e) }
+
+// noAdopt is the error of a call that Caps rules out.
+func (d *device) noAdopt(op string) error {
+	return d.refuse(op, driver.ErrUnsupported, "streams of the program's")
+}
+
+// AdoptStream does not have busy ask the stream, which could spoil a capture of somebody else's.
+func (d *device) AdoptStream(s driver.Stream) (int, error) {
+	const op = "adopt stream"
+	if !d.caps.Adopt {
+		return 0, d.noAdopt(op)
+	}
+	if s <= defaultStreams {
+		return 0, d.refuse(op, fmt.Errorf("a default stream is another one with each device, or each thread: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
+	}
+	on, err := d.lib.StreamGetDevice(hip.Stream(s))
+	if err != nil {
+		return 0, d.fail(op, err, "device of stream %#x", uintptr(s))
+	}
+	if int32(on) != d.id {
+		return 0, d.refuse(op, fmt.Errorf("it is of device %d: %w", on, hip.ErrorInvalidDevice), "stream %#x", uintptr(s))
+	}
+	priority, err := d.lib.StreamGetPriority(hip.Stream(s))
+	if err != nil {
+		return 0, d.fail(op, err, "priority of stream %#x", uintptr(s))
+	}
+	return int(priority), nil
+}
+
+// Capturing counts a capture that has been spoilt, too, until somebody ends it.
+func (d *device) Capturing(s driver.Stream) (bool, error) {
+	const op = "capturing"
+	if !d.caps.Adopt {
+		return false, d.noAdopt(op)
+	}
+	status, err := d.lib.StreamIsCapturing(hip.Stream(s))
+	if err != nil {
+		return false, d.fail(op, err, "stream %#x", uintptr(s))
+	}
+	return status != hip.StreamCaptureStatusNone, nil
+}

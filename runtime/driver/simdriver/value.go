@@ -1,0 +1,90 @@
+package simdriver
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Values = (*device)(nil)
+
+// WriteValue writes a value.
+func (v *device) WriteValue(h driver.Stream, p driver.Ptr, value uint64) error {
+	return v.value(codeWriteValue, h, p, value)
+}
+
+// WaitValue has the stream wait for a value.
+func (v *device) WaitValue(h driver.Stream, p driver.Ptr, value uint64) error {
+	return v.value(codeWaitValue, h, p, value)
+}
+
+func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) error {
+	later, err := v.submit(c)
+	if err != nil {
+		return err
+	}
+	if !v.d.caps.Values {
+		return v.cannot(c)
+	}
+	if p%8 != 0 {
+		return failf(c, "a value at %#x: %w: the address is not aligned to 8", uint64(p), ErrInvalidValue)
+	}
+	if a := v.d.find(p); a != nil && a.kind == driver.ManagedMem {
+		return failf(c, "a value at %#x: %w: that is managed memory", uint64(p), ErrInvalidValue)
+	}
+	s, err := v.working(c, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	o := s.slot(c)
+	o.fail, o.dst, o.to, o.n = later, p, v, value
+	s.publish()
+	s.mu.Unlock()
+	return nil
+}
+
+// word returns the value at p, which the device may be about to access.
+func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) {
+	b, err := v.access(p, 8, writes)
+	if err != nil {
+		return nil, err
+	}
+	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), nil
+}
+
+// reached reports whether what the operation waits for has come, or never will, since there is no such memory.
+func (o *operation) reached() bool {
+	w, err := o.to.word(o.dst, false)
+	return err != nil || int64(w.Load()-o.n) >= 0
+}
+
+// The first and the longest pause before a value is looked at again. Who writes it may be the host, of which nobody hears.
+const (
+	firstPause   = 20 * time.Microsecond
+	longestPause = time.Millisecond
+)
+
+// awaitValue waits until the value that o, the oldest operation, waits for may have come, or something else has happened.
+func (s *stream) awaitValue(o *operation) {
+	for n := 0; s.pause == 0 && n < spins; n++ { // often it comes in quick succession
+		runtime.Gosched()
+		if o.ready() {
+			return
+		}
+	}
+	s.pause = min(max(2*s.pause, firstPause), longestPause)
+	if s.timer == nil {
+		s.timer = time.NewTimer(s.pause)
+	} else {
+		s.timer.Reset(s.pause)
+	}
+	select {
+	case <-s.timer.C:
+	case <-s.wake:
+		s.timer.Stop()
+	}
+}

@@ -1,0 +1,166 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
+
+// AdoptQueue makes a queue of a stream that the program has made by calls of the driver's own API, or that a library has (C: CUstream,
+// hipStream_t). What the queue is given is in order with what others give the stream: behind what the stream had when an operation is
+// issued, and in front of what it is given later. [Semaphore.WaitIssued] of a point that an operation signals tells when it has been issued.
+//
+// It is a queue like the device's own, of the stream's priority, with these differences. [Device.Queue] and [Device.Pick] do not return it.
+// Others may put into the stream what takes any time, or waits for anything, and the queue's work behind it waits as long; so what must
+// not wait for that belongs on another queue. Memory that it allocates from pools one of the device's own queues allocates, and
+// deallocates, for it.
+//
+// The stream stays the caller's, who may use it meanwhile, from any thread, and must keep it until the queue is closed. It must be of
+// this device, and of CUDA's in the device's primary context. The default streams, which are others with each context or thread, are
+// refused, and so are those of the device's own queues. While somebody captures what the stream is given, operations fail when they are
+// issued, with [driver.ErrBusy], and nothing of them becomes part of the graph; who begins a capture must see to it that none is being issued
+// just then. AdoptQueue blocks while the driver does. Where the driver takes no streams of others ([driver.Caps].Adopt) the error is
+// [driver.ErrUnsupported].
+func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
+	const op = "adopt a stream"
+	switch err := d.failed(); {
+	case err != nil:
+		return nil, err
+	case d.adopter == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case stream == 0:
+		return nil, argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
+	}
+	for _, q := range d.all() {
+		if q.tl.h == stream && !q.tl.adopted {
+			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), q)
+		}
+	}
+	q := &Queue{dev: d, tl: newTimeline(d), index: -1}
+	q.tl.h, q.tl.adopted = stream, true
+	err := d.do(func() (err error) {
+		if q.priority, err = d.adopter.AdoptStream(stream); err == nil {
+			d.addQueue(q)
+		}
+		return err
+	})
+	if err != nil {
+		d.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+	}
+	return q, nil
+}
+
+// Close lets go of the stream of a queue that [Device.AdoptQueue] has made: when it returns nothing of the runtime's uses the stream any
+// more, which the caller may destroy. What the stream has been given goes on, and its signals come as ever; Close does not wait for it. What
+// has not been issued fails with [ErrClosed], and so does what is submitted later. Closing again changes nothing. A queue of the device's
+// own is closed with the device: [ErrArgument]. Device.Close closes the queues that are left, and waits for their work as for all other.
+func (q *Queue) Close() error {
+	if q == nil || q.dev == nil {
+		return nil
+	}
+	d, tl := q.dev, q.tl
+	if !tl.adopted {
+		return argument("close", "%v is the device's own, and is closed with it", q)
+	}
+	wake.Until(context.Background(), tl.mu.TryLock) // whoever issues gets through, and nobody comes after
+	tl.closed.Store(true)
+	tl.mu.Unlock()
+	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && !s.passing })
+	q.trim()
+	tl.want(tl.issued.Load()) // so that what its work holds is let go of
+	d.removeSpent()
+	return nil
+}
+
+// closedError is that of a queue that was closed.
+func (tl *timeline) closedError() error {
+	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.h), tl.dev.info.Name, ErrClosed)
+}
+
+// failed returns why the queue takes no more work.
+func (q *Queue) failed() error {
+	if err := q.dev.failed(); err != nil || !q.tl.closed.Load() {
+		return err
+	}
+	return q.tl.closedError()
+}
+
+// halted returns why the stream is given nothing any more. The caller holds mu, so that this stays as it is for a queue's closing.
+func (tl *timeline) halted() error {
+	if tl.adopted {
+		if err := tl.mayGive(); err != nil {
+			return err
+		}
+	}
+	return tl.dev.halted()
+}
+
+// mayGive returns why an adopted stream is to be given nothing.
+func (tl *timeline) mayGive() error {
+	if tl.closed.Load() {
+		return tl.closedError()
+	}
+	captures, err := tl.dev.adopter.Capturing(tl.h)
+	if err == nil && captures {
+		err = fmt.Errorf("somebody captures what native stream %#x is given: %w", uintptr(tl.h), driver.ErrBusy)
+	}
+	return err
+}
+
+// addQueue adds a queue to those that the device asks.
+func (d *Device) addQueue(q *Queue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := append(slices.Clip(d.all()), q)
+	d.every.Store(&all)
+}
+
+// removeSpent has the device not ask those queues any more that were closed, and whose streams have passed all that they were given.
+func (d *Device) removeSpent() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if all := d.all(); slices.ContainsFunc(all, (*Queue).spent) {
+		all = slices.DeleteFunc(slices.Clone(all), (*Queue).spent)
+		d.every.Store(&all)
+	}
+}
+
+// spent reports whether nothing will be heard of a queue any more. Nor is anybody about to ask about an event of it.
+func (q *Queue) spent() bool {
+	tl := q.tl
+	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
+		return false
+	}
+	tl.askMu.Unlock()
+	return true
+}
+
+// allocaElsewhere allocates for an adopted queue, whose stream pools never hear of: a queue of the device's own does, and this one comes
+// after that.
+func (q *Queue) allocaElsewhere(o Order, p *Pool, size uint64) (*Buffer, error) {
+	if err := o.checkAll(); err != nil {
+		return nil, fmt.Errorf("gpu: alloca on %v: %w", q, err)
+	}
+	if err := q.failed(); err != nil {
+		return nil, q.submit(q.get(work.Barrier), o) // which fails
+	}
+	home, err := q.dev.Pick(0)
+	if err != nil {
+		return nil, err
+	}
+	turn := new(Semaphore)
+	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}}, p, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.submit(q.get(work.Nothing), Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free}); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}

@@ -1,0 +1,388 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A foreign is what others have of a device, by calls of the driver's own API.
+type foreign struct {
+	driver.Device
+	stream driver.Stream
+}
+
+// newForeign makes a stream, which is destroyed after the test has closed the runtime's devices.
+func newForeign(t testing.TB, d *simdriver.Driver, device int) *foreign {
+	t.Helper()
+	v, err := d.Open(device)
+	must(t, err)
+	f := &foreign{Device: v}
+	must(t, natively(v, func() (err error) { f.stream, err = v.NewStream(); return err }))
+	return f
+}
+
+func (f *foreign) give(t testing.TB, fn func() error) {
+	t.Helper()
+	must(t, natively(f, fn))
+}
+
+// end gives it back. Of a lost device everything fails, and goes all the same.
+func (f *foreign) end(t testing.TB) {
+	t.Helper()
+	if err := natively(f, func() error { return errors.Join(f.DestroyStream(f.stream), f.Close()) }); err != nil && !errors.Is(err, driver.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// adopt makes a queue of the stream, or skips the test.
+func (f *foreign) adopt(t testing.TB, dev *gpu.Device) *gpu.Queue {
+	t.Helper()
+	q, err := dev.AdoptQueue(f.stream)
+	if errors.Is(err, driver.ErrUnsupported) {
+		must(t, dev.Close())
+		f.end(t)
+		t.Skip(err)
+	}
+	must(t, err)
+	return q
+}
+
+// TestAdoptedLost loses a device with work on a stream of others', and others' device goes on.
+func TestAdoptedLost(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		f := newForeign(t, d, 0)
+		q, b, c, s := f.adopt(t, dev), allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
+		must(t, d.StallDevice(0))
+		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, q.Fill(order(s[1], 1, s[0], 2), b.All(), []byte{1}))
+		must(t, s[0].WaitIssued(minute(t), 1))
+		must(t, d.LoseDevice(0, io.ErrUnexpectedEOF))
+		for v := range uint64(2) {
+			if err := s[0].Wait(minute(t), v+1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("Wait = %v", err)
+			}
+		}
+		if err := q.Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("after the loss: %v", err)
+		}
+		must(t, q.Close())
+		if _, err := dev.AdoptQueue(f.stream); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("AdoptQueue after the loss: %v", err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{1}))
+		must(t, s[2].Wait(minute(t), 1))
+		must(t, other.Close())
+		dev.Close()
+		f.end(t)
+	})
+}
+
+// TestAdoptedStuck has a stream of others' wait for a device that is lost. Who waits for it is told.
+func TestAdoptedStuck(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		f := newForeign(t, d, 1)
+		q, b, c, s := f.adopt(t, dev), allocate(t, first, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
+		must(t, d.StallDevice(0))
+		must(t, first.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, q.Fill(order(s, 1, s, 2), c.All(), []byte{1}))
+		must(t, s.WaitIssued(minute(t), 2))
+		must(t, d.LoseDevice(0, nil))
+		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Wait = %v", err)
+		}
+		must(t, q.Close())
+		first.Close()
+		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Close = %v", err)
+		}
+		f.end(t)
+	})
+}
+
+// TestAdoptedHeld has others hold up their stream: other queues go on, the queue can be closed, and closing the device gives its work up.
+func TestAdoptedHeld(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		f := newForeign(t, d, 0)
+		q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
+		must(t, d.StallStream(f.stream))
+		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+		must(t, s[0].WaitIssued(minute(t), 2))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{2}))
+		must(t, s[1].Wait(minute(t), 1))
+		if picked, err := dev.Pick(0); err != nil || picked == q {
+			t.Errorf("%v is picked, %v", picked, err)
+		}
+		must(t, q.Close())
+		if n := dev.Stats().InFlight; n != 2 {
+			t.Errorf("%d in flight, want 2", n)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		var late *gpu.CloseError
+		if err := dev.Shutdown(ctx); !errors.As(err, &late) || late.Submissions != 2 {
+			t.Errorf("Shutdown = %v", err)
+		}
+		if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Wait = %v", err)
+		}
+		must(t, d.LoseDevice(0, nil)) // else the stream would come to memory that is no more
+		f.end(t)
+	})
+}
+
+// TestAdoptedClosed closes a queue with work that its stream has, and work that lacks an event, which the stream never gets. The events of all of
+// it are free then.
+func TestAdoptedClosed(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})
+		f := newForeign(t, d, 0)
+		q, b := f.adopt(t, dev), allocate(t, dev, 64)
+		const n = 20
+		s := semaphores(t, n)
+		must(t, d.StallStream(f.stream))
+		d.SetLatency(simdriver.OpNewEvent, time.Second)
+		for i := range s {
+			must(t, q.Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}))
+		}
+		must(t, s[0].WaitIssued(minute(t), 1))
+		must(t, q.Close())
+		fills := calls(d, 0, simdriver.OpFill)
+		must(t, d.ResumeStream(f.stream))
+		reached := 0
+		for i := range s {
+			switch err := s[i].Wait(minute(t), 1); {
+			case err == nil:
+				reached++
+			case !errors.Is(err, gpu.ErrClosed):
+				t.Errorf("Wait = %v", err)
+			}
+		}
+		if after := calls(d, 0, simdriver.OpFill); after != fills || reached == 0 || reached == n || uint64(reached) != fills {
+			t.Errorf("%d of %d are reached, of %d fills before the queue was closed and %d after", reached, n, fills, after)
+		}
+		eventually(t, "all events are free", func() bool {
+			e := dev.Stats().Events
+			return e.Free == e.Held
+		}, dev)
+		must(t, dev.Trim())
+		if e := dev.Stats().Events; e.Free != e.Held {
+			t.Errorf("of %d events %d are free", e.Held, e.Free)
+		}
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
+// TestAdoptedSignals has a signal come while others hold up what they give the stream later, also where another stream waits for it.
+func TestAdoptedSignals(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		f := newForeign(t, d, 0)
+		q, b := f.adopt(t, dev), allocate(t, dev, 64)
+		held := newForeign(t, d, 0)
+		var gate driver.Event
+		for range 5 {
+			s := semaphores(t, 1)[0]
+			must(t, d.StallStream(held.stream))
+			f.give(t, func() (err error) {
+				if gate, err = f.NewEvent(); err == nil {
+					err = errors.Join(f.Fill(held.stream, b.Ptr(), 1, 1, 1), f.Record(gate, held.stream))
+				}
+				return err
+			})
+			must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(8, 8), []byte{1}))
+			must(t, q.Copy(gpu.Order{Signal: pts(s, 2)}, b.Range(16, 8), b.Range(8, 8)))
+			must(t, s.WaitIssued(minute(t), 2))
+			f.give(t, func() error { return f.StreamWait(f.stream, gate) })
+			must(t, dev.Queue(1).Copy(order(s, 2, s, 3), b.Range(24, 8), b.Range(16, 8)))
+			must(t, s.Wait(minute(t), 3))
+			must(t, d.ResumeStream(held.stream))
+			must(t, q.Fill(gpu.Order{Signal: pts(s, 4)}, b.Range(8, 8), []byte{2}))
+			must(t, s.Wait(minute(t), 4))
+			f.give(t, func() error { return f.DestroyEvent(gate) })
+		}
+		must(t, dev.Close())
+		held.end(t)
+		f.end(t)
+	})
+}
+
+// TestAdoptFaults has each native call fail once that adopting adds.
+func TestAdoptFaults(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		f := newForeign(t, d, 0)
+		if caps.Adopt {
+			hit := d.Inject(simdriver.Fault{Op: simdriver.OpAdoptStream, N: 1})
+			if _, err := dev.AdoptQueue(f.stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
+				t.Errorf("AdoptQueue = %v", err)
+			}
+		}
+		q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
+		d.Inject(simdriver.Fault{Op: simdriver.OpCapturing, N: 1})
+		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		var failed *gpu.SubmitError
+		if err := s[0].Wait(minute(t), 1); !errors.As(err, &failed) || failed.Queue != q.String()[:len(failed.Queue)] || !errors.Is(err, simdriver.ErrInjected) {
+			t.Errorf("Wait = %v", err)
+		}
+		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+		must(t, s[1].Wait(minute(t), 1))
+		e, err := dev.NewEvent()
+		must(t, err)
+		d.Inject(simdriver.Fault{Op: simdriver.OpNewEvent, N: 1, OOM: true})
+		if _, err := dev.NewEvent(); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("NewEvent = %v", err)
+		}
+		must(t, e.Close())
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
+// TestEventClosedWhileWaitedFor closes an event for which a stream of others' still waits: the device gives it back when it is closed.
+func TestEventClosedWhileWaitedFor(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		f := newForeign(t, d, 0)
+		e, err := dev.NewEvent()
+		must(t, err)
+		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+		must(t, d.StallStream(f.stream))
+		must(t, d.StallDevice(0))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).RecordEvent(order(s, 1, s, 2), e))
+		must(t, s.WaitIssued(minute(t), 2))
+		f.give(t, func() error { return f.StreamWait(f.stream, e.Native()) })
+		must(t, d.ResumeDevice(0))
+		must(t, s.Wait(minute(t), 2))
+		must(t, e.Close())
+		synctest.Wait()
+		must(t, d.ResumeStream(f.stream))
+		f.give(t, func() error { return drainNative(f, f.stream) })
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
+// TestValueGivenUp closes a device with a stream that waits for a value which nobody writes.
+func TestValueGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dev := openDevice(t, simdriver.New(simdriver.Config{}), 0, gpu.Options{Queues: 2}) // which leaves the stream behind
+		word, err := dev.Alloc(gpu.HostMem, 8)
+		must(t, err)
+		s := semaphores(t, 2)
+		must(t, dev.Queue(0).WaitValue(gpu.Order{Signal: pts(s[0], 1)}, word.All(), 1))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, word.All(), []byte{1}))
+		must(t, dev.Queue(1).WriteValue(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, word.All(), 1)) // which comes behind it
+		began := time.Now()
+		var late *gpu.CloseError
+		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
+			t.Errorf("Close = %v", err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		for i, v := range []uint64{2, 1} {
+			if err := s[i].Wait(minute(t), v); !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("Wait = %v", err)
+			}
+		}
+	})
+}
+
+// TestValueFaults has values fail in the call, and when they are executed.
+func TestValueFaults(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Values {
+			t.Skip("there are no values")
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		word, err := dev.Alloc(gpu.HostMem, 8)
+		must(t, err)
+		q := dev.Queue(0)
+		for op, submit := range map[simdriver.Op]func(o gpu.Order) error{
+			simdriver.OpWriteValue: func(o gpu.Order) error { return q.WriteValue(o, word.All(), 3) },
+			simdriver.OpWaitValue:  func(o gpu.Order) error { return q.WaitValue(o, word.All(), 0) },
+		} {
+			s := semaphores(t, 1)[0]
+			d.Inject(simdriver.Fault{Op: op, N: 1})
+			must(t, submit(gpu.Order{Signal: pts(s, 1)}))
+			var failed *gpu.SubmitError
+			if err := s.Wait(minute(t), 1); !errors.As(err, &failed) || !strings.HasPrefix(failed.Op, "value w") || !errors.Is(err, simdriver.ErrInjected) {
+				t.Errorf("%s: %v", op, err)
+			}
+		}
+		s := semaphores(t, 1)[0]
+		must(t, q.WriteValue(gpu.Order{Signal: pts(s, 1)}, word.All(), 3))
+		must(t, s.Wait(minute(t), 1))
+		d.Inject(simdriver.Fault{Op: simdriver.OpWaitValue, N: 1, AtExecution: true})
+		must(t, q.WaitValue(order(s, 1, s, 2), word.All(), 9))
+		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
+			t.Errorf("Wait = %v", err)
+		}
+		dev.Close()
+	})
+}
+
+// TestAdoptedAllocatesNothing counts what values, and work on a stream of others', take from the heap.
+func TestAdoptedAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d := newSim(t, simdriver.Config{})
+	dev := openDevice(t, d, 0, gpu.Options{Queues: 1})
+	f := newForeign(t, d, 0)
+	q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 1)[0]
+	word, err := dev.Alloc(gpu.HostMem, 8)
+	must(t, err)
+	at := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(word.Bytes())))
+	v, number := uint64(0), uint64(0)
+	ctx := minute(t)
+	wait, signal := make([]gpu.Point, 1), make([]gpu.Point, 1)
+	step := func(submit func(o gpu.Order) error) {
+		wait[0], signal[0] = gpu.Point{Semaphore: s, Value: v}, gpu.Point{Semaphore: s, Value: v + 1}
+		v++
+		if err := submit(gpu.Order{Wait: wait, Signal: signal}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }
+	write := func(o gpu.Order) error { return q.WriteValue(o, word.All(), number) }
+	own := func(o gpu.Order) error { return dev.Queue(0).WaitValue(o, word.All(), number+1) }
+	turn := func() {
+		number += 2
+		step(fill)
+		step(write)
+		step(own)
+		if err := s.Wait(ctx, v-1); err != nil { // the number has been written
+			t.Fatal(err)
+		}
+		at.Store(number + 1)
+		if err := s.Wait(ctx, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 200 {
+		turn()
+	}
+	if n := testing.AllocsPerRun(200, turn); n != 0 {
+		t.Errorf("%v allocations a turn", n)
+	}
+	must(t, dev.Close())
+	f.end(t)
+}

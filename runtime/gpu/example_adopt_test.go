@@ -1,0 +1,152 @@
+package gpu_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A library stands for code that works with the driver's own API: on the simulated GPU that is a device of package driver.
+type library struct {
+	driver.Device
+	stream driver.Stream
+	event  driver.Event
+}
+
+// call has the library called on a thread on which its device is current.
+func (l *library) call(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		check(l.Bind())
+		fn()
+	}()
+	<-done
+}
+
+func newLibrary(d driver.Driver) *library {
+	v, err := d.Open(0)
+	check(err)
+	l := &library{Device: v}
+	l.call(func() {
+		var err, err2 error
+		l.stream, err = l.NewStream()
+		l.event, err2 = l.NewEvent()
+		check(err, err2)
+	})
+	return l
+}
+
+// end gives back what the library has, after the runtime's device has been closed.
+func (l *library) end() {
+	l.call(func() { check(l.DestroyStream(l.stream), l.DestroyEvent(l.event), l.Close()) })
+}
+
+// A queue works on the stream of a library, whose own work is between that of the queue.
+func ExampleDevice_AdoptQueue() {
+	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	check(err)
+	lib := newLibrary(d)
+	defer lib.end()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 8)
+	check(err)
+
+	q, err := dev.AdoptQueue(lib.stream)
+	check(err)
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	check(
+		q.Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1}),
+		s.WaitIssued(ctx, 1), // from now on the library's work comes behind it
+	)
+	lib.call(func() { check(lib.Fill(lib.stream, mem.Ptr(), 2, 1, 4)) })
+	out := make([]byte, 8)
+	check(
+		q.Download(gpu.Order{Signal: at(s, 2)}, out, mem.All()), // behind the library's
+		s.Wait(ctx, 2),
+		q.Close(), // the stream is the library's alone again
+	)
+	fmt.Println(out)
+	// Output: [2 2 2 2 1 1 1 1]
+}
+
+// A library waits for what the runtime does, and the runtime for what the library does, each by an event that the other one records. No
+// host waits for the device.
+func ExampleDevice_AdoptEvent() {
+	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	check(err)
+	lib := newLibrary(d)
+	defer lib.end()
+	defer dev.Close()
+	mem, err := dev.Alloc(gpu.DeviceMem, 8)
+	check(err)
+	ours, err := dev.NewEvent()
+	check(err)
+	theirs, err := dev.AdoptEvent(lib.event, nil)
+	check(err)
+
+	s, err := gpu.NewSemaphore(0)
+	check(err)
+	check(
+		dev.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1}),
+		dev.Queue(0).RecordEvent(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, ours), // the point s at 1, as an event
+		s.WaitIssued(ctx, 2),
+	)
+	lib.call(func() {
+		check(
+			lib.StreamWait(lib.stream, ours.Native()),
+			lib.Fill(lib.stream, mem.Ptr(), 2, 1, 4),
+			lib.Record(lib.event, lib.stream),
+		)
+	})
+	out := make([]byte, 8)
+	check(
+		dev.Queue(1).WaitEvent(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, theirs), // the event, as the point s at 3
+		dev.Queue(0).Download(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, out, mem.All()),
+		s.Wait(ctx, 4),
+		ours.Close(), theirs.Close(),
+	)
+	fmt.Println(out)
+	// Output: [2 2 2 2 1 1 1 1]
+}
+
+// The host and a queue hand a number to each other in the host's memory. The queue's stream waits for the host, and has its work long before.
+func ExampleQueue_WaitValue() {
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	check(err)
+	defer dev.Close()
+	words, err := dev.Alloc(gpu.HostMem, 16)
+	check(err)
+	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes()))) // as the host sees the first 8 bytes
+	input := words.Bytes()[8:]
+
+	s, sum := dev.Queue(0).NewStream(), make([]byte, 8)
+	turn := words.Range(0, 8)
+	for i := range uint64(3) {
+		check(
+			s.WaitValue(turn, 2*i+1), // which the host writes
+			s.Download(sum[i:i+1], words.Range(8+i, 1)),
+			s.WriteValue(turn, 2*i+2), // behind the download: the host's turn
+		)
+	}
+	for i := range uint64(3) {
+		input[i] = byte(10 * i)
+		number.Store(2*i + 1)
+		for number.Load() < 2*i+2 {
+			runtime.Gosched()
+		}
+	}
+	check(s.Wait(context.Background()))
+	fmt.Println(sum[:3], number.Load())
+	// Output: [0 10 20] 6
+}

@@ -1,0 +1,493 @@
+package gputest
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+// natively calls a function of the driver's own API with a device current, as a program or a library does.
+func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
+	e.Helper()
+	s := e.sem()
+	e.must(d.Queue(3).Native(signal(s, 1), func(n gpu.Native) error { return fn(n.Device) }))
+	e.wait(s, 1)
+}
+
+// stream makes a native stream, which the runtime knows nothing of. It is destroyed when the test ends.
+func (e *env) stream(d *gpu.Device) (h driver.Stream) {
+	e.Helper()
+	e.hasNative()
+	e.natively(d, func(v driver.Device) (err error) { h, err = v.NewStream(); return err })
+	e.Cleanup(func() {
+		e.natively(d, func(v driver.Device) error {
+			err := v.DestroyStream(h)
+			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // what it has may be about to be over
+				err = v.DestroyStream(h)
+			}
+			return err
+		})
+	})
+	return h
+}
+
+// adopt makes a queue of a native stream, which is closed when the test ends, or skips the test where the driver takes no such streams.
+func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
+	e.Helper()
+	h := e.stream(d)
+	q, err := d.AdoptQueue(h)
+	if errors.Is(err, driver.ErrUnsupported) {
+		e.Skip(err)
+	}
+	e.must(err)
+	e.Cleanup(func() { e.must(q.Close()) })
+	return q, h
+}
+
+var adopted = []test{
+	{name: "B164 a native stream's work is in order with a queue's on it, and by semaphores with all other", run: func(e *env) {
+		q, h := e.adopt(e.devs[0])
+		if q.Device() != e.devs[0] || q.Priority() != 0 || !strings.HasPrefix(q.String(), "native stream 0x") {
+			e.Errorf("%v, of priority %d", q, q.Priority())
+		}
+		const n = 80
+		b, s, v, last := e.buffer(8*n), e.sem(), uint64(0), uint64(0)
+		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies what the one before it has left
+			last++
+			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
+			v++
+		}
+		on := func(q *gpu.Queue) { step(func(o gpu.Order, to, from gpu.Range) { e.must(q.Copy(o, to, from)) }) }
+		e.must(e.q(1).Fill(between(s, v, s, v+1), b.Range(0, 8), []byte{9}))
+		v++
+		for last < n-4 {
+			on(q)
+			e.must(s.WaitIssued(e.ctx, v)) // from now on native work comes behind it
+			last++
+			to := b.Ptr() + driver.Ptr(8*last)
+			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
+			on(q)
+			on(e.q(int(last)))
+		}
+		e.wait(s, v)
+		e.same("what was handed on", e.read(b)[8*last:8*last+8], pattern([]byte{9}, 8))
+		for range 20 { // two queues on one stream
+			other, err := e.devs[0].AdoptQueue(h)
+			e.must(err)
+			t := e.sem()
+			e.must(q.Fill(gpu.Order{}, b.All(), []byte{3}))
+			e.must(other.Copy(signal(t, 1), b.Range(8, 8), b.Range(0, 8)))
+			e.must(t.WaitIssued(e.ctx, 1))
+			e.must(other.Close())
+			e.wait(t, 1)
+			e.same("what another queue on the stream has copied", e.read(b)[8:16], pattern([]byte{3}, 8))
+			e.must(q.Fill(signal(t, 2), b.All(), []byte{4}))
+			e.wait(t, 2)
+		}
+		e.must(q.Flush())
+		e.settled(e.devs[0])
+	}},
+	{name: "B164 a queue on a native stream takes whatever a queue takes", kernels: true, run: func(e *env) {
+		q, _ := e.adopt(e.devs[0])
+		const n = 20
+		b, got, s, word := e.buffer(64), make([]byte, 64), q.NewStream(), e.buffer(8)
+		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
+			c := e.commands(m)
+			to := c.binding()
+			for i := range uint64(4) {
+				c.fill(to.Range(8*i, 8), []byte{byte(i + 1)})
+			}
+			c.end()
+			for range n { // in two streams in turn
+				e.must(s.Execute(c.CommandBuffer, b.Range(0, 32)))
+				e.must(s.Submit(func(o gpu.Order) error { return e.q(0).Execute(o, c.CommandBuffer, b.Range(0, 32)) }))
+			}
+		}
+		called := false
+		e.must(s.HostCall(func() error { called = true; return nil }))
+		e.must(s.Fill(b.Range(32, 32), []byte{5}))
+		e.must(s.Native(filling(8, 8), b.Range(56, 8)))
+		e.must(s.UploadCopy(b.Range(48, 8), bytes.Repeat([]byte{7}, 8)))
+		e.must(s.Upload(word.All(), bytes.Repeat([]byte{6}, 8)))
+		e.must(s.Copy(b.Range(40, 8), word.All()))
+		e.must(s.Barrier())
+		e.must(s.Download(got, b.All()))
+		e.must(s.Wait(e.ctx))
+		var want []byte
+		for i := range byte(8) {
+			want = append(want, bytes.Repeat([]byte{i + 1}, 8)...)
+		}
+		e.same("what is left", got, want)
+		if !called {
+			e.Error("a host call was not made")
+		}
+		out := e.buffer(4 * 64)
+		x := gpu.Dispatch{Kernel: e.kernel(kernels.Basic, "index"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Sizes: []int{8, 4, 4, 8},
+			Args:    []unsafe.Pointer{arg(uint64(64)), arg(uint32(3)), arg(uint32(1)), nil},
+			Buffers: []gpu.BufferArg{{Index: 3, Range: out.All()}}}
+		done := e.sem()
+		e.must(q.Dispatch(signal(done, 1), x))
+		for i, w := range e.words(out, gpu.Point{Semaphore: done, Value: 1}) {
+			if w != 3+uint32(i) {
+				e.Fatalf("word %d is %d", i, w)
+			}
+		}
+	}},
+	{name: "B164 what is parked on a native stream's queue, and work of another device", devices: 2, run: func(e *env) {
+		e.pairs(func(x, y *gpu.Device) {
+			q, _ := e.adopt(x)
+			a, b, host, s := e.bufferOn(x, 64), e.bufferOn(y, 64), e.sem(), e.sem()
+			e.must(y.Queue(0).Copy(between(s, 2, s, 3), b.All(), a.All()))
+			e.must(q.Copy(between(s, 1, s, 2), a.Range(32, 32), a.Range(0, 32)))
+			e.must(q.Fill(between(host, 1, s, 1), a.All(), []byte{6}))
+			e.must(q.Fill(between(s, 3, s, 4), a.All(), []byte{7}))
+			if n := x.Stats().Parked; n != 3 {
+				e.Errorf("%d operations are parked, want 3", n)
+			}
+			e.must(host.Signal(1))
+			e.wait(s, 4)
+			e.holds(b, 6)
+			e.holds(a, 7)
+		})
+	}},
+	{name: "B165 a queue is closed while its work is in flight, and its stream goes on", stall: true, run: func(e *env) {
+		q, h := e.adopt(e.devs[0])
+		b, host, s, parked := e.buffer(64), e.sem(), e.sem(), e.sem()
+		e.settled(e.devs[0])
+		resume := e.h.Stall(0)
+		e.must(q.Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(q.Copy(signal(s, 2), b.Range(0, 8), b.Range(8, 8)))
+		e.must(s.WaitIssued(e.ctx, 2))
+		e.must(q.Fill(between(host, 1, parked, 1), b.All(), []byte{2}))
+		e.must(q.HostCall(between(host, 1, parked, 2), func() error { e.Error("a host call is made"); return nil }))
+		e.must(q.Close())
+		e.must(q.Close())
+		e.failed(parked, 1, gpu.ErrClosed)
+		for name, submit := range map[string]func(o gpu.Order) error{
+			"fill":      func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{3}) },
+			"barrier":   q.Barrier,
+			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
+			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
+			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
+			"alloca": func(o gpu.Order) error {
+				_, err := q.Alloca(o, nil, 64)
+				return err
+			},
+			"dealloca": func(o gpu.Order) error { return q.Dealloca(o, b) },
+		} {
+			late := e.sem()
+			if err := submit(signal(late, 1)); !errors.Is(err, gpu.ErrClosed) || !strings.Contains(err.Error(), "native stream 0x") {
+				e.Errorf("%s on a queue that was closed: %v", name, err)
+			}
+			e.failed(late, 1, gpu.ErrClosed)
+		}
+		e.at(s, 0)
+		resume()
+		e.wait(s, 2)
+		e.must(host.Signal(2))
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream is there
+		again, err := e.devs[0].AdoptQueue(h)
+		e.must(err)
+		e.must(again.Copy(signal(s, 3), b.Range(0, 8), b.Range(8, 8)))
+		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 3})
+		e.must(again.Close())
+		e.must(again.Close())
+		e.settled(e.devs[0])
+	}},
+	{name: "B165 the device's own queues are not closed, and queues on native streams with the device", run: func(e *env) {
+		for i := range e.devs[0].Queues() {
+			if err := e.q(i).Close(); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "queue") {
+				e.Errorf("Close of queue %d = %v", i, err)
+			}
+		}
+		h := e.stream(e.devs[0])
+		d, err := gpu.Open(e.h.Driver, 0, gpu.Options{})
+		e.must(err)
+		q, err := d.AdoptQueue(h)
+		if errors.Is(err, driver.ErrUnsupported) {
+			e.must(d.Close())
+			return
+		}
+		e.must(err)
+		b, s, host := e.bufferOn(d, 64), e.sem(), e.sem()
+		e.must(q.Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(q.Fill(between(host, 1, s, 2), b.All(), []byte{1}))
+		e.must(d.Close())
+		e.failed(s, 2, gpu.ErrClosed)
+		if err := q.Fill(signal(e.sem(), 1), b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("after the device was closed: %v", err)
+		}
+		e.must(q.Close())
+		if _, err := d.AdoptQueue(h); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("AdoptQueue on a device that is closed: %v", err)
+		}
+		own := e.buffer(64)
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // it is still there
+		e.back(e.devs[0], h, host, 0)
+		e.holds(own, 3)
+	}},
+	{name: "B172 queues on native streams that come and go do not add up", run: func(e *env) {
+		_, h := e.adopt(e.devs[0])
+		b, s, d := e.buffer(64), e.sem(), e.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{})
+		e.must(err)
+		defer p.Close()
+		var first gpu.Stats
+		for i := range uint64(200) {
+			q, err := d.AdoptQueue(h)
+			e.must(err)
+			e.must(q.Fill(between(s, 4*i, s, 4*i+1), b.All(), []byte{1}))
+			m, err := q.Alloca(between(s, 4*i+1, s, 4*i+2), p, 512)
+			e.must(err)
+			e.must(q.Dealloca(between(s, 4*i+2, s, 4*i+3), m))
+			e.must(e.q(1).Fill(between(s, 4*i+3, s, 4*i+4), b.All(), []byte{1}))
+			e.must(s.WaitIssued(e.ctx, 4*i+4))
+			e.must(q.Close())
+			if i%8 == 7 {
+				e.wait(s, 4*i+4)
+			}
+			if i == 99 {
+				e.settled(d)
+				e.must(d.Trim())
+				first = d.Stats()
+			}
+		}
+		e.settled(d)
+		e.must(d.Trim())
+		if now := d.Stats(); now.Records.Held > first.Records.Held || now.Events.Held > first.Events.Held {
+			e.Errorf("%+v, and %+v after half of them", now, first)
+		}
+	}},
+	{name: "B166 streams that cannot be adopted", run: func(e *env) {
+		d := e.devs[0]
+		q, _ := e.adopt(d)
+		var own driver.Stream
+		s := e.sem()
+		e.must(d.Queue(2).Native(signal(s, 1), func(v gpu.Native) error { own = v.Stream; return nil }))
+		e.wait(s, 1)
+		for _, bad := range []driver.Stream{0, own} {
+			if _, err := d.AdoptQueue(bad); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("stream %#x: %v", uintptr(bad), err)
+			}
+		}
+		for _, bad := range []driver.Stream{1, 2} {
+			if _, err := d.AdoptQueue(bad); err == nil {
+				e.Errorf("stream %#x is adopted", uintptr(bad))
+			}
+		}
+		b := e.buffer(8)
+		e.must(q.Fill(signal(s, 2), b.All(), []byte{1}))
+		e.holds(b, 1, gpu.Point{Semaphore: s, Value: 2})
+	}},
+	{name: "B166 streams of another device cannot be adopted", devices: 2, run: func(e *env) {
+		e.pairs(func(x, y *gpu.Device) {
+			_, h := e.adopt(x)
+			if _, err := y.AdoptQueue(h); err == nil || !strings.Contains(err.Error(), "adopt a stream on") {
+				e.Errorf("a stream of another device: %v", err)
+			}
+		})
+	}},
+	{name: "B166 a stream that somebody captures takes nothing of a queue, and the capture goes on", run: func(e *env) {
+		d := e.devs[0]
+		q, h := e.adopt(d)
+		var graphs driver.Graphs
+		captures := false
+		e.natively(d, func(v driver.Device) error {
+			graphs, captures = v.(driver.Graphs)
+			captures = captures && v.Caps().Capture
+			return nil
+		})
+		if !captures {
+			e.Skip("the driver cannot capture")
+		}
+		b, host := e.buffer(64), e.sem()
+		done := e.sem()
+		e.must(q.Fill(signal(done, 1), b.All(), []byte{1}))
+		e.wait(done, 1)
+		parked := e.sem()
+		e.must(q.Fill(between(host, 1, parked, 1), b.All(), []byte{8}))
+		e.natively(d, func(v driver.Device) error { return v.(driver.Capturer).BeginCapture(h) })
+		for range 2 {
+			s := e.sem()
+			e.must(q.Fill(signal(s, 1), b.All(), []byte{9}))
+			var se *gpu.SubmitError
+			if err := e.failed(s, 1, driver.ErrBusy); !errors.As(err, &se) || !strings.Contains(err.Error(), "captures") {
+				e.Error(err)
+			}
+		}
+		e.must(host.Signal(1))
+		e.failed(parked, 1, driver.ErrBusy)
+		var g driver.Graph
+		e.natively(d, func(v driver.Device) (err error) {
+			err = v.Fill(h, b.Ptr(), 2, 1, 32)
+			var end error
+			g, end = v.(driver.Capturer).EndCapture(h)
+			return errors.Join(err, end)
+		})
+		e.must(q.Fill(signal(done, 2), b.All(), []byte{3}))
+		e.holds(b, 3, gpu.Point{Semaphore: done, Value: 2})
+		var x driver.Exec
+		e.natively(d, func(v driver.Device) (err error) {
+			if x, err = graphs.Instantiate(g); err == nil {
+				err = graphs.LaunchGraph(h, x)
+			}
+			return errors.Join(err, graphs.DestroyGraph(g))
+		})
+		e.must(q.Fill(signal(done, 3), b.Range(60, 4), []byte{4})) // behind the graph
+		e.same("what the graph leaves", e.read(b, gpu.Point{Semaphore: done, Value: 3}),
+			append(append(pattern([]byte{2}, 32), pattern([]byte{3}, 28)...), 4, 4, 4, 4))
+		e.natively(d, func(driver.Device) error { return graphs.DestroyExec(x) })
+	}},
+	{name: "B167 memory of pools on a native stream's queue", run: func(e *env) {
+		q, _ := e.adopt(e.devs[0])
+		e.eachPool(func(e *env, p *gpu.Pool) {
+			host, s, got := e.sem(), e.sem(), make([]byte, 64)
+			b, err := q.Alloca(between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			e.must(err)
+			e.must(q.Fill(between(s, 1, s, 2), b.Range(64, 64), []byte{5}))
+			e.must(e.q(2).Download(between(s, 2, s, 3), got, b.Range(64, 64)))
+			e.must(q.Dealloca(between(s, 3, s, 4), b))
+			e.must(host.Signal(1))
+			e.wait(s, 4)
+			if err := q.Dealloca(signal(e.sem(), 1), b); !errors.Is(err, gpu.ErrUnallocated) {
+				e.Errorf("memory is deallocated twice: %v", err)
+			}
+			e.same("what was filled", got, pattern([]byte{5}, 64))
+
+			t := q.NewStream() // each call in the order of the stream, without lists besides
+			for range 10 {
+				c, err := t.Alloca(p, 4096)
+				e.must(err)
+				e.must(t.Fill(c.Range(0, 64), []byte{6}))
+				e.must(t.Download(got, c.Range(0, 64)))
+				e.must(t.Dealloca(c))
+			}
+			e.must(t.Wait(e.ctx))
+			e.same("what a stream leaves", got, pattern([]byte{6}, 64))
+			bare, err := q.Alloca(gpu.Order{}, p, 512)
+			e.must(err)
+			u := e.sem()
+			e.must(q.Fill(signal(u, 1), bare.Range(0, 64), []byte{7})) // behind it, in the order of the queue
+			e.must(e.q(0).Download(between(u, 1, u, 2), got, bare.Range(0, 64)))
+			e.wait(u, 2)
+			e.must(bare.Close()) // it goes back by itself
+			own := e.alloca(1, signal(u, 3), p, 512)
+			e.must(q.Dealloca(between(u, 3, u, 4), own)) // another queue's
+			e.wait(u, 4)
+			e.same("what is allocated without lists", got, pattern([]byte{7}, 64))
+			empty, err := q.Alloca(signal(u, 5), p, 0)
+			e.must(err)
+			e.must(q.Dealloca(between(u, 5, u, 6), empty))
+			e.wait(u, 6)
+			e.must(q.Flush())
+			e.unused(p)
+		})
+	}},
+	{name: "B168 the runtime records an event, and native work waits for it", run: func(e *env) {
+		d := e.devs[0]
+		h := e.stream(d)
+		own, err := d.NewEvent()
+		e.must(err)
+		q, s := e.q(0), e.sem()
+		b, c := e.buffer(64), e.buffer(64)
+		for i := range uint64(100) {
+			e.must(q.Fill(between(s, 3*i, s, 3*i+1), b.All(), []byte{byte(i)}))
+			e.must(q.RecordEvent(between(s, 3*i+1, s, 3*i+2), own))
+			e.must(s.WaitIssued(e.ctx, 3*i+2))
+			e.natively(d, func(v driver.Device) error {
+				return errors.Join(v.StreamWait(h, own.Native()), v.Copy(h, c.Ptr(), b.Ptr(), 64))
+			})
+			e.back(d, h, s, 3*i+2)
+		}
+		e.holds(c, 99)
+		if _, err := own.Export(); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("an event of this process alone is exported: %v", err)
+		}
+		e.must(own.Close())
+	}},
+	{name: "B168 an event that others have made and record", run: func(e *env) {
+		d := e.devs[0]
+		h := e.stream(d)
+		var native driver.Event
+		e.natively(d, func(v driver.Device) (err error) { native, err = v.NewEvent(); return err })
+		freed := make(chan struct{})
+		theirs, err := d.AdoptEvent(native, func() { close(freed) })
+		e.must(err)
+		if theirs.Native() != native || theirs.Device() != d {
+			e.Errorf("event %#x, and it was %#x", uintptr(theirs.Native()), uintptr(native))
+		}
+		if _, err := d.AdoptEvent(0, nil); !errors.Is(err, gpu.ErrArgument) {
+			e.Errorf("no event: %v", err)
+		}
+		b, s := e.buffer(64), e.sem()
+		for i := range uint64(100) {
+			e.natively(d, func(v driver.Device) error {
+				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
+			})
+			e.must(e.q(int(i)).WaitEvent(between(s, 2*i, s, 2*i+1), theirs)) // what others have done is a point
+			e.must(e.q(int(i)+1).Copy(between(s, 2*i+1, s, 2*i+2), b.Range(0, 8), b.Range(8, 8)))
+			e.wait(s, 2*i+2)
+		}
+		e.holds(b, 100)
+		e.must(theirs.Close())
+		<-freed
+		if err := e.q(0).WaitEvent(signal(s, 1000), theirs); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("an event that was closed: %v", err)
+		}
+		e.natively(d, func(v driver.Device) error { // which is still there
+			err := v.Record(native, h)
+			for done := false; err == nil && !done; {
+				done, err = v.Query(native)
+			}
+			return errors.Join(err, v.DestroyEvent(native))
+		})
+	}},
+	{name: "B168 events of others in use are not told to be free", stall: true, run: func(e *env) {
+		d := e.devs[0]
+		h := e.stream(d)
+		var native driver.Event
+		e.natively(d, func(v driver.Device) (err error) { native, err = v.NewEvent(); return err })
+		e.settled(d)
+		freed := make(chan struct{}, 1)
+		theirs, err := d.AdoptEvent(native, func() { freed <- struct{}{} })
+		e.must(err)
+		b, s := e.buffer(64), e.sem()
+		resume := e.h.Stall(0)
+		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).RecordEvent(between(s, 1, s, 2), theirs))
+		e.must(theirs.Close())
+		e.must(e.q(0).Flush())
+		if len(freed) > 0 {
+			e.Error("its last record is not over")
+		}
+		resume()
+		e.wait(s, 2)
+		<-freed
+		e.natively(d, func(v driver.Device) error { return errors.Join(v.StreamWait(h, native), v.Fill(h, b.Ptr(), 2, 1, 8)) })
+		e.back(d, h, s, 2)
+		e.natively(d, func(v driver.Device) error { return v.DestroyEvent(native) })
+	}},
+}
+
+// back has a semaphore, which has been given value v, reach the next one when a native stream has come so far.
+func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
+	e.Helper()
+	e.natively(d, func(dev driver.Device) error {
+		ev, err := dev.NewEvent()
+		if err != nil {
+			return err
+		}
+		err = dev.Record(ev, h)
+		for done := false; err == nil && !done; {
+			done, err = dev.Query(ev)
+		}
+		return errors.Join(err, dev.DestroyEvent(ev))
+	})
+	e.wait(s, v)
+	e.must(s.Signal(v + 1))
+}

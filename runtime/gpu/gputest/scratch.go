@@ -1,0 +1,577 @@
+package gputest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
+)
+
+func (r *recorder) alloca(size uint64) *gpu.Buffer {
+	r.e.Helper()
+	b, err := r.Alloca(size)
+	r.e.must(err)
+	return b
+}
+
+func (r *recorder) scratchSize() uint64 {
+	r.e.Helper()
+	n, err := r.ScratchSize()
+	r.e.must(err)
+	return n
+}
+
+// A scratchValue is scratch memory of a program, what is in it, and what the next command that uses it comes after.
+type scratchValue struct {
+	b     *gpu.Buffer
+	data  []byte // with the size of b; where input is set the byte there is in of the execution at this place
+	input []bool
+	wrote gpu.Command
+	read  []gpu.Command
+}
+
+// A scratchProgram is a recording that leaves its input, and constants, in scratch memory, and passes them on from one buffer to others
+// until the end, where it copies what is there to its output. Buffers that are used again and again lie beside those of a few commands.
+type scratchProgram struct {
+	*recorder
+	in, out *gpu.Buffer // bindings
+	values  []*scratchValue
+	size    uint64 // of the output
+	want    func(in []byte) []byte
+}
+
+// scratchInput is how much a program reads.
+const scratchInput = 512
+
+// newScratchProgram records a random one. With lists the commands come after those that they need, else after barriers.
+func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
+	e.Helper()
+	p := &scratchProgram{recorder: e.commands(m)}
+	p.in, p.out = p.binding(), p.binding()
+	after := func(v *scratchValue, writes bool) []gpu.Command {
+		if !lists {
+			return nil
+		}
+		if writes {
+			return append(v.read, v.wrote)
+		}
+		return []gpu.Command{v.wrote}
+	}
+	used := func(at gpu.Command, dst, src *scratchValue) {
+		if dst != nil {
+			dst.wrote, dst.read = at, nil
+		}
+		if src != nil {
+			src.read = append(src.read, at)
+		}
+		if !lists {
+			p.barrier()
+		}
+	}
+	fresh := func() *scratchValue {
+		n := 4 * (1 + r.Uint64N(256))
+		v := &scratchValue{b: p.alloca(n), data: make([]byte, n), input: make([]bool, n)}
+		p.values = append(p.values, v)
+		return v
+	}
+	begin := func() {
+		v := fresh()
+		n := min(v.b.Size(), scratchInput)
+		at := p.fill(v.b.All(), []byte{byte(len(p.values))})
+		for i := range v.data {
+			v.data[i] = byte(len(p.values))
+		}
+		if !lists {
+			p.barrier()
+		}
+		at = p.copy(v.b.Range(0, n), p.in.Range(0, n), at)
+		for i := range n {
+			v.data[i], v.input[i] = byte(i), true
+			if i >= 256 {
+				v.data[i] = byte(i - 256)
+			}
+		}
+		used(at, v, nil)
+	}
+	begin()
+	native := e.q(0).Native(gpu.Order{}, func(gpu.Native) error { return nil }) == nil
+	for range 40 {
+		src := p.values[r.IntN(len(p.values))]
+		switch k := r.IntN(14); {
+		case k == 0:
+			begin()
+		case k == 1:
+			p.got(p.HostCall(func() error { return nil }))
+		case k == 2:
+			if at, err := p.Timestamp(); err == nil {
+				used(at, nil, nil)
+			} else if !errors.Is(err, driver.ErrUnsupported) {
+				e.Fatal(err)
+			}
+		case k == 3: // a part of what is there is written anew
+			n := 1 + r.Uint64N(src.b.Size())
+			data := random(int(n), r.Uint64())
+			at := p.update(src.b.Range(src.b.Size()-n, n), data, after(src, true)...)
+			copy(src.data[src.b.Size()-n:], data)
+			clear(src.input[src.b.Size()-n:])
+			used(at, src, nil)
+		case k < 6 && len(p.values) > 2: // it is used no more
+			i := r.IntN(len(p.values))
+			p.values = append(p.values[:i], p.values[i+1:]...)
+		default:
+			dst := fresh()
+			n := min(src.b.Size(), dst.b.Size())
+			var at gpu.Command
+			switch {
+			case words != nil && r.IntN(2) == 0:
+				at = p.dispatch(wordsOf(words, n/4, dst.b.Range(0, n), src.b.Range(0, n)), after(src, false)...)
+			case native && r.IntN(4) == 0:
+				at = p.native(copying(n), []gpu.Range{dst.b.Range(0, n), src.b.Range(0, n)}, after(src, false)...)
+			default:
+				at = p.copy(dst.b.Range(0, n), src.b.Range(0, n), after(src, false)...)
+			}
+			copy(dst.data, src.data)
+			copy(dst.input, src.input)
+			used(at, dst, src)
+			if n < dst.b.Size() {
+				at = p.fill(dst.b.Range(n, dst.b.Size()-n), []byte{0xee}, after(dst, true)...)
+				for i := n; i < dst.b.Size(); i++ {
+					dst.data[i] = 0xee
+				}
+				used(at, dst, nil)
+			}
+		}
+	}
+	for _, v := range p.values {
+		at := p.copy(p.out.Range(p.size, v.b.Size()), v.b.All(), after(v, false)...)
+		used(at, nil, v)
+		p.size += v.b.Size()
+	}
+	values := p.values
+	p.want = func(in []byte) (out []byte) {
+		for _, v := range values {
+			for i, x := range v.data {
+				if v.input[i] {
+					x = in[i]
+				}
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	return p
+}
+
+// scratchSum records fills of n pieces of scratch memory that are copied to a range one after the other, in turns, and returns how many
+// bytes have been written.
+func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
+	for i := range uint64(n) {
+		b := r.alloca(size)
+		r.fill(b.All(), []byte{byte(i) + 1})
+		r.barrier()
+		r.copy(to.Range(i*size, size), b.All())
+		r.barrier()
+	}
+	return uint64(n) * size
+}
+
+var scratchMemory = []test{
+	{name: "B173 scratch memory that is in use at a time lies apart, whatever the commands and their order", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			var words *gpu.Kernel
+			if e.h.Kernels {
+				words = e.kernel(kernels.Basic, "words")
+			}
+			shared := false
+			for seed := range uint64(8) {
+				p := e.newScratchProgram(m, rand.New(rand.NewPCG(seed, 9)), seed%2 == 0, words)
+				before := p.scratchSize()
+				p.end()
+				sum := uint64(0)
+				for _, v := range p.values {
+					sum += (v.b.Size() + gpu.Alignment - 1) / gpu.Alignment * gpu.Alignment
+				}
+				if n := p.scratchSize(); n != before || n < sum {
+					e.Errorf("seed %d: a block of %d bytes, said to be %d before, for %d in use at the end", seed, n, before, sum)
+				} else {
+					shared = shared || n > sum
+				}
+				var at []gpu.Point
+				var outs []*gpu.Buffer
+				var ins [][]byte
+				for i := range 6 { // with other bindings, and with nothing that orders them
+					in, out, data, s := e.buffer(scratchInput), e.buffer(p.size), random(scratchInput, uint64(i)), e.sem()
+					e.must(e.q(i).UploadCopy(signal(s, 1), in.All(), data))
+					e.must(e.q(i).Execute(between(s, 1, s, 2), p.CommandBuffer, in.All(), out.All()))
+					at, outs, ins = append(at, gpu.Point{Semaphore: s, Value: 2}), append(outs, out), append(ins, data)
+				}
+				for i, out := range outs {
+					e.same("an output", e.read(out, at[i]), p.want(ins[i]))
+				}
+			}
+			if !shared {
+				e.Error("no program had a buffer that was not in use at the end")
+			}
+		})
+	}},
+	{name: "B173 commands that may run at once have scratch memory of their own, those in order share it", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const size = 1000
+			for _, x := range []struct {
+				what   string
+				blocks uint64
+				order  func(c *recorder, last gpu.Command) []gpu.Command
+			}{
+				{"nothing", 4, func(*recorder, gpu.Command) []gpu.Command { return nil }},
+				{"a barrier", 1, func(c *recorder, _ gpu.Command) []gpu.Command { c.barrier(); return nil }},
+				{"a host call", 1, func(c *recorder, _ gpu.Command) []gpu.Command {
+					c.got(c.HostCall(func() error { return nil }))
+					return nil
+				}},
+				{"lists", 1, func(_ *recorder, last gpu.Command) []gpu.Command { return []gpu.Command{last} }},
+			} {
+				c, to := e.commands(m), e.buffer(4*size)
+				after := []gpu.Command(nil)
+				for i := range uint64(4) {
+					b := c.alloca(size)
+					f := c.fill(b.All(), []byte{byte(i) + 1}, after...)
+					last := c.copy(to.Range(size*i, size), b.All(), f)
+					after = x.order(c, last)
+				}
+				if n := c.scratchSize(); n != 1024*x.blocks {
+					e.Errorf("%s between them: %d bytes", x.what, n)
+				}
+				c.end()
+				c.execute(1)
+				want := []byte(nil)
+				for i := range 4 {
+					want = append(want, bytes.Repeat([]byte{byte(i) + 1}, size)...)
+				}
+				e.same(x.what, e.read(to), want)
+			}
+		})
+	}},
+	{name: "B174 executions that share scratch memory come one after the other, in the order in which they can begin", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			for _, split := range []bool{false, true} {
+				const n, size = 8, 4096
+				c := e.commands(m)
+				in, out := c.binding(), c.binding()
+				b := c.alloca(size)
+				f := c.copy(b.All(), in.Range(0, size))
+				if split {
+					c.got(c.HostCall(func() error { return nil }))
+				}
+				c.copy(out.Range(0, size), b.All(), f)
+				c.end()
+				s, late := e.sems(n), e.sem()
+				var outs []*gpu.Buffer
+				for i := range n { // the first waits for the last, by way of a host
+					from, to := e.buffer(size), e.buffer(size)
+					outs = append(outs, to)
+					x := e.sem()
+					e.must(e.q(i).Fill(signal(x, 1), from.All(), []byte{byte(i) + 1}))
+					o := gpu.Order{Wait: points(x, 1), Signal: points(s[i], 1)}
+					if i == 0 {
+						o.Wait = append(o.Wait, gpu.Point{Semaphore: late, Value: 1})
+						s[n-1].Link(1, late, 1)
+					}
+					e.must(e.q(i).Execute(o, c.CommandBuffer, from.All(), to.All()))
+				}
+				for i, to := range outs {
+					e.holds(to, byte(i)+1, gpu.Point{Semaphore: s[i], Value: 1})
+				}
+			}
+		})
+	}},
+	{name: "B174 executions in line are given to the device ahead", stall: true, run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			out := c.binding()
+			n := scratchSum(c, out, 4, 256)
+			c.end()
+			c.execute(0, e.buffer(n).All()) // what is made the first time
+			resume, s := e.h.Stall(0), e.sems(4)
+			var all []*gpu.Buffer
+			func() {
+				defer resume()
+				for i, x := range s {
+					to, err := e.devs[0].Alloc(gpu.DeviceMem, n)
+					e.must(err)
+					e.Cleanup(func() { to.Close() })
+					e.must(e.q(i).Execute(signal(x, 1), c.CommandBuffer, to.All()))
+					all = append(all, to)
+				}
+				e.until("all are issued", func() bool { return e.devs[0].Stats().Parked == 0 })
+			}()
+			for i, to := range all {
+				if got := e.read(to, gpu.Point{Semaphore: s[i], Value: 1}); got[0] != 1 || got[n-1] != 4 {
+					e.Errorf("execution %d: %d to %d", i, got[0], got[n-1])
+				}
+			}
+		})
+	}},
+	{name: "B175 an execution that fails lets those behind it begin", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			fails := true
+			c := e.commands(m)
+			out := c.binding()
+			n := scratchSum(c, out, 2, 256)
+			c.got(c.HostCall(func() error {
+				if fails {
+					fails = false
+					return io.ErrNoProgress
+				}
+				return nil
+			}))
+			n += 256
+			b := c.alloca(256)
+			f := c.fill(b.All(), []byte{3})
+			c.copy(out.Range(n-256, 256), b.All(), f)
+			c.end()
+			s, never, to := e.sems(4), e.sem(), e.buffer(n)
+			for i, x := range s {
+				o := signal(x, 1)
+				if i == 1 {
+					o.Wait = points(never, 1)
+				}
+				if i == 2 {
+					e.failed(s[0], 1, io.ErrNoProgress) // it failed in its second part
+				}
+				e.must(e.q(i).Execute(o, c.CommandBuffer, to.All()))
+			}
+			never.Fail(io.ErrShortWrite)
+			e.failed(s[1], 1, io.ErrShortWrite)
+			e.wait(s[2], 1)
+			e.wait(s[3], 1)
+			if got := e.read(to); got[0] != 1 || got[256] != 2 || got[512] != 3 {
+				e.Errorf("%d %d %d", got[0], got[256], got[512])
+			}
+		})
+	}},
+	{name: "B176 scratch memory of nested recordings is the outer one's, each time anew", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			const size = 512
+			inner := e.commands(m)
+			x, y := inner.binding(), inner.binding()
+			b := inner.alloca(size)
+			f := inner.copy(b.All(), x.Range(0, size))
+			f = inner.fill(b.Range(0, 8), []byte{0xab}, f)
+			inner.copy(y.Range(0, size), b.All(), f)
+			inner.end()
+			if n := inner.scratchSize(); n != size {
+				e.Errorf("the inner one has %d bytes", n)
+			}
+			for _, x := range []struct {
+				what    string
+				barrier bool
+				most    uint64
+			}{{"at once", false, 4 * size}, {"one after the other", true, 3 * size}} {
+				outer := e.commands(m)
+				in, out := outer.binding(), outer.binding()
+				middle := []*gpu.Buffer{outer.alloca(size), outer.alloca(size)} // bound in the inner ones
+				var ends []gpu.Command
+				for i, b := range middle {
+					if x.barrier {
+						outer.barrier()
+					}
+					f := outer.copy(b.All(), in.Range(size*uint64(i), size))
+					ends = append(ends, outer.got(outer.Nest(inner.CommandBuffer, []gpu.Range{b.All(), out.Range(size*uint64(i), size)}, f)))
+				}
+				if x.barrier {
+					outer.barrier()
+					e.must(outer.CommandBuffer.Execute(inner.CommandBuffer, in.Range(size, size), middle[0].All()))
+					outer.barrier()
+					outer.copy(out.Range(0, 4), middle[0].Range(0, 4))
+				} else {
+					outer.fill(out.Range(0, 4), []byte{0xab}, ends...)
+				}
+				if n := outer.scratchSize(); n > x.most || n < 2*size {
+					e.Errorf("%s: %d bytes", x.what, n)
+				}
+				outer.end()
+				for round := range uint64(3) {
+					from, to, data, s := e.buffer(2*size), e.buffer(2*size), random(2*size, round), e.sem()
+					e.must(e.q(0).UploadCopy(signal(s, 1), from.All(), data))
+					e.must(e.q(1).Execute(between(s, 1, s, 2), outer.CommandBuffer, from.All(), to.All()))
+					beside := e.buffer(size) // by itself, too
+					e.must(e.q(2).Execute(between(s, 1, s, 3), inner.CommandBuffer, from.Range(size, size), beside.All()))
+					e.wait(s, 3)
+					want := bytes.Clone(data)
+					for i := range uint64(8) {
+						want[i], want[size+i] = 0xab, 0xab
+					}
+					e.settled(e.devs[0])
+					e.same(x.what, e.read(to), want)
+					e.same("by itself", e.read(beside), want[size:])
+				}
+			}
+		})
+	}},
+	{name: "B177 scratch memory of the program's is shared, bound, and of pools", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			small, large, bound := e.commands(m), e.commands(m), e.commands(m)
+			at := bound.binding()
+			var all []*gpu.Buffer
+			var sizes []uint64
+			for i, c := range []*recorder{small, large, bound} {
+				out := c.binding()
+				sizes = append(sizes, scratchSum(c, out, 2+i, 256*uint64(1+i)))
+				all = append(all, e.buffer(sizes[i]))
+			}
+			need := max(small.scratchSize(), large.scratchSize(), bound.scratchSize())
+			if need != 768 {
+				e.Errorf("%d bytes are needed", need)
+			}
+			pool, err := e.devs[0].DefaultPool()
+			e.must(err)
+			own := e.buffer(need + 256)
+			later := e.fromPool(e.devs[0], pool, need)
+			e.must(small.SetScratch(own.Range(256, need)))
+			e.must(large.SetScratch(later.All()))
+			e.must(bound.SetScratch(at.All()))
+			e.settled(e.devs[0])
+			allocated := e.devs[0].Stats().Device.Allocated
+			for _, c := range []*recorder{small, large, bound} {
+				c.end()
+			}
+			if n := e.devs[0].Stats().Device.Allocated; n != allocated {
+				e.Errorf("%d bytes were allocated", n-allocated)
+			}
+			small.execute(0, all[0].All())
+			large.execute(0, all[1].All())
+			bound.execute(0, own.Range(0, need), all[2].All())
+			bound.execute(1, later.All(), all[2].All())
+			for i, b := range all {
+				if got := e.read(b); got[0] != 1 || got[len(got)-1] != byte(2+i) {
+					e.Errorf("recording %d: %d to %d", i, got[0], got[len(got)-1])
+				}
+			}
+			used := e.read(own)
+			if used[0] == 0 || used[256] == 0 {
+				e.Error("the memory was not used")
+			}
+			if err := e.q(0).Execute(gpu.Order{}, bound.CommandBuffer, own.Range(0, need-256), all[2].All()); !errors.Is(err, gpu.ErrRange) {
+				e.Errorf("a binding that is too small: %v", err)
+			}
+			if err := e.q(0).Execute(gpu.Order{}, bound.CommandBuffer, own.Range(8, need), all[2].All()); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("a binding that is not aligned: %v", err)
+			}
+			outer := e.commands(m) // in which a binding of the inner one is scratch memory of its own
+			mine := outer.alloca(need)
+			e.must(outer.CommandBuffer.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
+			outer.end()
+			outer.execute(2)
+			e.must(later.Dealloca(gpu.Order{}))
+			s := e.sem()
+			e.must(e.q(0).Execute(signal(s, 1), large.CommandBuffer, all[1].All()))
+			e.failed(s, 1, gpu.ErrUnallocated)
+			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} { // of which 512 are needed
+				c := e.commands(m)
+				to := c.alloca(512)
+				c.fill(to.All(), []byte{1})
+				e.must(c.SetScratch(b))
+				if err := c.End(); !errors.Is(err, gpu.ErrRange) {
+					e.Errorf("%d: memory that is too small: %v", i, err)
+				}
+			}
+		})
+	}},
+	{name: "B178 what stands for scratch memory is refused elsewhere, and mistakes change nothing", run: func(e *env) {
+		e.eachMode(func(e *env, m gpu.Mode) {
+			remain := func(n int) {
+				e.Helper()
+				e.until("others are freed", func() bool { return e.devs[0].Stats().Buffers == n })
+			}
+			remain(0)
+			c, other, to := e.commands(m), e.commands(m), e.buffer(64)
+			binds := other
+			bound := binds.binding()
+			binds.fill(bound.Range(0, 64), []byte{1})
+			binds.end()
+			other = e.commands(m)
+			b := c.alloca(64)
+			if b.Ptr() != 0 || b.Bytes() != nil || b.Size() != 64 {
+				e.Errorf("it is at %#x, with %d bytes", b.Ptr(), b.Size())
+			}
+			gone := e.buffer(256)
+			e.must(gone.Close())
+			_, otherFill := other.Fill(b.All(), []byte{1})
+			otherNest := other.CommandBuffer.Execute(c.CommandBuffer) // which has not ended
+			_, tooMuch := c.Alloca(1 << 63)
+			_, beyond := c.Fill(b.Range(60, 8), []byte{1})
+			_, unaligned := c.Fill(b.Range(2, 4), []byte{1, 2, 3, 4})
+			_, over := e.devs[0].NewPool(gpu.PoolOptions{Over: b})
+			_, exported := b.Export()
+			for what, x := range map[string]struct{ err, kind error }{
+				"a fill":               {e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}), gpu.ErrArgument},
+				"a copy":               {e.q(0).Copy(gpu.Order{}, to.All(), b.All()), gpu.ErrArgument},
+				"a download":           {e.q(0).Download(gpu.Order{}, make([]byte, 64), b.All()), gpu.ErrArgument},
+				"a binding":            {e.q(0).Execute(gpu.Order{}, binds.CommandBuffer, b.All()), gpu.ErrArgument},
+				"another's nested":     {other.CommandBuffer.Execute(binds.CommandBuffer, b.All()), gpu.ErrArgument},
+				"a dealloca":           {e.q(0).Dealloca(gpu.Order{}, b), gpu.ErrArgument},
+				"its own dealloca":     {b.Dealloca(gpu.Order{}), gpu.ErrArgument},
+				"a pool over it":       {over, gpu.ErrArgument},
+				"an export":            {exported, gpu.ErrArgument},
+				"another recording":    {otherFill, gpu.ErrArgument},
+				"an open recording":    {otherNest, gpu.ErrArgument},
+				"too much":             {tooMuch, driver.ErrOutOfMemory},
+				"beyond its end":       {beyond, gpu.ErrRange},
+				"not aligned":          {unaligned, gpu.ErrArgument},
+				"scratch of its own":   {c.SetScratch(b.All()), gpu.ErrArgument},
+				"scratch of nothing":   {c.SetScratch(gpu.Range{}), gpu.ErrArgument},
+				"scratch that is gone": {c.SetScratch(gone.All()), gpu.ErrClosed},
+				"scratch out of line":  {c.SetScratch(to.Range(8, 8)), gpu.ErrArgument},
+				"scratch out of range": {c.SetScratch(to.Range(0, 65)), gpu.ErrRange},
+				"another's binding":    {c.SetScratch(bound.All()), gpu.ErrArgument},
+			} {
+				if !errors.Is(x.err, x.kind) {
+					e.Errorf("%s: %v", what, x.err)
+				}
+			}
+			nothing, unused := c.alloca(0), c.alloca(1<<62)
+			c.fill(nothing.All(), []byte{1})
+			e.must(unused.Close())
+			f := c.fill(b.All(), []byte{5})
+			c.copy(to.All(), b.All(), f)
+			remain(1)
+			before := e.devs[0].Stats()
+			c.end()
+			if st := e.devs[0].Stats(); st.Buffers != before.Buffers+1 || st.Device.Live != before.Device.Live+256 {
+				e.Errorf("from %d buffers and %d bytes to %d and %d", before.Buffers, before.Device.Live, st.Buffers, st.Device.Live)
+			}
+			if _, err := c.Alloca(1); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("after the end: %v", err)
+			}
+			if err := c.SetScratch(to.All()); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("after the end: %v", err)
+			}
+			if n := c.scratchSize(); n != 256 {
+				e.Errorf("%d bytes", n)
+			}
+			if err := e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("after the end: %v", err)
+			}
+			c.execute(0)
+			e.holds(to, 5)
+			e.must(c.Close())
+			remain(1)
+
+			big := e.commands(m) // what no device has
+			for range 3 {
+				b := big.alloca(1 << 61)
+				big.fill(b.Range(0, 8), []byte{1})
+			}
+			if err := big.End(); !errors.Is(err, driver.ErrOutOfMemory) {
+				e.Errorf("what no device has: %v", err)
+			}
+			if err := e.q(0).Execute(gpu.Order{}, big.CommandBuffer); !errors.Is(err, driver.ErrOutOfMemory) {
+				e.Errorf("what did not end well: %v", err)
+			}
+		})
+	}},
+}

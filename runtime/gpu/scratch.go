@@ -1,0 +1,215 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/memplan"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
+
+// Alloca returns a buffer for what the commands leave for each other: scratch memory, of size bytes, at a multiple of [Alignment]. It is
+// the recording's from the first command that uses it to the last, in whatever order they run; before, behind, and between executions the
+// bytes are other buffers'. So nothing is in it at first, and it needs no dealloca. A size of zero is legal.
+//
+// [CommandBuffer.End] finds places for all buffers of Alloca in one block of [DeviceMem], of [CommandBuffer.ScratchSize], which the
+// command buffer keeps, or in memory of the program's ([CommandBuffer.SetScratch]). Two of them share bytes if every command that uses the
+// one comes before every command that uses the other, because of barriers, host calls, collectives, or the commands that were said to come
+// first. What order the commands are recorded in says nothing.
+//
+// Since executions use the same block, they come one after the other, as a whole, on the device: in the order in which they can begin,
+// and if there are collectives in the order of the calls of [Queue.Execute], so that none may wait for one that is executed later. A host call
+// of the recording must not wait for another execution of it. One that comes behind one that fails on the device may fail with it.
+//
+// The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
+// anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not
+// block, allocates no memory of the device, and is safe for concurrent use.
+func (c *CommandBuffer) Alloca(size uint64) (*Buffer, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	if err := canBe(size); err != nil {
+		return nil, fmt.Errorf("gpu: alloca: %w", err)
+	}
+	return c.newScratch(size), nil
+}
+
+// newScratch returns what stands for scratch memory. The caller holds mu.
+func (c *CommandBuffer) newScratch(size uint64) *Buffer {
+	b := newBuffer(c.dev, size)
+	b.rare = &rare{scratch: &slotInfo{c, len(c.scratches)}}
+	b.state.Store(isPending)
+	c.scratches = append(c.scratches, b)
+	return b
+}
+
+// ScratchSize returns how many bytes the buffers of [CommandBuffer.Alloca] take together, as they are used by the commands that have been
+// recorded. It does not block, but takes as long as [CommandBuffer.End] does to find places for them; after End the size is known. It is
+// safe for concurrent use.
+func (c *CommandBuffer) ScratchSize() (uint64, error) {
+	if c == nil || c.dev == nil {
+		return 0, errZero
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return c.layout.Size, nil
+	}
+	l, err := c.layOutScratch()
+	return l.Size, err
+}
+
+// SetScratch has the buffers of [CommandBuffer.Alloca] be parts of a range, which several recordings may share, instead of a block of the
+// command buffer's own. The range is used as any other that is recorded: it must have [CommandBuffer.ScratchSize] bytes when the recording
+// ends, else [CommandBuffer.End] fails with [ErrRange]; it may be memory of a pool, or of a [CommandBuffer.Binding]; and it is for the
+// program to order executions that use it, also in recordings that this one is nested in. Its address is a multiple of [Alignment]. The
+// buffer is held until the command buffer is closed and no execution is under way. The call does not block, and is safe for concurrent use.
+func (c *CommandBuffer) SetScratch(r Range) error {
+	const op = "set scratch"
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	at, err := r.checkOn(op, c.dev)
+	if err == nil {
+		err = r.writable(op)
+	}
+	if err == nil {
+		err = r.usable(op, c.dev)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Buffer.scratch() != nil:
+		return argument(op, "the buffer stands for scratch memory itself")
+	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
+		return argument(op, "a binding of another command buffer")
+	case uint64(at.ptr)%Alignment != 0:
+		return argument(op, "the range is not aligned to %d bytes", Alignment)
+	}
+	if r.Buffer.slot() == nil {
+		if err := c.hold(r.Buffer); err != nil {
+			return fmt.Errorf("gpu: %s: %w", op, err)
+		}
+	}
+	c.scratch = r
+	return nil
+}
+
+// scratch returns which scratch memory of a command buffer the buffer stands for, or nil.
+func (b *Buffer) scratch() *slotInfo {
+	if b.rare == nil {
+		return nil
+	}
+	return b.rare.scratch
+}
+
+// layOutScratch finds places for scratch memory as it is used by what has been recorded. The caller holds mu.
+func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
+	if len(c.scratches) == 0 {
+		return memplan.Layout{}, nil
+	}
+	sizes := make([]uint64, len(c.scratches))
+	for i, b := range c.scratches {
+		sizes[i] = b.mem.Size
+	}
+	l, err := memplan.Plan(c.scratchSteps(), sizes, Alignment)
+	if err != nil {
+		err = fmt.Errorf("gpu: command buffer: %d buffers of Alloca: %w: %w", len(sizes), err, driver.ErrOutOfMemory)
+	}
+	return l, err
+}
+
+// scratchSteps returns the commands with their order and the scratch memory that they use.
+func (c *CommandBuffer) scratchSteps() []memplan.Step {
+	steps := make([]memplan.Step, c.cmds.n)
+	var uses, afters []int // room for the steps'
+	add := func(ref int32) {
+		if ref >= 0 {
+			if s := c.refers[ref].buffer.scratch(); s != nil {
+				uses = append(uses, s.index)
+			}
+		}
+	}
+	level := 0
+	var group *Channel // that the command in front is a collective of
+	alone := false     // the command in front is a host call
+	for i := range steps {
+		cmd := c.cmds.at(i)
+		goesOn := group != nil && cmd.joins(group) // such collectives run at once
+		if kind := cmd.op.Kind; alone || kind == work.Barrier || kind == work.HostCall || !goesOn && (group != nil || kind == work.Collect) {
+			level++
+		}
+		switch alone = cmd.op.Kind == work.HostCall; {
+		case cmd.op.Kind == work.Collect:
+			group = cmd.rare.ch
+		case !goesOn:
+			group = nil
+		}
+		from, fromAfter := len(uses), len(afters)
+		add(cmd.dst)
+		add(cmd.src)
+		for _, b := range cmd.bound {
+			add(b.ref)
+		}
+		if cmd.rare != nil {
+			for _, op := range cmd.rare.group {
+				add(op.dstRef)
+				add(op.srcRef)
+			}
+		}
+		for _, a := range cmd.after {
+			afters = append(afters, int(a))
+		}
+		steps[i] = memplan.Step{Level: level, Uses: uses[from:], After: afters[fromAfter:]}
+	}
+	return steps
+}
+
+// placeScratch finds places for scratch memory, in memory that it allocates where the program has not set any, and makes references to it
+// references to that.
+func (c *CommandBuffer) placeScratch() (err error) {
+	if len(c.scratches) == 0 {
+		return nil
+	}
+	if c.layout, err = c.layOutScratch(); err != nil {
+		return err
+	}
+	size, at := c.layout.Size, c.scratch
+	if at.Buffer == nil {
+		b, err := c.dev.Alloc(DeviceMem, size)
+		if err != nil {
+			return fmt.Errorf("gpu: command buffer: scratch memory: %w", err)
+		}
+		err = c.hold(b)
+		b.Close() // the recording alone has it
+		if err != nil {
+			return err
+		}
+		c.block, at = b, b.All()
+	} else if size > at.Size {
+		return fmt.Errorf("gpu: command buffer: the buffers of Alloca take %d bytes, and the range of SetScratch has %d: %w", size, at.Size, ErrRange)
+	}
+	late := at.Buffer.late() && at.Buffer.state.Load() != isLive
+	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: size, align: Alignment, written: true, used: true})
+	for i := range c.refers {
+		if r := &c.refers[i]; r.buffer.scratch() != nil {
+			if c.block != nil {
+				r.scratch = r.buffer
+			}
+			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.layout.Offsets[r.buffer.scratch().index]+r.offset, late
+		}
+	}
+	return nil
+}
+
+// scratchAnew makes a reference of a nested recording to its block one to scratch memory of this recording's, of which there is one in anew
+// for each that the nested one has.
+func (c *CommandBuffer) scratchAnew(child *CommandBuffer, r *reference, anew []*Buffer) {
+	i := r.scratch.scratch().index
+	if anew[i] == nil {
+		anew[i] = c.newScratch(r.scratch.mem.Size)
+	}
+	r.buffer, r.offset, r.scratch, r.late = anew[i], r.offset-child.layout.Offsets[i], nil, true
+}
