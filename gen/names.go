@@ -11,7 +11,7 @@ import (
 
 // A namer makes Go names from C names by rule. Exceptions stand in the overlay, each with its reason.
 type namer struct {
-	conf config
+	desc *symbols.Description
 	lib  *symbols.Library
 	used map[string]bool // overlay entries that were asked for
 }
@@ -47,7 +47,7 @@ func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name
 	}
-	name := camel(cut(f.API, n.conf.functions))
+	name := camel(cut(f.API, n.desc.Prefixes.Functions))
 	if !f.Current {
 		name += "V" + abiNumber(f)
 	}
@@ -62,7 +62,7 @@ func (n *namer) typ(cname string) string {
 	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
 		return n.typ(cname[:i]) + camel(cname[i+1:])
 	}
-	s := strings.TrimSuffix(cut(cname, n.conf.types), "_t")
+	s := strings.TrimSuffix(cut(cname, n.desc.Prefixes.Types), "_t")
 	return camel(s)
 }
 
@@ -71,7 +71,7 @@ func (n *namer) value(cname string) string {
 	if name, ok := n.exception(cname); ok {
 		return name
 	}
-	return camel(cut(cname, n.conf.values))
+	return camel(cut(cname, n.desc.Prefixes.Values))
 }
 
 func (n *namer) field(structName, cname string) string {
@@ -151,7 +151,7 @@ func parameter(cname string) string {
 func (n *namer) unused() error {
 	for _, note := range n.lib.Overlay.Names {
 		if !n.used[note.Name] {
-			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.conf.pkg, note.Name, note.Go)
+			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.desc.Library, note.Name, note.Go)
 		}
 	}
 	return nil

@@ -10,10 +10,11 @@ import (
 // It is immutable once loaded.
 type Library struct {
 	*Table
-	Overlay *Overlay
-	Sets    []Set  // sets and their continuations; Sets[0] is the required core
-	Funcs   []Func // the functions that are bound, in the order of the table
-	Skipped []Func // the functions that are not, with the reason in Note
+	Description *Description // nil where only a table and an overlay were decoded
+	Overlay     *Overlay
+	Sets        []Set  // sets and their continuations; Sets[0] is the required core
+	Funcs       []Func // the functions that are bound, in the order of the table
+	Skipped     []Func // the functions that are not, with the reason in Note
 
 	docs  map[string]string
 	types map[string]TypeNote

@@ -170,7 +170,7 @@ func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 					t.Skipf("%s is not set: no headers to compare the table with", name)
 				}
 			}
-			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", "tables", tt.library+".json"))
+			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", tt.library, "table.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
