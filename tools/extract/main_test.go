@@ -141,7 +141,7 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
-	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)))
+	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)), "hip_")
 	if _, ok := errors.AsType[*elf.FormatError](err); !ok {
 		t.Errorf("a script gives %v, want a format error", err)
 	}
