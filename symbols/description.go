@@ -95,7 +95,7 @@ type Headers struct {
 
 // Included returns the headers to include.
 func (h *Headers) Included() []string {
-	if h.Include != nil {
+	if len(h.Include) > 0 {
 		return h.Include
 	}
 	return h.Files
@@ -182,16 +182,19 @@ func (c *checker) description(d *Description) {
 		c.add("library", "library", "%q is no name for a Go package", d.Library)
 	}
 	c.filled("library", "brand", d.Brand)
-	for field, list := range map[string][]string{"functions": d.Prefixes.Functions, "types": d.Prefixes.Types, "values": d.Prefixes.Values} {
-		if list == nil {
-			c.add("prefixes", field, "is missing; [] stands for none")
+	for _, p := range []struct {
+		field string
+		list  []string
+	}{{"functions", d.Prefixes.Functions}, {"types", d.Prefixes.Types}, {"values", d.Prefixes.Values}} {
+		if p.list == nil {
+			c.add("prefixes", p.field, "is missing; [] stands for none")
 		}
 	}
 	c.numbering(&d.Version)
 	c.headers(&d.Headers)
-	for field, name := range map[string]string{"version": d.Hooks.Version, "resolve": d.Hooks.Resolve, "refuse": d.Hooks.Refuse} {
-		if name != "" && !isName(name) {
-			c.add("hooks", field, "%q is no name of a Go function", name)
+	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
+		if h.name != "" && !isName(h.name) {
+			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
 		}
 	}
 	if len(d.Implementations) == 0 {
@@ -216,17 +219,21 @@ func (c *checker) description(d *Description) {
 		if len(m.Files) == 0 {
 			c.add(record, "files", "is empty")
 		}
-		for field, bySystem := range map[string]map[string][]string{"files": m.Files, "dirs": m.Dirs} {
-			for os, names := range bySystem {
-				switch {
-				case !slices.Contains(systems, os):
-					c.add(record, field+"."+os, "is no system that libraries can be loaded on; there are %v", systems)
-				case len(names) == 0 || slices.Contains(names, ""):
-					c.add(record, field+"."+os, "is empty, or has an empty name in it")
-				case len(m.Files[os]) == 0:
-					c.add(record, field+"."+os, "files has no names for this system")
-				}
-			}
+		c.bySystem(record, "files", m.Files, m)
+		c.bySystem(record, "dirs", m.Dirs, m)
+	}
+}
+
+// bySystem checks lists of an implementation that are there for each system.
+func (c *checker) bySystem(record, field string, lists map[string][]string, m *Implementation) {
+	for _, os := range slices.Sorted(maps.Keys(lists)) {
+		switch {
+		case !slices.Contains(systems, os):
+			c.add(record, field+"."+os, "is no system that libraries can be loaded on; there are %v", systems)
+		case len(lists[os]) == 0 || slices.Contains(lists[os], ""):
+			c.add(record, field+"."+os, "is empty, or has an empty name in it")
+		case len(m.Files[os]) == 0:
+			c.add(record, field+"."+os, "files has no names for this system")
 		}
 	}
 }
@@ -263,7 +270,7 @@ func (c *checker) headers(h *Headers) {
 	if len(h.Files) == 0 {
 		c.add("headers", "files", "is empty")
 	}
-	for _, name := range slices.Concat(h.Files, slices.Collect(maps.Keys(h.Stubs))) {
+	for _, name := range slices.Concat(h.Files, slices.Sorted(maps.Keys(h.Stubs))) {
 		if !fs.ValidPath(name) || path.Base(name) == "." {
 			c.add("headers", "files", "%q is no name of a header", name)
 		}
@@ -273,7 +280,7 @@ func (c *checker) headers(h *Headers) {
 			c.add("headers", "include", "%q is not one of files", name)
 		}
 	}
-	if len(h.Include) > 0 && h.Include[0] != h.Files[0] {
+	if len(h.Include) > 0 && !slices.Equal(h.Include[:1], h.Files[:min(1, len(h.Files))]) {
 		c.add("headers", "include", "must begin with the first of files")
 	}
 	for _, k := range h.Handles {
@@ -286,6 +293,11 @@ func (c *checker) headers(h *Headers) {
 	}
 	if (h.Version.Header == "") != (len(h.Version.Macros) == 0) || len(h.Version.Macros) > 3 {
 		c.add("headers", "version", "must have a header, and one to three macros")
+	}
+	for _, name := range h.Version.Macros {
+		if !isName(name) {
+			c.add("headers", "version", "%q is no name of a macro", name)
+		}
 	}
 	switch h.Since {
 	case SinceTypedefs, SinceReleases, SinceOverlay:
