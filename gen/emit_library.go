@@ -163,11 +163,11 @@ func (p *pkg) emitNamesOf(os, constraint string) *File {
 func (p *pkg) emitFormat(f *File) {
 	n := &p.desc.Version
 	newest := n.Encode(p.lib.Version)
-	how := ""
-	if n.Function != "" {
-		how = " as " + n.Function + " gives it"
+	how := "version that is a number"
+	if i := p.funcIndex(n.Function); i >= 0 && len(p.funcs[i].params) < 2 {
+		how = "version as " + n.Function + " gives it"
 	}
-	doc(f.Group, fmt.Sprintf("FormatVersion prints a version%s: %d is %v.", how, newest, n.Decode(newest)))
+	doc(f.Group, fmt.Sprintf("FormatVersion prints a %s: %d is %v.", how, newest, n.Decode(newest)))
 	f.Func().Id("FormatVersion").Params(Id("v").Qual(dlPath, "Version")).String().BlockFunc(func(g *Group) {
 		for i := range n.Numbers {
 			if i+1 < len(n.Numbers) {
@@ -215,7 +215,7 @@ func (p *pkg) versionFunction() (Code, error) {
 	if n.Function == "" {
 		return Null(), nil
 	}
-	i := slices.IndexFunc(p.funcs, func(f function) bool { return f.sym.Symbol == n.Function })
+	i := p.funcIndex(n.Function)
 	if i < 0 {
 		return nil, fmt.Errorf("gen: %s: the version function %s is not bound", p.desc.Library, n.Function)
 	}
@@ -231,6 +231,11 @@ func (p *pkg) versionFunction() (Code, error) {
 	}
 	return Comment("// libraryVersion asks the library for its version.").Line().
 		Func().Id("libraryVersion").Params(Id("l").Op("*").Qual(dlPath, "Library")).Params(Qual(dlPath, "Version"), Error()).BlockFunc(body), nil
+}
+
+// funcIndex returns the index of the function that binds a symbol, or -1.
+func (p *pkg) funcIndex(symbol string) int {
+	return slices.IndexFunc(p.funcs, func(f function) bool { return f.sym.Symbol == symbol })
 }
 
 // askVersion writes the call of the function that tells the version.

@@ -24,6 +24,10 @@ func (p *pkg) emitTypes() *File {
 		p.typeDoc(g, t.name, t.cname, t.doc, "a number")
 		f.Type().Id(t.name).Id(t.under).Line()
 	}
+	if p.address {
+		doc(g, "DevicePtr is an address in device memory, the same number as in the package of the library that allocated it.")
+		f.Type().Id("DevicePtr").Uint64().Line()
+	}
 	for _, a := range p.aliases {
 		doc(g, fmt.Sprintf("%s is another name of [%s] (C: %s).", a.name, a.of, a.cname))
 		f.Type().Id(a.name).Op("=").Id(a.of).Line()

@@ -41,8 +41,8 @@ const toyDescription = `{
 "implementations": [{"name": "toy library", "env": "TOY_LIBRARY", "files": {"linux": ["libtoy.so"]}, "hint": "make one"}]
 }`
 
-// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library, and the other
-// files are what must come out, or error, what generation must say.
+// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library,
+// library.json stands for its description, and the other files are what must come out, or error, what generation must say.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 			for i, f := range ar.Files {
 				var got []byte
 				switch {
-				case f.Name == "table.json" || f.Name == "overlay.json":
+				case strings.HasSuffix(f.Name, ".json"):
 					continue
 				case f.Name == "error":
 					if genErr == nil {
@@ -93,8 +93,11 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	if err := json.Unmarshal([]byte(toyOverlay), overlay); err != nil {
 		return nil, err
 	}
+	description := toyDescription
 	for _, f := range ar.Files {
 		switch f.Name {
+		case "library.json":
+			description = string(f.Data)
 		case "table.json":
 			add := &symbols.Table{}
 			if err := json.Unmarshal(f.Data, add); err != nil {
@@ -138,7 +141,7 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lib.Description, err = symbols.DecodeDescription("library.json", []byte(toyDescription)); err != nil {
+	if lib.Description, err = symbols.DecodeDescription("library.json", []byte(description)); err != nil {
 		return nil, err
 	}
 	return Generate(lib)

@@ -359,6 +359,9 @@ func (w *lowering) collisions() {
 		}
 		owner[name] = cname
 	}
+	if w.address {
+		take("DevicePtr", "the package's own DevicePtr")
+	}
 	for _, t := range w.handles {
 		take(t.name, t.cname)
 	}
@@ -391,7 +394,7 @@ func (w *lowering) collisions() {
 	}
 	for _, f := range w.funcs {
 		if other, taken := methods[f.name]; taken {
-			w.fail(f.sym.Symbol, "would be the method %s, as %s is", f.name, other)
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
 		}
 		methods[f.name] = f.sym.Symbol
 	}

@@ -225,7 +225,8 @@ func (w *lowering) override(name string) (gotype, bool) {
 			return w.types[e.cname], true
 		}
 	}
-	if name == "DevicePtr" { // a package without an address type of its own gets one
+	if name == "DevicePtr" {
+		w.address = true
 		return gotype{expr: name, size: 8, align: 8}, true
 	}
 	return gotype{}, false

@@ -19,6 +19,7 @@ type pkg struct {
 	aliases []typeAlias
 	consts  []constant
 	funcs   []function
+	address bool // the overlay speaks of a DevicePtr, and no type of the table is one
 }
 
 // A namedType is a handle or a number with a type of its own.

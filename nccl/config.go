@@ -12,9 +12,6 @@ const (
 	simInfoMagic = 0x74685283 // NCCL_SIM_INFO_INITIALIZER
 )
 
-// A DevicePtr is an address in device memory, the same number as cuda.DevicePtr or hip.DevicePtr.
-type DevicePtr uint64
-
 // configSizes says how long ncclConfig_t was from which release on, newest first. Two fields were put into padding, so
 // that a size alone does not tell a layout.
 var configSizes = []struct {

@@ -14,6 +14,9 @@ type CudaStream uintptr
 // MscclAlgoHandle is a loaded MSCCL algorithm (C: mscclAlgoHandle_t).
 type MscclAlgoHandle int32
 
+// DevicePtr is an address in device memory, the same number as in the package of the library that allocated it.
+type DevicePtr uint64
+
 // UniqueID is the identity by which the ranks of a new communicator find each other (C: ncclUniqueId).
 type UniqueID struct {
 	Internal [128]byte
