@@ -179,3 +179,25 @@ func FuzzDescription(f *testing.F) {
 		d.Headers.Included()
 	})
 }
+
+// TestContributing decodes the description and the overlay that CONTRIBUTING.md shows.
+func TestContributing(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "```json\n")
+	if len(parts) != 3 {
+		t.Fatalf("the page has %d blocks of JSON, want a description and an overlay", len(parts)-1)
+	}
+	block := func(i int) []byte {
+		json, _, _ := strings.Cut(parts[i], "```")
+		return []byte(json)
+	}
+	if _, err := DecodeDescription("CONTRIBUTING.md", block(1)); err != nil {
+		t.Error(err)
+	}
+	if err := decode("CONTRIBUTING.md", block(2), new(Overlay)); err != nil {
+		t.Error(err)
+	}
+}

@@ -42,7 +42,7 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: extract LIBRARY|./DIR -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE], or extract diff OLD NEW")
+var errUsage = errors.New("usage: extract " + strings.Join(symbols.Names(), "|") + "|./DIR -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE], or extract diff OLD NEW")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
