@@ -101,7 +101,7 @@ func (w *lowering) hasFloat(ctype string) bool {
 // param decides the role of one parameter.
 func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	a := &f.Args[i]
-	p := param{c: a, name: parameter(a.Name), len: -1}
+	p := param{c: a, name: w.names.parameter(a.Name), len: -1}
 	ct, err := symbols.ParseType(a.Type)
 	if err != nil {
 		return p, err

@@ -3,6 +3,7 @@ package symbols
 import (
 	"io/fs"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -12,12 +13,13 @@ import (
 // in library.json, beside the table and the overlay, and is kept by hand. No name of a library means anything to the
 // programs that read it: what is particular about a library is a field here, which another library may use too.
 type Description struct {
-	Library  string    `json:"library"`  // short name, of the Go package and in the table: "cuda"
-	Brand    string    `json:"brand"`    // what releases are counted in: "CUDA", for "since CUDA 12.5"
-	Prefixes Prefixes  `json:"prefixes"` // of C names
-	Version  Numbering `json:"version"`
-	Headers  Headers   `json:"headers"`
-	Hooks    Hooks     `json:"hooks,omitzero"`
+	Library     string    `json:"library"`               // short name, of the Go package and in the table: "cuda"
+	Brand       string    `json:"brand"`                 // what releases are counted in: "CUDA", for "since CUDA 12.5"
+	Prefixes    Prefixes  `json:"prefixes"`              // of C names
+	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, beside common ones such as GPU
+	Version     Numbering `json:"version"`
+	Headers     Headers   `json:"headers"`
+	Hooks       Hooks     `json:"hooks,omitzero"`
 
 	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
 	// Open, that of another one Open with its Lib in capitals: OpenRCCL.
@@ -114,7 +116,7 @@ type Since string
 const (
 	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI
 	SinceReleases Since = "releases" // a comparison of the headers of several releases
-	SinceOverlay  Since = "overlay"  // notes on functions
+	SinceOverlay  Since = "overlay"  // notes on functions and sets
 )
 
 // Typedefs describe a header that has a type for each ABI of each function, named after the function and the number of the
@@ -190,6 +192,11 @@ func (c *checker) description(d *Description) {
 			c.add("prefixes", p.field, "is missing; [] stands for none")
 		}
 	}
+	for _, word := range d.Initialisms {
+		if !isName("_"+word) || strings.ToUpper(word) != word {
+			c.add("library", "initialisms", "%q is no word in capitals", word)
+		}
+	}
 	c.numbering(&d.Version)
 	c.headers(&d.Headers)
 	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
@@ -256,7 +263,7 @@ func (c *checker) numbering(n *Numbering) {
 	}
 	for i, w := range n.Numbers {
 		switch {
-		case w.Minor <= 0 || w.Major <= w.Minor || w.Patch < 0 || w.Patch >= w.Minor || w.Major%w.Minor != 0 || w.Patch > 0 && w.Minor%w.Patch != 0:
+		case w.Minor <= 0 || w.Major <= w.Minor || w.Major > math.MaxInt32 || w.Patch < 0 || w.Patch >= w.Minor || w.Major%w.Minor != 0 || w.Patch > 0 && w.Minor%w.Patch != 0:
 			c.add("version", "numbers", "%d, %d and %d: each must divide the one before it", w.Major, w.Minor, w.Patch)
 		case i == 0 && !w.Since.IsZero() || i > 0 && w.Since.Compare(n.Numbers[i-1].Since) <= 0:
 			c.add("version", "numbers", "since %v: the first must have none, and each other one come after the one before it", w.Since)
@@ -332,6 +339,9 @@ func (c *checker) headers(h *Headers) {
 func (c *checker) fits(d *Description, t *Table) {
 	if d.Library != t.Library {
 		c.add("library", "library", "is %q, and the table is that of %q", d.Library, t.Library)
+	}
+	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
+		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
 	}
 	if f := d.Version.Function; f != "" && !slices.ContainsFunc(t.Functions, func(g Function) bool { return g.Symbol == f }) {
 		c.add("version", "function", "the table has no %s", f)

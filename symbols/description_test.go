@@ -35,6 +35,7 @@ func TestDescriptionErrorsSayWhere(t *testing.T) {
 		{"library in capitals", `"library": "x"`, `"library": "X"`, "library", "library", "no name for a Go package"},
 		{"no brand", `"brand": "X",`, ``, "library", "brand", "is empty"},
 		{"no prefixes", `"functions": ["x"], `, ``, "prefixes", "functions", "is missing"},
+		{"initialism in small letters", `"brand": "X",`, `"brand": "X", "initialisms": ["Xyz"],`, "library", "initialisms", "no word in capitals"},
 		{"function that is no name", `"xRead"`, `"x Read"`, "version", "function", "no C name"},
 		{"stub without a function", `"function": "xRead",`, ``, "version", "stub", "no function"},
 		{"no numbers", `[{"major": 1000, "minor": 100, "patch": 1}, {"since": "2.0", "major": 10000, "minor": 100, "patch": 1}]`, `[]`, "version", "numbers", "is empty"},
@@ -103,6 +104,7 @@ func TestRead(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, err string }{
 		{"whole", "", "", ""},
 		{"of another library", `"library": "x"`, `"library": "y"`, `d/library.json: library: library: is "y", and the table is that of "x"`},
+		{"number that is too large", `"major": 10000, "minor": 100`, `"major": 2000000000, "minor": 100`, "d/library.json: version: numbers: 2.0 is 4000000000, and a number must fit"},
 		{"function that is not there", `"xRead"`, `"xVersion"`, "d/library.json: version: function: the table has no xVersion"},
 		{"code that is not there", `"xBusy"`, `"xStub"`, "d/library.json: version: stub: the table has no enumerator xStub"},
 	} {

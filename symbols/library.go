@@ -133,6 +133,9 @@ func join(t *Table, o *Overlay) *Library {
 			continue
 		}
 		g.Set = l.setFor(&g)
+		if g.Since.IsZero() { // nothing tells more
+			g.Since = l.Sets[g.Set].Since
+		}
 		l.Funcs = append(l.Funcs, g)
 	}
 	return l
