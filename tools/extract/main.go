@@ -150,7 +150,11 @@ func description(name string) (*symbols.Description, error) {
 		if err := checkFolder(name); err != nil {
 			return nil, err
 		}
-		return symbols.ReadDescription(os.DirFS(name), ".")
+		d, err := symbols.ReadDescription(os.DirFS(name), ".")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return d, nil
 	}
 	return nil, nil
 }
