@@ -92,7 +92,7 @@ type echo struct {
 // buildEcho compiles a library's echo, or takes one that was compiled elsewhere.
 func buildEcho(t *testing.T, p *pkg) string {
 	t.Helper()
-	name := "libecho_" + p.conf.pkg + ".so"
+	name := "libecho_" + p.desc.Library + ".so"
 	if dir := os.Getenv("PUREGPU_TEST_FIXTURES"); dir != "" {
 		if abs, err := filepath.Abs(filepath.Join(dir, name)); err == nil {
 			if _, err := os.Stat(abs); err == nil {

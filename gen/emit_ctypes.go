@@ -153,11 +153,18 @@ func LayoutAsserts(library string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "/* Generated from symbols/tables/%s.json: sizes, offsets and enumerators against the library's headers. */\n", library)
-	b.WriteString("#include <stddef.h>\n" + map[string]string{
-		"cuda": "#define __CUDA_API_VERSION_INTERNAL 1 /* old ABIs too */\n#include <cuda.h>\n#include <cudaTypedefs.h>\n", "nccl": "#include <nccl.h>\n",
-		"hip": "#include <stdint.h>\n#include <stdbool.h>\n#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ 1\n#include <hip/hip_runtime_api.h>\n#include <hip/hip_gl_interop.h>\n",
-	}[library])
+	fmt.Fprintf(&b, "/* Generated from the table of %s: sizes, offsets and enumerators against the library's headers. */\n", library)
+	b.WriteString("#include <stddef.h>\n")
+	h := &lib.Description.Headers
+	if h.Typedefs != nil {
+		fmt.Fprintf(&b, "#define %s 1 /* old ABIs too */\n", h.Typedefs.Define)
+	}
+	for _, line := range h.Prelude {
+		b.WriteString(line + "\n")
+	}
+	for _, name := range h.Included() {
+		fmt.Fprintf(&b, "#if __has_include(<%s>)\n#include <%s>\n#endif\n", name, name)
+	}
 	checks := 0
 	assert := func(cond, what string) {
 		fmt.Fprintf(&b, "_Static_assert(%s, %q);\n", cond, what)

@@ -78,7 +78,7 @@ func EchoSource(library string) (string, error) {
 // echoSource returns the C source of a library's echo.
 func (p *pkg) echoSource() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "/* Generated from symbols/tables/%s.json: every function, recording what it is called with. */\n", p.conf.pkg)
+	fmt.Fprintf(&b, "/* Generated from the table of %s: every function, recording what it is called with. */\n", p.desc.Library)
 	b.WriteString(cTypes(p.lib))
 	b.WriteString(echoRuntime)
 	for i, f := range p.funcs {

@@ -314,7 +314,7 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 	if summary == "" {
 		summary = "calls " + fn.sym.Symbol
 	}
-	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.conf.brand + " " + fn.since + ", set " + fn.set + "."
+	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.desc.Brand + " " + fn.since + ", set " + fn.set + "."
 	var filled []string
 	for _, a := range fn.params {
 		if a.role == roleSlice && (a.c.Dir == symbols.Out || a.c.Dir == symbols.InOut) {

@@ -9,7 +9,7 @@ func (p *pkg) emitSpec() *File {
 	f.Var().Id("symbols").Op("=").Index(Op("...")).Qual(dlPath, "Symbol").ValuesFunc(func(g *Group) {
 		for _, fn := range p.funcs {
 			g.Line().Values(record(
-				pair{"Name", Lit(fn.sym.Symbol)}, pair{"API", p.api(fn)}, pair{"Since", Lit(p.conf.encode(fn.sym.Since))},
+				pair{"Name", Lit(fn.sym.Symbol)}, pair{"API", p.api(fn)}, pair{"Since", Lit(p.desc.Version.Encode(fn.sym.Since))},
 				pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)},
 			)...)
 		}
@@ -18,18 +18,18 @@ func (p *pkg) emitSpec() *File {
 	f.Comment("// sets are the symbol sets; the first is required.")
 	f.Var().Id("sets").Op("=").Index(Op("...")).Qual(dlPath, "Set").ValuesFunc(func(g *Group) {
 		for _, s := range p.lib.Sets {
-			g.Line().Values(record(pair{"Name", Lit(s.Name)}, pair{"Doc", Lit(s.Doc)}, pair{"Since", Lit(p.conf.encode(s.Since))})...)
+			g.Line().Values(record(pair{"Name", Lit(s.Name)}, pair{"Doc", Lit(s.Doc)}, pair{"Since", Lit(p.desc.Version.Encode(s.Since))})...)
 		}
 		g.Line()
 	}).Line()
 	f.Comment("// tableVersion is the release that the bindings were generated from.")
-	f.Const().Id("tableVersion").Op("=").Lit(p.conf.encode(p.lib.Version))
+	f.Const().Id("tableVersion").Op("=").Lit(p.desc.Version.Encode(p.lib.Version))
 	return f
 }
 
 // api is the name by which the library itself is asked for a function, or nil where it cannot be asked.
 func (p *pkg) api(fn function) *Statement {
-	if !p.conf.procByName {
+	if p.desc.Hooks.Resolve == "" {
 		return nil
 	}
 	return Lit(fn.sym.API)

@@ -24,6 +24,10 @@ func (p *pkg) emitTypes() *File {
 		p.typeDoc(g, t.name, t.cname, t.doc, "a number")
 		f.Type().Id(t.name).Id(t.under).Line()
 	}
+	if p.address {
+		doc(g, "DevicePtr is an address in device memory, the same number as in the package of the library that allocated it.")
+		f.Type().Id("DevicePtr").Uint64().Line()
+	}
 	for _, a := range p.aliases {
 		doc(g, fmt.Sprintf("%s is another name of [%s] (C: %s).", a.name, a.of, a.cname))
 		f.Type().Id(a.name).Op("=").Id(a.of).Line()
@@ -224,11 +228,11 @@ func (p *pkg) emitResult() (*File, error) {
 			}
 		}
 		if success == "" {
-			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.conf.pkg, e.cname)
+			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.desc.Library, e.cname)
 		}
 		f.Comment("// Error returns the code's C name, its number and what it means.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Error").Params().String().Block(
-			Id("text").Op(":=").Lit(p.conf.pkg+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
+			Id("text").Op(":=").Lit(p.desc.Library+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
 			If(Id("m").Op(":=").Id("r").Dot("Meaning").Call(), Id("m").Op("!=").Lit("")).Block(
 				Id("text").Op("+=").Lit(": ").Op("+").Id("m"),
 			),
@@ -274,5 +278,5 @@ func (p *pkg) emitResult() (*File, error) {
 		)
 		return f, nil
 	}
-	return nil, fmt.Errorf("gen: %s: the overlay names no type of kind result", p.conf.pkg)
+	return nil, fmt.Errorf("gen: %s: the overlay names no type of kind result", p.desc.Library)
 }

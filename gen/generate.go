@@ -16,9 +16,9 @@ import (
 // Libraries lists what can be generated.
 func Libraries() []string { return symbols.Names() }
 
-// Generate returns the generated files of a binding package, by their paths from the module's root.
-func Generate(library string) (map[string][]byte, error) {
-	p, err := load(library)
+// Generate returns the generated files of a library's binding package by their names.
+func Generate(lib *symbols.Library) (map[string][]byte, error) {
+	p, err := lower(lib)
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +31,7 @@ func load(library string) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf, err := configFor(library)
-	if err != nil {
-		return nil, err
-	}
-	return lower(conf, lib)
+	return lower(lib)
 }
 
 func (p *pkg) generate() (map[string][]byte, error) {
@@ -43,28 +39,34 @@ func (p *pkg) generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{}
-	for name, f := range map[string]*File{
-		"zconst.go": p.emitConstants(), "zfuncs.go": p.emitFunctions(), "zlayout.go": p.emitLayout(),
+	library, err := p.emitLibrary()
+	if err != nil {
+		return nil, err
+	}
+	files := p.emitNames()
+	maps.Copy(files, map[string]*File{
+		"zconst.go": p.emitConstants(), "zfuncs.go": p.emitFunctions(), "zlayout.go": p.emitLayout(), "zlibrary.go": library,
 		"zresult.go": result, "zsymbols.go": p.emitSpec(), "ztypes.go": p.emitTypes(),
-	} {
-		if out[p.conf.pkg+"/"+name], err = render(f); err != nil {
-			return nil, fmt.Errorf("gen: %s/%s: %w", p.conf.pkg, name, err)
+	})
+	out := map[string][]byte{}
+	for name, f := range files {
+		if out[name], err = render(f); err != nil {
+			return nil, fmt.Errorf("gen: %s/%s: %w", p.desc.Library, name, err)
 		}
 	}
 	return out, nil
 }
 
-// Run generates a library's files under root. With write it writes those that changed; without it only compares. It
-// returns the names of the files that differ.
-func Run(root, library string, write bool) ([]string, error) {
-	files, err := Generate(library)
+// Run generates the files of a library's package in a folder. With write it writes those that changed; without it only
+// compares. It returns the names of the files that differ.
+func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
+	files, err := Generate(lib)
 	if err != nil {
 		return nil, err
 	}
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(root, filepath.FromSlash(name))
+		path := filepath.Join(dir, name)
 		old, err := os.ReadFile(path)
 		if err == nil && bytes.Equal(old, files[name]) {
 			continue
@@ -72,9 +74,9 @@ func Run(root, library string, write bool) ([]string, error) {
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err
 		}
-		changed = append(changed, name)
+		changed = append(changed, path)
 		if write {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return nil, err
 			}
 			if err := os.WriteFile(path, files[name], 0o644); err != nil {

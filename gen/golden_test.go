@@ -32,15 +32,17 @@ const toyOverlay = `{
 "types": [{"name":"toyResult","kind":"result","reason":"every function returns it"}]
 }`
 
-func init() {
-	configs["toy"] = config{
-		pkg: "toy", brand: "Toy", functions: []string{"toy"}, types: []string{"toy"}, values: []string{"TOY_"},
-		encode: func(v symbols.Version) int { return 10*v.Major + v.Minor }, procByName: true,
-	}
-}
+const toyDescription = `{
+"library": "toy", "brand": "Toy",
+"prefixes": {"functions": ["toy"], "types": ["toy"], "values": ["TOY_"]},
+"version": {"numbers": [{"major": 10, "minor": 1}]},
+"headers": {"files": ["toy.h"], "since": "overlay"},
+"hooks": {"resolve": "resolver"},
+"implementations": [{"name": "toy library", "env": "TOY_LIBRARY", "files": {"linux": ["libtoy.so"]}, "hint": "make one"}]
+}`
 
-// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library, and the other
-// files are what must come out, or error, what generation must say.
+// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library,
+// library.json stands for its description, and the other files are what must come out, or error, what generation must say.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -56,7 +58,7 @@ func TestGolden(t *testing.T) {
 			for i, f := range ar.Files {
 				var got []byte
 				switch {
-				case f.Name == "table.json" || f.Name == "overlay.json":
+				case strings.HasSuffix(f.Name, ".json"):
 					continue
 				case f.Name == "error":
 					if genErr == nil {
@@ -66,7 +68,7 @@ func TestGolden(t *testing.T) {
 				case genErr != nil:
 					t.Fatal(genErr)
 				default:
-					got = body(files["toy/"+f.Name])
+					got = body(files[f.Name])
 				}
 				if *update {
 					ar.Files[i].Data = got
@@ -91,8 +93,11 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	if err := json.Unmarshal([]byte(toyOverlay), overlay); err != nil {
 		return nil, err
 	}
+	description := toyDescription
 	for _, f := range ar.Files {
 		switch f.Name {
+		case "library.json":
+			description = string(f.Data)
 		case "table.json":
 			add := &symbols.Table{}
 			if err := json.Unmarshal(f.Data, add); err != nil {
@@ -136,11 +141,10 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := lower(configs["toy"], lib)
-	if err != nil {
+	if lib.Description, err = symbols.DecodeDescription("library.json", []byte(description)); err != nil {
 		return nil, err
 	}
-	return p.generate()
+	return Generate(lib)
 }
 
 // body drops the head of a generated file, which is the same in all.
@@ -155,7 +159,11 @@ func TestGenerated(t *testing.T) {
 		t.Skip("generates all that there is")
 	}
 	for _, library := range Libraries() {
-		changed, err := Run("..", library, false)
+		lib, err := symbols.Load(library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := Run(filepath.Join("..", library), lib, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,11 +179,15 @@ func TestGenerateTwice(t *testing.T) {
 		t.Skip("generates all that there is")
 	}
 	for _, library := range Libraries() {
-		a, err := Generate(library)
+		lib, err := symbols.Load(library)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := Generate(library)
+		a, err := Generate(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Generate(lib)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,13 +7,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/puregpu/puregpu/symbols"
 )
 
-// cudaStub is what nccl.h needs of the CUDA runtime's headers where there is no toolkit.
-const cudaStub = "#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\n"
-
 // TestLayoutAgainstHeaders compiles assertions of every size, offset and enumerator of a table against the library's own
-// headers. PUREGPU_CUDA_HEADERS, PUREGPU_NCCL_HEADERS and PUREGPU_HIP_HEADERS name their folders.
+// headers. PUREGPU_CUDA_HEADERS, and so on for each library, names their folder.
 func TestLayoutAgainstHeaders(t *testing.T) {
 	for _, library := range Libraries() {
 		t.Run(library, func(t *testing.T) {
@@ -34,8 +33,16 @@ func TestLayoutAgainstHeaders(t *testing.T) {
 				t.Fatal(err)
 			}
 			tmp := t.TempDir()
-			for _, stub := range []string{"cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"} {
-				if err := os.WriteFile(filepath.Join(tmp, stub), []byte(cudaStub), 0o644); err != nil {
+			d, err := symbols.Describe(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, stub := range d.Headers.Stubs { // for headers of other libraries that are not there
+				file := filepath.Join(tmp, name)
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(stub), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/testlib"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // TestLayoutSizes computes the layout of every generated structure as the compiler does for each platform, so that one
@@ -13,15 +12,7 @@ import (
 func TestLayoutSizes(t *testing.T) {
 	pkgs := testlib.Packages(t, Libraries()...)
 	for _, name := range Libraries() {
-		lib, err := symbols.Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conf, err := configFor(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := lower(conf, lib)
+		p, err := load(name)
 		if err != nil {
 			t.Fatal(err)
 		}

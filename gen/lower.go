@@ -10,8 +10,9 @@ import (
 )
 
 // lower decides what every declaration of a library is in Go.
-func lower(conf config, lib *symbols.Library) (*pkg, error) {
-	w := &lowering{pkg: &pkg{conf: conf, lib: lib}, names: namer{conf, lib, map[string]bool{}}, types: map[string]gotype{}, incomplete: map[string]bool{}}
+func lower(lib *symbols.Library) (*pkg, error) {
+	desc := lib.Description
+	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}}, types: map[string]gotype{}, incomplete: map[string]bool{}}
 	w.namedTypes()
 	w.enumerations()
 	w.constants()
@@ -36,7 +37,7 @@ type lowering struct {
 
 func (w *lowering) fail(symbol, format string, args ...any) {
 	if len(w.errs) < 30 {
-		w.errs = append(w.errs, fmt.Errorf("gen: %s: %s: %s", w.conf.pkg, symbol, fmt.Sprintf(format, args...)))
+		w.errs = append(w.errs, fmt.Errorf("gen: %s: %s: %s", w.desc.Library, symbol, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -348,12 +349,18 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 
 // collisions refuses two declarations with one Go name.
 func (w *lowering) collisions() {
-	owner := map[string]string{"Library": "the package's own Library", "Open": "the package's own Open", "Options": "the package's own Options"}
+	owner := map[string]string{}
+	for _, name := range w.ownNames() {
+		owner[name] = "the package's own " + name
+	}
 	take := func(name, cname string) {
 		if other, taken := owner[name]; taken && other != cname {
 			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
 		}
 		owner[name] = cname
+	}
+	if w.address {
+		take("DevicePtr", "the package's own DevicePtr")
 	}
 	for _, t := range w.handles {
 		take(t.name, t.cname)
@@ -387,7 +394,7 @@ func (w *lowering) collisions() {
 	}
 	for _, f := range w.funcs {
 		if other, taken := methods[f.name]; taken {
-			w.fail(f.sym.Symbol, "would be the method %s, as %s is", f.name, other)
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
 		}
 		methods[f.name] = f.sym.Symbol
 	}

@@ -101,7 +101,7 @@ func (w *lowering) hasFloat(ctype string) bool {
 // param decides the role of one parameter.
 func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	a := &f.Args[i]
-	p := param{c: a, name: parameter(a.Name), len: -1}
+	p := param{c: a, name: w.names.parameter(a.Name), len: -1}
 	ct, err := symbols.ParseType(a.Type)
 	if err != nil {
 		return p, err
@@ -225,7 +225,8 @@ func (w *lowering) override(name string) (gotype, bool) {
 			return w.types[e.cname], true
 		}
 	}
-	if name == "DevicePtr" { // a package without an address type of its own gets one
+	if name == "DevicePtr" {
+		w.address = true
 		return gotype{expr: name, size: 8, align: 8}, true
 	}
 	return gotype{}, false

@@ -11,10 +11,6 @@ import (
 // TestOverrideSize gives parameters Go types of another size than C's: an output is written in C's size, so it must be
 // refused by name; a plain number may be narrower, since it is widened on the way, but not wider.
 func TestOverrideSize(t *testing.T) {
-	conf, err := configFor("cuda")
-	if err != nil {
-		t.Fatal(err)
-	}
 	lib, err := symbols.Load("cuda")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +29,7 @@ func TestOverrideSize(t *testing.T) {
 		f := &changed.Funcs[slices.IndexFunc(changed.Funcs, func(f symbols.Func) bool { return f.Symbol == test.symbol })]
 		f.Args = slices.Clone(f.Args)
 		f.Args[slices.IndexFunc(f.Args, func(a symbols.Arg) bool { return a.Name == test.param })].GoType = test.goType
-		_, err := lower(conf, &changed)
+		_, err := lower(&changed)
 		switch {
 		case test.want == "" && err != nil:
 			t.Errorf("%s.%s as %s: %v", test.symbol, test.param, test.goType, err)

@@ -1,5 +1,5 @@
-// Package gen turns symbol tables into Go source: the binding packages cuda, nccl and hip, their layout assertions, and
-// the echo library and its test that prove every binding.
+// Package gen turns symbol tables into Go source: binding packages such as cuda, nccl and hip, their layout assertions, and
+// the echo library and its test that prove every binding. What it needs to know of a library stands in its description.
 //
 // It works in two steps. Lowering (lower.go, names.go) decides what each C declaration is in Go and refuses, naming the
 // symbol, what it does not understand. Emitting (emit_*.go) writes the decision down with jennifer and decides nothing.
@@ -9,7 +9,7 @@ import "github.com/puregpu/puregpu/symbols"
 
 // A pkg is one binding package, lowered.
 type pkg struct {
-	conf    config
+	desc    *symbols.Description
 	lib     *symbols.Library
 	handles []namedType
 	scalars []namedType
@@ -19,6 +19,7 @@ type pkg struct {
 	aliases []typeAlias
 	consts  []constant
 	funcs   []function
+	address bool // the overlay speaks of a DevicePtr, and no type of the table is one
 }
 
 // A namedType is a handle or a number with a type of its own.

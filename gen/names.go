@@ -3,6 +3,7 @@ package gen
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -11,7 +12,7 @@ import (
 
 // A namer makes Go names from C names by rule. Exceptions stand in the overlay, each with its reason.
 type namer struct {
-	conf config
+	desc *symbols.Description
 	lib  *symbols.Library
 	used map[string]bool // overlay entries that were asked for
 }
@@ -47,7 +48,7 @@ func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name
 	}
-	name := camel(cut(f.API, n.conf.functions))
+	name := n.camel(cut(f.API, n.desc.Prefixes.Functions))
 	if !f.Current {
 		name += "V" + abiNumber(f)
 	}
@@ -60,10 +61,10 @@ func (n *namer) typ(cname string) string {
 		return name
 	}
 	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
-		return n.typ(cname[:i]) + camel(cname[i+1:])
+		return n.typ(cname[:i]) + n.camel(cname[i+1:])
 	}
-	s := strings.TrimSuffix(cut(cname, n.conf.types), "_t")
-	return camel(s)
+	s := strings.TrimSuffix(cut(cname, n.desc.Prefixes.Types), "_t")
+	return n.camel(s)
 }
 
 // value names an enumerator or a constant.
@@ -71,29 +72,27 @@ func (n *namer) value(cname string) string {
 	if name, ok := n.exception(cname); ok {
 		return name
 	}
-	return camel(cut(cname, n.conf.values))
+	return n.camel(cut(cname, n.desc.Prefixes.Values))
 }
 
 func (n *namer) field(structName, cname string) string {
 	if name, ok := n.exception(structName + "." + cname); ok {
 		return name
 	}
-	return camel(cname)
+	return n.camel(cname)
 }
 
-// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES.
+// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES. A library's own stand in its description.
 var initialisms = map[string]bool{
-	"ABI": true, "API": true, "CPU": true, "CTA": true, "CUDA": true, "D3D": true, "DMA": true, "EGL": true, "ECC": true,
-	"FD": true, "GL": true, "GPU": true, "HIP": true, "ID": true, "IO": true, "IPC": true, "JIT": true, "L2": true, "MPS": true,
-	"NUMA": true, "NVVM": true, "PCI": true, "PTX": true, "RDMA": true, "RGB": true, "SM": true, "SRGB": true, "TCC": true,
-	"UUID": true, "VDPAU": true, "VMM": true, "NVLINK": true, "LTO": true, "OS": true, "P2P": true, "2D": true, "3D": true, "1D": true,
-	"RCCL": true, "MSCCL": true, "AD": true,
+	"ABI": true, "API": true, "CPU": true, "D3D": true, "DMA": true, "EGL": true, "ECC": true, "FD": true, "GL": true,
+	"GPU": true, "ID": true, "IO": true, "IPC": true, "JIT": true, "L2": true, "NUMA": true, "OS": true, "P2P": true, "PCI": true,
+	"RDMA": true, "RGB": true, "SRGB": true, "UUID": true, "1D": true, "2D": true, "3D": true,
 }
 
 var capitals = regexp.MustCompile(`^[A-Z0-9_]+$`)
 
 // camel turns snake_case, CAPITALS and mixedCase into an exported Go name.
-func camel(s string) string {
+func (n *namer) camel(s string) string {
 	var b strings.Builder
 	shout := capitals.MatchString(s)
 	for w := range strings.SplitSeq(s, "_") {
@@ -101,7 +100,7 @@ func camel(s string) string {
 			continue
 		}
 		switch {
-		case initialisms[strings.ToUpper(w)] && (shout || capitals.MatchString(w)):
+		case (initialisms[strings.ToUpper(w)] || slices.Contains(n.desc.Initialisms, strings.ToUpper(w))) && (shout || capitals.MatchString(w)):
 			w = strings.ToUpper(w)
 		case shout || capitals.MatchString(w) && len(w) > 1 && strings.Contains(s, "_"):
 			w = strings.ToLower(w)
@@ -130,8 +129,8 @@ var goNames = map[string]string{
 }
 
 // parameter names an argument or a result.
-func parameter(cname string) string {
-	s := camel(cname)
+func (n *namer) parameter(cname string) string {
+	s := n.camel(cname)
 	i := 0
 	for i < len(s) && s[i] >= 'A' && s[i] <= 'Z' {
 		i++
@@ -151,7 +150,7 @@ func parameter(cname string) string {
 func (n *namer) unused() error {
 	for _, note := range n.lib.Overlay.Names {
 		if !n.used[note.Name] {
-			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.conf.pkg, note.Name, note.Go)
+			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.desc.Library, note.Name, note.Go)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@
 // between [Library.GroupStart] and [Library.GroupEnd] in the calling thread: lock the goroutine to its thread with
 // [runtime.LockOSThread] around both.
 //
+// All methods may be called concurrently, but the library allows a communicator one thread at a time.
+//
 // A communicator made with Config.Blocking = 0 returns [ErrorInProgress] for what it has not finished; it is no failure.
 // Poll [Library.CommGetAsyncError] until it says otherwise.
 package nccl

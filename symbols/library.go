@@ -10,10 +10,11 @@ import (
 // It is immutable once loaded.
 type Library struct {
 	*Table
-	Overlay *Overlay
-	Sets    []Set  // sets and their continuations; Sets[0] is the required core
-	Funcs   []Func // the functions that are bound, in the order of the table
-	Skipped []Func // the functions that are not, with the reason in Note
+	Description *Description // nil where only a table and an overlay were decoded
+	Overlay     *Overlay
+	Sets        []Set  // sets and their continuations; Sets[0] is the required core
+	Funcs       []Func // the functions that are bound, in the order of the table
+	Skipped     []Func // the functions that are not, with the reason in Note
 
 	docs  map[string]string
 	types map[string]TypeNote
@@ -132,6 +133,9 @@ func join(t *Table, o *Overlay) *Library {
 			continue
 		}
 		g.Set = l.setFor(&g)
+		if g.Since.IsZero() { // nothing tells more
+			g.Since = l.Sets[g.Set].Since
+		}
 		l.Funcs = append(l.Funcs, g)
 	}
 	return l

@@ -262,3 +262,22 @@ func TestNotesOfTypesAndNames(t *testing.T) {
 		t.Error("xPoint has no note")
 	}
 }
+
+// TestFunctionsAreAsOldAsTheirSet takes away what tells when functions came.
+func TestFunctionsAreAsOldAsTheirSet(t *testing.T) {
+	l := decodeSmall(t, func(tab *Table, o *Overlay) {
+		for i := range tab.Functions {
+			tab.Functions[i].Since = Version{}
+		}
+		o.Sets[1].Since = Version{1, 5, 0}
+	})
+	for _, f := range l.Funcs {
+		want := Version{1, 0, 0}
+		if f.Set != 0 {
+			want = Version{1, 5, 0}
+		}
+		if f.Since != want {
+			t.Errorf("%s, of set %s, is there since %v, want %v", f.Symbol, l.Sets[f.Set].Name, f.Since, want)
+		}
+	}
+}

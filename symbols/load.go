@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,42 +18,78 @@ import (
 	"sync"
 )
 
-//go:embed tables/*.json overlay/*.json
+//go:embed */library.json */table.json */overlay.json
 var files embed.FS
 
-// Names lists the libraries that have a table.
-func Names() []string { return []string{"cuda", "hip", "nccl"} }
+// libraries are the embedded libraries by name, each decoded on first use.
+var libraries = sync.OnceValue(func() map[string]func() (*Library, error) {
+	m := map[string]func() (*Library, error){}
+	found, _ := fs.Glob(files, "*/library.json") // the pattern is well-formed
+	for _, file := range found {
+		name := path.Dir(file)
+		m[name] = sync.OnceValues(func() (*Library, error) { return Read(files, name) })
+	}
+	return m
+})
 
-var loaded = map[string]func() (*Library, error){
-	"cuda": sync.OnceValues(func() (*Library, error) { return load("cuda") }),
-	"hip":  sync.OnceValues(func() (*Library, error) { return load("hip") }),
-	"nccl": sync.OnceValues(func() (*Library, error) { return load("nccl") }),
-}
+// Names lists the embedded libraries, each of which has a folder of its name.
+func Names() []string { return slices.Sorted(maps.Keys(libraries())) }
 
-// Load returns an embedded library: "cuda", "hip" or "nccl". It decodes and checks the table on first use.
+// Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
-	f, ok := loaded[name]
+	f, ok := libraries()[name]
 	if !ok {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, Names())
 	}
 	return f()
 }
 
-func load(name string) (*Library, error) {
-	table, err := files.ReadFile("tables/" + name + ".json")
-	if err != nil {
-		return nil, err
+// Describe returns the description of an embedded library alone, which needs no table.
+func Describe(name string) (*Description, error) {
+	if _, ok := libraries()[name]; !ok {
+		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, Names())
 	}
-	overlay, err := files.ReadFile("overlay/" + name + ".json")
-	if err != nil {
-		return nil, err
-	}
-	return Decode("tables/"+name+".json", table, "overlay/"+name+".json", overlay)
+	return ReadDescription(files, name)
 }
 
-// Decode reads a table and its overlay, checks them against each other, and joins them. Its error is an [*Error], or a
-// [errors.Join] of several, and names the file, the record and the field.
+// Read reads the library whose library.json, table.json and overlay.json are in a folder, and checks them against each other.
+func Read(fsys fs.FS, dir string) (*Library, error) {
+	d, err := ReadDescription(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	tableFile, overlayFile := path.Join(dir, "table.json"), path.Join(dir, "overlay.json")
+	table, err := fs.ReadFile(fsys, tableFile)
+	if err != nil {
+		return nil, err
+	}
+	overlay, err := fs.ReadFile(fsys, overlayFile)
+	if err != nil {
+		return nil, err
+	}
+	l, err := Decode(tableFile, table, overlayFile, overlay)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{file: path.Join(dir, "library.json")}
+	c.fits(d, l.Table)
+	l.Description = d
+	return l, c.err()
+}
+
+// ReadDescription reads the library.json of a folder.
+func ReadDescription(fsys fs.FS, dir string) (*Description, error) {
+	file := path.Join(dir, "library.json")
+	text, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeDescription(file, text)
+}
+
+// Decode reads a table and its overlay, checks them against each other, and joins them. The library has no
+// description. Its error is an [*Error], or a [errors.Join] of several, and names the file, the record and the field.
 func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
 	t, err := DecodeTable(tableFile, table)
 	if err != nil {

@@ -140,7 +140,7 @@ func TestSmallTableSurvivesARoundTrip(t *testing.T) {
 
 func TestEmbeddedTablesAreCanonical(t *testing.T) {
 	for _, name := range Names() {
-		text, err := files.ReadFile("tables/" + name + ".json")
+		text, err := files.ReadFile(name + "/table.json")
 		if err != nil {
 			t.Fatal(err)
 		}

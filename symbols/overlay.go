@@ -13,7 +13,7 @@ type Overlay struct {
 
 // A SetNote is a set of symbols that come together. The first set of a library is its required core, whose patterns match
 // symbols. A function belongs to the first set with a pattern that matches its symbol or, but for the core, its API name; where it came later than the set, it belongs to
-// the set's continuation, named after both: "graphs-12.3".
+// the set's continuation, named after both: "graphs-12.3". A function of which nothing says when it came is as old as its set.
 type SetNote struct {
 	Name  string   `json:"name"`
 	Since Version  `json:"since"`

@@ -15,15 +15,16 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 var update = flag.Bool("update", false, "add to the record what the API has gained")
 
 // imported are the packages that programs import.
-var imported = []string{
-	"cuda", "nccl", "hip", "runtime/dl", "runtime/driver", "runtime/driver/cudadriver", "runtime/driver/simdriver", "runtime/drivers",
-	"runtime/gpu", "runtime/gpu/gputest", "runtime/rendezvous",
-}
+var imported = append(symbols.Names(),
+	"runtime/dl", "runtime/driver", "runtime/driver/cudadriver", "runtime/driver/simdriver", "runtime/drivers", "runtime/gpu",
+	"runtime/gpu/gputest", "runtime/rendezvous",
+)
 
 // TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
 func TestAPI(t *testing.T) {

@@ -50,7 +50,7 @@ func TestExtraction(t *testing.T) {
 				}
 			}
 			got := map[string]string{}
-			table, err := extractArchive(files, func(s string) { got["notes"] += s + "\n" })
+			table, err := extractArchive(t, files, func(s string) { got["notes"] += s + "\n" })
 			if err != nil {
 				got["error"] = err.Error() + "\n"
 			} else {
@@ -76,7 +76,7 @@ func TestExtraction(t *testing.T) {
 	}
 }
 
-func extractArchive(files fstest.MapFS, report func(string)) (*symbols.Table, error) {
+func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*symbols.Table, error) {
 	sub := func(dir string) fs.FS {
 		f, err := fs.Sub(files, dir)
 		if err != nil {
@@ -90,26 +90,36 @@ func extractArchive(files fstest.MapFS, report func(string)) (*symbols.Table, er
 		if err != nil {
 			return nil, err
 		}
-		h.table.Functions = ncclFunctions(h)
+		h.table.Functions = functions(h, nil)
 		typeConstants(&h.table, h.alias)
 		return &h.table, nil
 	case files["cuda.h"] != nil:
-		return cudaTable(files)
+		return extract(describe(t, "cuda"), input{releases: []fs.FS{files}})
 	case files["nccl/nccl.h"] != nil:
+		in := input{releases: []fs.FS{sub("nccl")}}
 		if files["rccl/nccl.h"] != nil {
-			return ncclTable(sub("nccl"), sub("rccl"))
+			in.others = map[string]fs.FS{"rccl": sub("rccl")}
 		}
-		return ncclTable(sub("nccl"), nil)
+		return extract(describe(t, "nccl"), in)
 	case files["hip1/hip/hip_version.h"] != nil:
-		var releases []fs.FS
+		in := input{report: report}
 		for _, dir := range []string{"hip1", "hip2", "hip3"} {
 			if files[dir+"/hip/hip_version.h"] != nil {
-				releases = append(releases, sub(dir))
+				in.releases = append(in.releases, sub(dir))
 			}
 		}
-		return hipTable(releases, nil, report)
+		return extract(describe(t, "hip"), in)
 	}
 	return nil, errors.New("the archive has no header that says how to read it")
+}
+
+func describe(t *testing.T, name string) *symbols.Description {
+	t.Helper()
+	d, err := symbols.Describe(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // lines writes a table as one line of JSON a record, sums left out.

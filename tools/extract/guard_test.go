@@ -20,7 +20,7 @@ func parseText(text string) (*header, error) {
 	files := fstest.MapFS{"x.h": {Data: []byte(text)}, "y.h": {Data: []byte("int y1(int);\n#include \"x.h\"\nint y2(int);\n")}}
 	h, err := parse(source{main: "x.h", files: files, keep: func(f string) bool { return f == "x.h" }})
 	if err == nil {
-		ncclFunctions(h)
+		functions(h, nil)
 		typeConstants(&h.table, h.alias)
 	}
 	return h, err

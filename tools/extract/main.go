@@ -1,15 +1,17 @@
 // Command extract reads the C headers of a GPU library and writes its symbol table.
 //
-//	extract cuda -headers DIR [-o FILE]
-//	extract nccl -headers DIR [-rccl DIR] [-o FILE]
-//	extract hip  -headers DIR,DIR,... [-library FILE] [-o FILE]
+//	extract LIBRARY -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE]
 //	extract diff OLD NEW
 //
-// DIR holds cuda.h and cudaTypedefs.h, nccl.h, or the folder hip; HIP's releases are given newest first, and the library
-// is a libamdhip64.so whose ELF version nodes date its functions. Extraction is hermetic: it runs no compiler and reads
-// no header of the machine's own, so that the same headers give the same table everywhere. Without -o the table goes to
-// standard output. diff prints what a new table adds, removes and changes. The exit status is 1 if something failed, and 2 if
-// the command line is wrong.
+// LIBRARY is one that package symbols has, such as cuda, or a folder with a library.json, which says how the headers are
+// read; the name of a folder has a slash in it. DIR holds the headers by the names that programs include them by. Where
+// since-versions come from a comparison of releases, as HIP's do, several are given, the newest first, and the shared library
+// is one whose ELF version nodes date its functions. A version is given where the headers do not tell it. What another
+// implementation of the API declares beyond is read from the folder that a flag of its name gives: -rccl, for nccl.
+//
+// Extraction is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same
+// table everywhere. Without -o the table goes to standard output. diff prints what a new table adds, removes and changes. The
+// exit status is 1 if something failed, and 2 if the command line is wrong.
 package main
 
 import (
@@ -40,21 +42,29 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: extract cuda|nccl|hip -headers DIR[,DIR...] [-rccl DIR] [-library FILE] [-o FILE], or extract diff OLD NEW")
+var errUsage = errors.New("usage: extract " + strings.Join(symbols.Names(), "|") + "|./DIR -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE], or extract diff OLD NEW")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
 	}
-	flags := flag.NewFlagSet("extract", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
-	rccl := flags.String("rccl", "", "`folder` with RCCL's nccl.h")
-	library := flags.String("library", "", "shared `library` whose version nodes date the functions (HIP)")
-	out := flags.String("o", "", "`file` to write")
 	name, rest := args[0], args[1:]
 	if strings.HasPrefix(name, "-") { // for -h alone
 		name, rest = "", args
+	}
+	d, err := description(name)
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("extract", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	library := flags.String("library", "", "shared `library` whose version nodes date the functions")
+	version := flags.String("version", "", "`release` of the headers, where they do not tell it")
+	out := flags.String("o", "", "`file` to write")
+	others, err := implementations(flags, d)
+	if err != nil {
+		return err
 	}
 	switch err := flags.Parse(rest); {
 	case errors.Is(err, flag.ErrHelp):
@@ -71,50 +81,52 @@ func run(args []string, stdout, stderr io.Writer) error {
 		}
 		return diffFiles(stdout, flags.Arg(0), flags.Arg(1))
 	}
-	if !slices.Contains(symbols.Names(), name) || *headers == "" || flags.NArg() > 0 {
+	if d == nil || *headers == "" || flags.NArg() > 0 {
 		return errUsage
 	}
+	in := input{report: func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }, others: map[string]fs.FS{}}
 	dirs := strings.Split(*headers, ",")
 	for _, dir := range dirs {
 		if err := checkFolder(dir); err != nil {
 			return fmt.Errorf("-headers: %w", err)
 		}
+		in.releases = append(in.releases, headerFS(dir))
 	}
-	if *rccl != "" {
-		if err := checkFolder(*rccl); err != nil {
-			return fmt.Errorf("-rccl: %w", err)
+	switch h := &d.Headers; {
+	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
+		return fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
+	case *library != "" && h.Nodes == "":
+		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
+	case *version == "" && h.Version.Header == "":
+		return fmt.Errorf("the headers of %s do not tell their version: give it with -version", d.Library)
+	case *version != "" && (h.Version.Header != "" || len(dirs) > 1):
+		return fmt.Errorf("-version: the headers of %s tell it, or are of several releases", d.Library)
+	case *version != "":
+		if in.version, err = symbols.ParseVersion(*version); err != nil {
+			return fmt.Errorf("-version: %w", err)
 		}
 	}
-	report := func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }
-	var t *symbols.Table
-	var err error
-	switch name {
-	case "cuda":
-		t, err = cudaTable(headerFS(dirs[0]))
-	case "nccl":
-		var r fs.FS
-		if *rccl != "" {
-			r = headerFS(*rccl)
+	for lib, dir := range others {
+		if *dir == "" {
+			continue
 		}
-		t, err = ncclTable(headerFS(dirs[0]), r)
-	case "hip":
-		releases := make([]fs.FS, len(dirs))
-		for i, d := range dirs {
-			releases[i] = headerFS(d)
+		if !slices.ContainsFunc(d.Implementations, func(m symbols.Implementation) bool { return m.Lib == lib }) {
+			return fmt.Errorf("-%s: %s has no such implementation", lib, d.Library)
 		}
-		var lib io.ReaderAt
-		if *library != "" {
-			f, _, err := regular.Open(*library)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			lib = f
+		if err := checkFolder(*dir); err != nil {
+			return fmt.Errorf("-%s: %w", lib, err)
 		}
-		t, err = hipTable(releases, lib, report)
-	default:
-		return errUsage
+		in.others[lib] = headerFS(*dir)
 	}
+	if *library != "" {
+		f, _, err := regular.Open(*library)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in.library = f
+	}
+	t, err := extract(d, in)
 	if err != nil {
 		return err
 	}
@@ -127,6 +139,53 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return os.WriteFile(*out, text, 0o644)
+}
+
+// description returns the description of an embedded library, or of the one in a folder, or nil if the name is neither's.
+func description(name string) (*symbols.Description, error) {
+	switch {
+	case slices.Contains(symbols.Names(), name):
+		return symbols.Describe(name)
+	case strings.ContainsAny(name, `/\`):
+		if err := checkFolder(name); err != nil {
+			return nil, err
+		}
+		d, err := symbols.ReadDescription(os.DirFS(name), ".")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return d, nil
+	}
+	return nil, nil
+}
+
+// implementations adds a flag for each implementation beside the first of a library, and of all embedded ones, so that help
+// lists them. It returns the values by the implementations' Lib.
+func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*string, error) {
+	all := []*symbols.Description{}
+	if d != nil {
+		all = append(all, d)
+	}
+	for _, name := range symbols.Names() {
+		e, err := symbols.Describe(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	out := map[string]*string{}
+	for _, d := range all {
+		for _, m := range d.Implementations {
+			switch {
+			case m.Lib == "" || out[m.Lib] != nil:
+			case flags.Lookup(m.Lib) != nil:
+				return nil, fmt.Errorf("%s: an implementation cannot be called %s, as a flag of this program is", d.Library, m.Lib)
+			default:
+				out[m.Lib] = flags.String(m.Lib, "", "`folder` with the headers of "+m.Name+", for "+d.Library)
+			}
+		}
+	}
+	return out, nil
 }
 
 // checkFolder returns an error, which names it, if dir is no folder that there is.

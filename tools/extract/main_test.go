@@ -58,7 +58,27 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		{[]string{"nccl", "-headers", dir, "-rccl", gone}, gone + ": "},
 		{[]string{"cuda", "-headers", "main.go"}, "main.go: not a folder"},
 		{[]string{"hip", "-headers", dir, "-library", filepath.Join(dir, "libgone.so")}, "libgone.so"},
+		{[]string{dir, "-headers", dir}, "library.json"},
+		{[]string{gone + "/", "-headers", dir}, gone},
 		{[]string{"diff", filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")}, "old.json"},
+	} {
+		err := run(tt.args, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("extract %q: %v, want %s in it", tt.args, err, tt.want)
+		}
+	}
+}
+
+func TestFlagsThatDoNotFitTheLibrary(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"cuda", "-headers", dir + "," + dir}, "-headers: the since-versions of cuda do not come from a comparison of releases: give one folder"},
+		{[]string{"cuda", "-headers", dir, "-library", "x.so"}, "-library: the description of cuda names no version nodes"},
+		{[]string{"cuda", "-headers", dir, "-version", "13.0"}, "-version: the headers of cuda tell it"},
+		{[]string{"cuda", "-headers", dir, "-rccl", dir}, "-rccl: cuda has no such implementation"},
 	} {
 		err := run(tt.args, io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -141,7 +161,7 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
-	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)))
+	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)), "hip_")
 	if _, ok := errors.AsType[*elf.FormatError](err); !ok {
 		t.Errorf("a script gives %v, want a format error", err)
 	}
@@ -149,33 +169,30 @@ func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
 
 // The embedded tables are what the headers give. Where the headers are is told by the environment.
 func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
-	tests := []struct {
-		library string
-		vars    []string // the first is required by all
-		args    func(v []string) []string
-	}{
-		{"cuda", []string{"PUREGPU_CUDA_HEADERS"}, func(v []string) []string { return []string{"cuda", "-headers", v[0]} }},
-		{"nccl", []string{"PUREGPU_NCCL_HEADERS", "PUREGPU_RCCL_HEADERS"}, func(v []string) []string {
-			return []string{"nccl", "-headers", v[0], "-rccl", v[1]}
-		}},
-		{"hip", []string{"PUREGPU_HIP_HEADERS", "PUREGPU_HIP_LIBRARY_FILE"}, func(v []string) []string {
-			return []string{"hip", "-headers", v[0], "-library", v[1]}
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.library, func(t *testing.T) {
-			values := make([]string, len(tt.vars))
-			for i, name := range tt.vars {
-				if values[i] = os.Getenv(name); values[i] == "" {
-					t.Skipf("%s is not set: no headers to compare the table with", name)
+	for _, library := range symbols.Names() {
+		t.Run(library, func(t *testing.T) {
+			d := describe(t, library)
+			args := []string{library}
+			value := func(flag, name string) {
+				v := os.Getenv("PUREGPU_" + strings.ToUpper(name))
+				if v == "" {
+					t.Skipf("PUREGPU_%s is not set: no headers to compare the table with", strings.ToUpper(name))
 				}
+				args = append(args, flag, v)
 			}
-			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", "tables", tt.library+".json"))
+			value("-headers", library+"_headers")
+			for _, m := range d.Implementations[1:] {
+				value("-"+m.Lib, m.Lib+"_headers")
+			}
+			if d.Headers.Nodes != "" {
+				value("-library", library+"_library_file")
+			}
+			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", library, "table.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			if err := run(tt.args(values), &got, io.Discard); err != nil {
+			if err := run(args, &got, io.Discard); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), want) {

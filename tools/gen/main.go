@@ -1,8 +1,8 @@
 // Command gen writes the generated files of the binding packages.
 //
-//	gen [-C DIR] cuda|hip|nccl ...
-//	gen -layout cuda|hip|nccl
-//	gen -echo cuda|hip|nccl
+//	gen [-C DIR] LIBRARY...
+//	gen -layout LIBRARY
+//	gen -echo LIBRARY
 //
 // DIR is the module's root, by default the nearest folder upwards with a go.mod. With -layout it prints a C file that
 // compiles against the library's own headers if every size, offset and enumerator in the table is right; with -echo the
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 func main() {
@@ -57,7 +58,11 @@ func run(root string, libraries []string) error {
 		}
 	}
 	for _, l := range libraries {
-		changed, err := gen.Run(root, l, true)
+		lib, err := symbols.Load(l)
+		if err != nil {
+			return err
+		}
+		changed, err := gen.Run(filepath.Join(root, l), lib, true)
 		if err != nil {
 			return err
 		}

@@ -13,56 +13,43 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// cudaTable reads cuda.h and cudaTypedefs.h of one toolkit.
+// readTypedefs reads headers of which one has a function type for every ABI of every function, such as cudaTypedefs.h of
+// CUDA: PFN_name_vNNNNN, whose number is the release that brought it.
 //
-// cuda.h is read twice. With __CUDA_API_VERSION_INTERNAL it declares every ABI of every function, old ones and
-// per-thread-stream twins included; without, its macros tell which ABI a plain name means. cudaTypedefs.h has one
-// function type for every ABI, PFN_name_vNNNNN, whose number is the release that brought it.
-func cudaTable(files fs.FS) (*symbols.Table, error) {
-	keep := func(file string) bool { return file == "cuda.h" || file == "cudaTypedefs.h" }
-	every, err := parse(source{main: "cudaTypedefs.h", files: files, keep: keep, defines: "#define __CUDA_API_VERSION_INTERNAL 1\n"})
+// The headers are read twice. With the macro that the description names they declare every ABI of every function, old ones
+// and twins included; without, their own macros tell which ABI a plain name means.
+func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
+	h := &d.Headers
+	s := sourceOf(h, files)
+	s.main = h.Typedefs.Header
+	s.defines += "#define " + h.Typedefs.Define + " 1\n"
+	every, err := parse(s)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := parse(source{main: "cuda.h", files: files, keep: keep})
+	s = sourceOf(h, files)
+	s.main = h.Files[0]
+	plain, err := parse(s)
 	if err != nil {
 		return nil, err
 	}
-	t := &every.table
-	version, err := cudaVersion(t)
+	p := pairing{d: d, types: h.Typedefs, main: h.Files[0]}
+	abis, callbacks, err := p.split(every.table.Callbacks)
 	if err != nil {
 		return nil, err
 	}
-	t.Library, t.Version = "cuda", version
-	t.Headers, err = hashes(files, version, "cuda.h", "cudaTypedefs.h")
-	if err != nil {
-		return nil, err
-	}
-	abis, callbacks, err := splitPFN(t.Callbacks)
-	if err != nil {
-		return nil, err
-	}
-	t.Callbacks = callbacks
-	t.Functions, err = pair(every, plain, abis)
-	if err != nil {
-		return nil, err
-	}
-	typeConstants(t, plain.alias)
-	return t, nil
+	every.table.Callbacks = callbacks
+	every.table.Functions, err = p.join(every, plain, abis)
+	every.alias = plain.alias
+	return every, err
 }
 
-func cudaVersion(t *symbols.Table) (symbols.Version, error) {
-	for _, c := range t.Constants {
-		if c.Name == "CUDA_VERSION" {
-			n, err := strconv.Atoi(c.Value)
-			return decodeCUDA(n), err
-		}
-	}
-	return symbols.Version{}, fmt.Errorf("cuda.h: CUDA_VERSION is not defined")
+// A pairing finds the ABIs of functions in a header of function types.
+type pairing struct {
+	d     *symbols.Description
+	types *symbols.Typedefs
+	main  string // header with the functions themselves
 }
-
-// decodeCUDA reads 1000*major + 10*minor.
-func decodeCUDA(n int) symbols.Version { return symbols.Version{Major: n / 1000, Minor: n % 1000 / 10} }
 
 // An abi is one PFN type: an ABI of an API and the release that brought it.
 type abi struct {
@@ -71,27 +58,30 @@ type abi struct {
 	result string
 }
 
-var pfn = regexp.MustCompile(`^PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?$`)
-
-// splitPFN sorts the function types into ABIs by API, oldest first, and true callbacks.
-func splitPFN(all []symbols.Callback) (map[string][]abi, []symbols.Callback, error) {
+// split sorts the function types into ABIs by API, oldest first, and true callbacks.
+func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Callback, error) {
+	twins := "$^" // nothing
+	if len(p.types.Twins) > 0 {
+		twins = strings.Join(p.types.Twins, "|")
+	}
+	named := regexp.MustCompile("^" + p.types.Prefix + `(\w+?)_v(\d+)(` + twins + `)?$`)
 	abis := map[string][]abi{}
 	callbacks := []symbols.Callback{}
 	for _, c := range all {
-		if !strings.HasPrefix(c.Name, "PFN_") {
+		if !strings.HasPrefix(c.Name, p.types.Prefix) {
 			callbacks = append(callbacks, c)
 			continue
 		}
-		m := pfn.FindStringSubmatch(c.Name)
+		m := named.FindStringSubmatch(c.Name)
 		if m == nil {
-			return nil, nil, fmt.Errorf("cudaTypedefs.h: %s: not of the form PFN_name_vNNNNN", c.Name)
+			return nil, nil, fmt.Errorf("%s: %s: not of the form %sname_vNNNNN", p.types.Header, c.Name, p.types.Prefix)
 		}
 		if m[3] != "" {
-			continue // the per-thread-stream twin of the same ABI
+			continue // another export of the same ABI
 		}
 		since, err := strconv.Atoi(m[2])
 		if err != nil {
-			return nil, nil, fmt.Errorf("cudaTypedefs.h: %s: %w", c.Name, err)
+			return nil, nil, fmt.Errorf("%s: %s: %w", p.types.Header, c.Name, err)
 		}
 		abis[m[1]] = append(abis[m[1]], abi{since, c.Params, c.Result})
 	}
@@ -101,9 +91,9 @@ func splitPFN(all []symbols.Callback) (map[string][]abi, []symbols.Callback, err
 	return abis, callbacks, nil
 }
 
-// pair joins the ABIs of each API, oldest first, with its exported names in the order plain, _v2, _v3, and so on, and
+// join joins the ABIs of each API, oldest first, with its exported names in the order plain, _v2, _v3, and so on, and
 // checks that both headers agree on every signature.
-func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
+func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
 	declared := map[string]function{}
 	for _, f := range every.funcs {
 		if _, twice := declared[f.Symbol]; !twice {
@@ -137,9 +127,9 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 		return cmp.Compare(ia, ib)
 	})
 	for _, api := range apis {
-		names := exported(api, declared)
+		names := p.exported(api, declared)
 		if len(names) != len(abis[api]) {
-			return nil, fmt.Errorf("%s: cudaTypedefs.h knows %d ABIs and cuda.h exports %v", api, len(abis[api]), names)
+			return nil, fmt.Errorf("%s: %s knows %d ABIs and %s exports %v", api, p.types.Header, len(abis[api]), p.main, names)
 		}
 		var docs function
 		for i := len(names) - 1; i >= 0; i-- { // the newest documented ABI speaks for its elders
@@ -152,7 +142,7 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 			a := abis[api][i]
 			f, ok := declared[symbol]
 			twins := []string{}
-			for _, suffix := range []string{"_ptds", "_ptsz"} {
+			for _, suffix := range p.types.Twins {
 				if twin, is := declared[symbol+suffix]; is {
 					twins, used[symbol+suffix] = append(twins, symbol+suffix), true
 					if !ok {
@@ -161,13 +151,13 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 				}
 			}
 			if !ok {
-				return nil, fmt.Errorf("%s: cuda.h does not declare it", symbol)
+				return nil, fmt.Errorf("%s: %s does not declare it", symbol, p.main)
 			}
 			if err := sameShape(f.Params, a.params, aliasesOf(&every.table)); err != nil {
-				return nil, fmt.Errorf("%s since %d: cuda.h and cudaTypedefs.h differ: %w", symbol, a.since, err)
+				return nil, fmt.Errorf("%s since %d: %s and %s differ: %w", symbol, a.since, p.main, p.types.Header, err)
 			}
 			g := f.Function
-			g.Symbol, g.API, g.Since, g.Twins = symbol, api, decodeCUDA(a.since), nil
+			g.Symbol, g.API, g.Since, g.Twins = symbol, api, p.d.Version.Decode(a.since), nil
 			if len(twins) > 0 {
 				g.Twins = twins
 			}
@@ -181,19 +171,17 @@ func pair(every, plain *header, abis map[string][]abi) ([]symbols.Function, erro
 	}
 	for _, symbol := range slices.Sorted(maps.Keys(declared)) {
 		if !used[symbol] {
-			return nil, fmt.Errorf("%s: declared in cuda.h, but cudaTypedefs.h does not know it", symbol)
+			return nil, fmt.Errorf("%s: declared in %s, but %s does not know it", symbol, p.main, p.types.Header)
 		}
 	}
 	return out, nil
 }
 
 // exported lists the names of an API's ABIs that the header declares, oldest first.
-func exported(api string, declared map[string]function) []string {
+func (p *pairing) exported(api string, declared map[string]function) []string {
 	has := func(name string) bool {
-		_, a := declared[name]
-		_, b := declared[name+"_ptds"]
-		_, c := declared[name+"_ptsz"]
-		return a || b || c
+		_, ok := declared[name]
+		return ok || slices.ContainsFunc(p.types.Twins, func(suffix string) bool { _, ok := declared[name+suffix]; return ok })
 	}
 	var names []string
 	if has(api) {
@@ -289,8 +277,11 @@ func countable(ctype string) bool {
 		return false
 	}
 	_, _, builtin := symbols.Builtin(t.Base)
-	return builtin || strings.HasPrefix(t.Base, "cuuint")
+	return builtin || sizedInt.MatchString(t.Base)
 }
+
+// sizedInt matches typedefs that are named after C's own: cuuint64_t.
+var sizedInt = regexp.MustCompile(`u?int(8|16|32|64)_t$`)
 
 // typeConstants gives a macro that stands for an enumerator that enumerator's type.
 func typeConstants(t *symbols.Table, alias map[string]string) {

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package cuda
-
-var (
-	names = []string{"nvcuda.dll"}
-	dirs  []string
-)

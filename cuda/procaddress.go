@@ -1,0 +1,47 @@
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// resolver asks the driver itself for each function, at the release that brought the ABI: the name alone would give the
+// oldest ABI to dlsym and, at the driver's own release, perhaps one that these bindings do not know. Drivers before 12.0
+// have the older cuGetProcAddress, which does not say why a function is missing, and before 11.3 none.
+func resolver(l *dl.Library) dl.Resolver {
+	const legacyStreams = uintptr(GetProcAddressLegacyStream) // whatever default the program was compiled with elsewhere
+	out := new(struct {
+		fn     uintptr
+		status DriverProcAddressQueryResult
+	})
+	ask := func(sym *dl.Symbol) error {
+		name, err := dl.CString(sym.API)
+		if err != nil {
+			return err
+		}
+		out.fn, out.status = 0, 0
+		if l.Addr(fnGetProcAddress) != 0 {
+			return check(l.Slow(fnGetProcAddress, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&out.fn)), uintptr(sym.Since),
+				legacyStreams, uintptr(unsafe.Pointer(&out.status))))
+		}
+		return check(l.Slow(fnGetProcAddressV1, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&out.fn)), uintptr(sym.Since), legacyStreams))
+	}
+	if l.Addr(fnGetProcAddress) == 0 && l.Addr(fnGetProcAddressV1) == 0 {
+		return nil
+	}
+	return func(sym *dl.Symbol) (uintptr, string) {
+		if v := l.Version(); v != 0 && sym.Since > v {
+			return 0, "newer than the driver" // which would only call the version invalid
+		}
+		switch err := ask(sym); {
+		case err != nil:
+			return 0, "cuGetProcAddress: " + err.Error()
+		case out.fn == 0 && out.status == GetProcAddressVersionNotSufficient:
+			return 0, "the driver knows it, but not at version " + FormatVersion(sym.Since)
+		case out.fn == 0:
+			return 0, "the driver does not know it"
+		}
+		return out.fn, ""
+	}
+}

@@ -1,0 +1,359 @@
+package symbols
+
+import (
+	"io/fs"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Description is what the extractor, the generator and the loader have to know of a library beside its symbols. It stands
+// in library.json, beside the table and the overlay, and is kept by hand. No name of a library means anything to the
+// programs that read it: what is particular about a library is a field here, which another library may use too.
+type Description struct {
+	Library     string    `json:"library"`               // short name, of the Go package and in the table: "cuda"
+	Brand       string    `json:"brand"`                 // what releases are counted in: "CUDA", for "since CUDA 12.5"
+	Prefixes    Prefixes  `json:"prefixes"`              // of C names
+	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, beside common ones such as GPU
+	Version     Numbering `json:"version"`
+	Headers     Headers   `json:"headers"`
+	Hooks       Hooks     `json:"hooks,omitzero"`
+
+	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
+	// Open, that of another one Open with its Lib in capitals: OpenRCCL.
+	Implementations []Implementation `json:"implementations"`
+}
+
+// Prefixes are cut off C names to make Go names, the first that fits.
+type Prefixes struct {
+	Functions []string `json:"functions"`
+	Types     []string `json:"types"`
+	Values    []string `json:"values"` // of enumerators and constants
+}
+
+// A Numbering says how a release becomes the number that the library compares, and how the library tells its own.
+type Numbering struct {
+	// Function is the library's function that tells its version: in one int the number, or in two or three the parts of the
+	// version, through pointers, or the number as its result. "" if there is none.
+	Function string `json:"function,omitempty"`
+
+	Numbers []Number `json:"numbers"`         // ways of numbering, the oldest first
+	Build   bool     `json:"build,omitempty"` // the third part counts builds, which say nothing about the API
+	Stub    string   `json:"stub,omitempty"`  // error code by which Function says that the file is only for programs to be linked with
+}
+
+// A Number is a way of numbering releases: the sum of the parts, each as often as said here.
+type Number struct {
+	Since Version `json:"since,omitzero"` // release from which it is in use; that of the first way is zero
+	Major int     `json:"major"`
+	Minor int     `json:"minor"`
+	Patch int     `json:"patch,omitempty"` // 0 if the number does not tell it
+}
+
+// Encode returns the number of a release.
+func (n *Numbering) Encode(v Version) int {
+	i := len(n.Numbers) - 1
+	for i > 0 && v.Compare(n.Numbers[i].Since) < 0 {
+		i--
+	}
+	return n.Numbers[i].encode(v)
+}
+
+func (n Number) encode(v Version) int { return v.Major*n.Major + v.Minor*n.Minor + v.Patch*n.Patch }
+
+// Decode returns the release that a number stands for.
+func (n *Numbering) Decode(code int) Version {
+	i := len(n.Numbers) - 1
+	for i > 0 && code < n.Numbers[i].encode(n.Numbers[i].Since) {
+		i--
+	}
+	w := n.Numbers[i]
+	v := Version{Major: code / w.Major, Minor: code % w.Major / w.Minor}
+	if w.Patch > 0 {
+		v.Patch = code % w.Minor / w.Patch
+	}
+	return v
+}
+
+// Headers say how the library's C headers are read.
+type Headers struct {
+	// Files are the headers whose declarations are the library's, by the names that programs include them by. The first must
+	// be there; the others are read where a release has them.
+	Files []string `json:"files"`
+
+	Include []string          `json:"include,omitempty"` // those of Files to include, if it is not all of them, as the others are included by these
+	Prelude []string          `json:"prelude,omitempty"` // lines of C in front of them
+	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
+	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions that are left out
+	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it the extractor has to be told
+	Since   Since             `json:"since"`             // where since-versions come from
+
+	Typedefs *Typedefs `json:"typedefs,omitempty"` // for SinceTypedefs
+	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that date the library's exports
+}
+
+// Included returns the headers to include.
+func (h *Headers) Included() []string {
+	if len(h.Include) > 0 {
+		return h.Include
+	}
+	return h.Files
+}
+
+// A HeaderVersion names the macros of a header that have its version: the number, or its parts.
+type HeaderVersion struct {
+	Header string   `json:"header"`
+	Macros []string `json:"macros"`
+}
+
+// Since says where the since-versions of functions come from.
+type Since string
+
+// The sources of since-versions.
+const (
+	SinceTypedefs Since = "typedefs" // a header with a function type for each ABI
+	SinceReleases Since = "releases" // a comparison of the headers of several releases
+	SinceOverlay  Since = "overlay"  // notes on functions and sets
+)
+
+// Typedefs describe a header that has a type for each ABI of each function, named after the function and the number of the
+// release that brought it: PFN_cuCtxCreate_v12050.
+type Typedefs struct {
+	Header string   `json:"header"` // one of Files, which includes the others
+	Prefix string   `json:"prefix"` // "PFN_"
+	Define string   `json:"define"` // macro with which the headers declare every ABI, old ones too
+	Twins  []string `json:"twins"`  // endings of other exports of the same ABI: "_ptsz"
+}
+
+// Hooks name functions of the package that are written by hand and become the fields of [dl.Spec] of the same name. "" stands
+// for none, and for Version then for what is generated: a function libraryVersion that calls Numbering.Function.
+type Hooks struct {
+	Version string `json:"version,omitempty"`
+	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
+	Refuse  string `json:"refuse,omitempty"`
+}
+
+// An Implementation is a library to be opened.
+type Implementation struct {
+	Lib   string              `json:"lib,omitempty"`   // what marks the records of a table that only it has; "" for the first
+	Name  string              `json:"name"`            // what people call it: "CUDA driver"
+	Env   string              `json:"env"`             // environment variable that names a file
+	Files map[string][]string `json:"files"`           // file names to ask the system loader for, in order, by GOOS
+	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to look in after that, by GOOS, as in dl.Spec
+	Hint  string              `json:"hint"`            // what to do when it is absent or too old
+	Doc   string              `json:"doc,omitempty"`   // what the documentation of Open says further
+	Types map[string]string   `json:"types,omitempty"` // names that its headers have for types of the first implementation's
+}
+
+// OpenName returns the name of the Go function that opens the library.
+func (m *Implementation) OpenName() string { return "Open" + strings.ToUpper(m.Lib) }
+
+// Systems returns the values of GOOS for which an implementation has file names, sorted.
+func (d *Description) Systems() []string {
+	set := map[string]bool{}
+	for _, m := range d.Implementations {
+		for os := range m.Files {
+			set[os] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// Systems that the loader knows.
+var systems = []string{"linux", "windows"}
+
+// DecodeDescription reads a description and checks it. Its error names the file, the record and the field.
+func DecodeDescription(file string, text []byte) (*Description, error) {
+	d := &Description{}
+	if err := decode(file, text, d); err != nil {
+		return nil, err
+	}
+	c := &checker{file: file}
+	c.description(d)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (c *checker) description(d *Description) {
+	if !isName(d.Library) || strings.ToLower(d.Library) != d.Library {
+		c.add("library", "library", "%q is no name for a Go package", d.Library)
+	}
+	c.filled("library", "brand", d.Brand)
+	for _, p := range []struct {
+		field string
+		list  []string
+	}{{"functions", d.Prefixes.Functions}, {"types", d.Prefixes.Types}, {"values", d.Prefixes.Values}} {
+		if p.list == nil {
+			c.add("prefixes", p.field, "is missing; [] stands for none")
+		}
+	}
+	for _, word := range d.Initialisms {
+		if !isName("_"+word) || strings.ToUpper(word) != word {
+			c.add("library", "initialisms", "%q is no word in capitals", word)
+		}
+	}
+	c.numbering(&d.Version)
+	c.headers(&d.Headers)
+	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
+		if h.name != "" && !isName(h.name) {
+			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
+		}
+	}
+	if len(d.Implementations) == 0 {
+		c.add("library", "implementations", "is empty")
+	}
+	libs, envs := map[string]bool{}, map[string]bool{}
+	for i := range d.Implementations {
+		m := &d.Implementations[i]
+		record := "implementation " + m.Name
+		switch {
+		case i == 0 && m.Lib != "":
+			c.add(record, "lib", "is %q, and that of the first one must be empty", m.Lib)
+		case i > 0 && (!isName(m.Lib) || strings.ToLower(m.Lib) != m.Lib || libs[m.Lib]):
+			c.add(record, "lib", "%q is no name in small letters, or taken", m.Lib)
+		}
+		if !isName(m.Env) || envs[m.Env] {
+			c.add(record, "env", "%q is no name of a variable, or taken", m.Env)
+		}
+		libs[m.Lib], envs[m.Env] = true, true
+		c.filled(record, "name", m.Name)
+		c.filled(record, "hint", m.Hint)
+		if len(m.Files) == 0 {
+			c.add(record, "files", "is empty")
+		}
+		c.bySystem(record, "files", m.Files, m)
+		c.bySystem(record, "dirs", m.Dirs, m)
+	}
+}
+
+// bySystem checks lists of an implementation that are there for each system.
+func (c *checker) bySystem(record, field string, lists map[string][]string, m *Implementation) {
+	for _, os := range slices.Sorted(maps.Keys(lists)) {
+		switch {
+		case !slices.Contains(systems, os):
+			c.add(record, field+"."+os, "is no system that libraries can be loaded on; there are %v", systems)
+		case len(lists[os]) == 0 || slices.Contains(lists[os], ""):
+			c.add(record, field+"."+os, "is empty, or has an empty name in it")
+		case len(m.Files[os]) == 0:
+			c.add(record, field+"."+os, "files has no names for this system")
+		}
+	}
+}
+
+func (c *checker) filled(record, field, text string) {
+	if strings.TrimSpace(text) == "" {
+		c.add(record, field, "is empty")
+	}
+}
+
+func (c *checker) numbering(n *Numbering) {
+	if n.Function != "" && !isName(n.Function) {
+		c.add("version", "function", "%q is no C name", n.Function)
+	}
+	if n.Stub != "" && (!isName(n.Stub) || n.Function == "") {
+		c.add("version", "stub", "%q is no C name, or there is no function that could return it", n.Stub)
+	}
+	if len(n.Numbers) == 0 {
+		c.add("version", "numbers", "is empty")
+	}
+	for i, w := range n.Numbers {
+		switch {
+		case w.Minor <= 0 || w.Major <= w.Minor || w.Major > math.MaxInt32 || w.Patch < 0 || w.Patch >= w.Minor || w.Major%w.Minor != 0 || w.Patch > 0 && w.Minor%w.Patch != 0:
+			c.add("version", "numbers", "%d, %d and %d: each must divide the one before it", w.Major, w.Minor, w.Patch)
+		case i == 0 && !w.Since.IsZero() || i > 0 && w.Since.Compare(n.Numbers[i-1].Since) <= 0:
+			c.add("version", "numbers", "since %v: the first must have none, and each other one come after the one before it", w.Since)
+		case i > 0 && w.encode(w.Since) <= n.Numbers[i-1].encode(w.Since):
+			c.add("version", "numbers", "since %v: the numbers do not grow", w.Since)
+		}
+	}
+}
+
+func (c *checker) headers(h *Headers) {
+	if len(h.Files) == 0 {
+		c.add("headers", "files", "is empty")
+	}
+	for _, name := range slices.Concat(h.Files, slices.Sorted(maps.Keys(h.Stubs))) {
+		if !fs.ValidPath(name) || path.Base(name) == "." {
+			c.add("headers", "files", "%q is no name of a header", name)
+		}
+	}
+	for _, name := range h.Include {
+		if !slices.Contains(h.Files, name) {
+			c.add("headers", "include", "%q is not one of files", name)
+		}
+	}
+	if len(h.Include) > 0 && !slices.Equal(h.Include[:1], h.Files[:min(1, len(h.Files))]) {
+		c.add("headers", "include", "must begin with the first of files")
+	}
+	for _, k := range h.Handles {
+		if !isName(k.Name) || !isName(k.Tag) {
+			c.add("headers", "handles", "%q, of tag %q, is no C name", k.Name, k.Tag)
+		}
+	}
+	if slices.Contains(h.Omit, "") {
+		c.add("headers", "omit", "has an empty prefix in it, which all functions have")
+	}
+	if (h.Version.Header == "") != (len(h.Version.Macros) == 0) || len(h.Version.Macros) > 3 {
+		c.add("headers", "version", "must have a header, and one to three macros")
+	}
+	for _, name := range h.Version.Macros {
+		if !isName(name) {
+			c.add("headers", "version", "%q is no name of a macro", name)
+		}
+	}
+	switch h.Since {
+	case SinceTypedefs, SinceReleases, SinceOverlay:
+	default:
+		c.add("headers", "since", "%q is not one of typedefs, releases, overlay", h.Since)
+	}
+	if (h.Since == SinceTypedefs) != (h.Typedefs != nil) {
+		c.add("headers", "typedefs", "must be there where since is typedefs, and nowhere else")
+	}
+	if h.Nodes != "" && h.Since != SinceReleases {
+		c.add("headers", "nodes", "is only for since-versions from releases")
+	}
+	if t := h.Typedefs; t != nil {
+		if !slices.Contains(h.Files, t.Header) {
+			c.add("headers", "typedefs.header", "%q is not one of files", t.Header)
+		}
+		if !isName(t.Prefix) {
+			c.add("headers", "typedefs.prefix", "%q is no start of a C name", t.Prefix)
+		}
+		if !isName(t.Define) {
+			c.add("headers", "typedefs.define", "%q is no C name", t.Define)
+		}
+		for _, s := range t.Twins {
+			if !isName(s) {
+				c.add("headers", "typedefs.twins", "%q is no end of a C name", s)
+			}
+		}
+	}
+}
+
+// fits checks a description against the table.
+func (c *checker) fits(d *Description, t *Table) {
+	if d.Library != t.Library {
+		c.add("library", "library", "is %q, and the table is that of %q", d.Library, t.Library)
+	}
+	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
+		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
+	}
+	if f := d.Version.Function; f != "" && !slices.ContainsFunc(t.Functions, func(g Function) bool { return g.Symbol == f }) {
+		c.add("version", "function", "the table has no %s", f)
+	}
+	if s := d.Version.Stub; s != "" && !slices.ContainsFunc(t.Enums, func(e Enum) bool {
+		return slices.ContainsFunc(e.Values, func(v EnumValue) bool { return v.Name == s })
+	}) {
+		c.add("version", "stub", "the table has no enumerator %s", s)
+	}
+	for _, f := range t.Functions {
+		if !slices.ContainsFunc(d.Implementations, func(m Implementation) bool { return m.Lib == f.Lib }) {
+			c.add("library", "implementations", "none has the lib %q, which %s is of", f.Lib, f.Symbol)
+		}
+	}
+}

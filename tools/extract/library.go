@@ -1,0 +1,291 @@
+package main
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// An input is what a table is extracted from.
+type input struct {
+	releases []fs.FS          // folders of headers, the newest release first
+	others   map[string]fs.FS // folder of another implementation, by its Lib
+	library  io.ReaderAt      // shared library whose version nodes date the functions, or nil
+	version  symbols.Version  // of headers that do not tell it
+	report   func(string)     // gets what a reader should know of and is no error
+}
+
+// extract reads the headers of a library as its description says.
+//
+// Of several releases the newest declaration of each name stands, and the oldest release that has a name is its
+// since-version. Where a library is given, the version nodes of its symbols tell more exactly when each function came.
+func extract(d *symbols.Description, in input) (*symbols.Table, error) {
+	var t *symbols.Table
+	since := map[string]symbols.Version{}
+	var last symbols.Version
+	for i, files := range in.releases {
+		h, err := readHeaders(d, files, in.version)
+		if err != nil {
+			return nil, err
+		}
+		v := h.table.Version
+		if i > 0 && v.Compare(last) >= 0 {
+			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, v, last)
+		}
+		last = v
+		for _, f := range h.table.Functions {
+			since[f.Symbol] = v
+		}
+		if t == nil {
+			t = &h.table
+			t.Handles = append(t.Handles, d.Headers.Handles...)
+			typeConstants(t, h.alias)
+			continue
+		}
+		mergeEnums(t, &h.table, v, in.report)
+		mergeTypes(t, &h.table, v)
+		mergeFunctions(t, &h.table, v, in.report)
+		t.Headers = append(t.Headers, h.table.Headers...)
+	}
+	t.Library = d.Library
+	if d.Headers.Since == symbols.SinceReleases {
+		fromTheStart(t, last)
+		if err := dateByNodes(d, t, since, in); err != nil {
+			return nil, err
+		}
+		for i := range t.Functions {
+			v := since[t.Functions[i].Symbol]
+			if d.Version.Build {
+				v.Patch = 0
+			}
+			t.Functions[i].Since = v
+		}
+	}
+	for _, m := range d.Implementations {
+		if files := in.others[m.Lib]; files != nil {
+			if err := addImplementation(d, &m, t, files, in.version); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Name, err)
+			}
+		}
+	}
+	return t, nil
+}
+
+// dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell.
+func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in input) error {
+	if in.library == nil {
+		return nil
+	}
+	nodes, err := versionNodes(in.library, d.Headers.Nodes)
+	if err != nil {
+		return fmt.Errorf("the library's version nodes: %w", err)
+	}
+	if len(nodes) == 0 {
+		return fmt.Errorf("the library has no symbol with a version node %sN.N", d.Headers.Nodes)
+	}
+	for symbol, v := range nodes {
+		if _, ok := since[symbol]; ok {
+			since[symbol] = v
+		}
+	}
+	// A name that the library does not export is an inline function or a macro's shadow: nothing to bind.
+	for _, f := range t.Functions {
+		if _, ok := nodes[f.Symbol]; !ok {
+			in.report(f.Symbol + " is declared and not exported by the library")
+		}
+	}
+	return nil
+}
+
+// addImplementation adds to t what the headers of another implementation declare beyond it.
+func addImplementation(d *symbols.Description, m *symbols.Implementation, t *symbols.Table, files fs.FS, version symbols.Version) error {
+	h, err := readHeaders(d, files, version)
+	if err != nil {
+		return err
+	}
+	for _, f := range h.table.Headers {
+		f.Name = m.Lib + "/" + f.Name
+		t.Headers = append(t.Headers, f)
+	}
+	have := map[string]bool{}
+	for _, f := range t.Functions {
+		have[f.Symbol] = true
+	}
+	for _, f := range h.table.Functions {
+		if have[f.Symbol] {
+			continue
+		}
+		f.Lib = m.Lib
+		for i := range f.Params {
+			f.Params[i].Type = resolve(f.Params[i].Type, m.Types)
+		}
+		t.Functions = append(t.Functions, f)
+	}
+	h.table.Library = m.Lib
+	mergeEnums(t, &h.table, symbols.Version{}, nil)
+	mergeTypes(t, &h.table, symbols.Version{})
+	return nil
+}
+
+// readHeaders reads one release of a library's headers.
+func readHeaders(d *symbols.Description, files fs.FS, version symbols.Version) (*header, error) {
+	h, err := parseLibrary(d, files)
+	if err != nil {
+		return nil, err
+	}
+	if d.Headers.Version.Header != "" {
+		if version, err = headerVersion(d, files); err != nil {
+			return nil, err
+		}
+	}
+	names := slices.Clone(d.Headers.Files[:1])
+	for _, name := range d.Headers.Files[1:] {
+		if _, err := fs.Stat(files, name); err == nil {
+			names = append(names, name)
+		}
+	}
+	if name := d.Headers.Version.Header; name != "" && !slices.Contains(names, name) {
+		names = append(names, name)
+	}
+	h.table.Version = version
+	h.table.Headers, err = hashes(files, version, names...)
+	return h, err
+}
+
+func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
+	if d.Headers.Since == symbols.SinceTypedefs {
+		return readTypedefs(d, files)
+	}
+	s := sourceOf(&d.Headers, files)
+	included := d.Headers.Included()
+	s.main = included[0]
+	if len(included) > 1 {
+		s.main = d.Library + ".h"
+		var text strings.Builder
+		for i, name := range included {
+			if _, err := fs.Stat(files, name); err == nil || i == 0 {
+				text.WriteString("#include <" + name + ">\n")
+			}
+		}
+		s.stubs = maps.Clone(s.stubs)
+		if s.stubs == nil {
+			s.stubs = map[string]string{}
+		}
+		s.stubs[s.main] = text.String()
+	}
+	h, err := parse(s)
+	if err != nil {
+		return nil, err
+	}
+	h.table.Functions = functions(h, d.Headers.Omit)
+	return h, nil
+}
+
+// sourceOf returns what is to be parsed, but for the main header.
+func sourceOf(h *symbols.Headers, files fs.FS) source {
+	s := source{files: files, stubs: h.Stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+	for _, line := range h.Prelude {
+		s.defines += line + "\n"
+	}
+	return s
+}
+
+// headerVersion reads the version off the macros that the description names.
+func headerVersion(d *symbols.Description, files fs.FS) (v symbols.Version, err error) {
+	from := d.Headers.Version
+	text, err := fs.ReadFile(files, from.Header)
+	if err != nil {
+		return v, err
+	}
+	numbers := make([]int, len(from.Macros))
+	for i, name := range from.Macros {
+		m := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+` + name + `[ \t]+\(?(\w+)`).FindSubmatch(text)
+		if m == nil {
+			return v, fmt.Errorf("%s: %s is not defined", from.Header, name)
+		}
+		if numbers[i], err = strconv.Atoi(string(m[1])); err != nil {
+			return v, fmt.Errorf("%s: %s: %w", from.Header, name, err)
+		}
+	}
+	if len(numbers) == 1 {
+		return d.Version.Decode(numbers[0]), nil
+	}
+	numbers = append(numbers, 0)
+	return symbols.Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
+}
+
+// functions returns the functions of a header in its order. Where a macro gives an exported name another one, that is what
+// programs call it.
+func functions(h *header, omit []string) []symbols.Function {
+	api := map[string]string{} // exported name to the name that a macro gives it
+	for _, name := range slices.Sorted(maps.Keys(h.alias)) {
+		api[h.alias[name]] = name
+	}
+	var out []symbols.Function
+	seen := map[string]bool{}
+	for _, f := range h.funcs {
+		if seen[f.Symbol] || slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(f.Symbol, prefix) }) {
+			continue
+		}
+		seen[f.Symbol] = true
+		g := f.Function
+		g.Current = true
+		if name := api[g.Symbol]; name != "" {
+			g.API = name
+		}
+		applyFacts(g.Params, f.doc)
+		out = append(out, g)
+	}
+	return out
+}
+
+// mergeFunctions adds the functions that only an older release has; a signature that changed is reported, and the
+// newest stands, unless the symbol itself differs.
+func mergeFunctions(t, older *symbols.Table, v symbols.Version, report func(string)) {
+	for _, o := range older.Functions {
+		i := slices.IndexFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == o.Symbol })
+		if i < 0 {
+			o.Current = !slices.ContainsFunc(t.Functions, func(f symbols.Function) bool { return f.API == o.API })
+			o.Until = v
+			t.Functions = append(t.Functions, o)
+			continue
+		}
+		if err := sameShape(t.Functions[i].Params, o.Params, aliasesOf(t)); err != nil {
+			report(o.Symbol + " changed its parameters: " + err.Error())
+		}
+	}
+}
+
+// versionNodes reads the ELF version nodes of a library's exports, which are a prefix and a version: hip_5.3.
+func versionNodes(r io.ReaderAt, prefix string) (map[string]symbols.Version, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	exports, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]symbols.Version{}
+	for _, s := range exports {
+		node, ok := strings.CutPrefix(s.Version, prefix)
+		if !ok || s.Section == elf.SHN_UNDEF {
+			continue
+		}
+		v, err := symbols.ParseVersion(node)
+		if err != nil {
+			return nil, fmt.Errorf("%s: version node %s: %w", s.Name, s.Version, err)
+		}
+		out[s.Name] = v
+	}
+	return out, nil
+}
