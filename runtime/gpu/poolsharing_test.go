@@ -22,7 +22,7 @@ func sharedPool(t *testing.T, a, b *gpu.Device) (*gpu.Pool, *gpu.ImportedPool) {
 	return p, q
 }
 
-// TestPoolSharing, of B186, has a process use memory of another one's pool.
+// TestPoolSharing, of B185, has a process use memory of another one's pool.
 func TestPoolSharing(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -89,7 +89,7 @@ func TestPoolSharing(t *testing.T) {
 	})
 }
 
-// TestPoolSharingMistakes, of B186, gives what is none.
+// TestPoolSharingMistakes, of B185, gives what is none.
 func TestPoolSharingMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.PoolSharing {

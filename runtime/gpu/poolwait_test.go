@@ -68,7 +68,7 @@ func fullOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, x byte) {
 }
 
 func TestPoolWaits(t *testing.T) {
-	eachWaitPool(t, "B180 an alloca waits for memory, and holds up nobody", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B179 an alloca waits for memory, and holds up nobody", 2*half, func(t *testing.T, x waitPool) {
 		s, q, other := semaphores(t, 3), x.dev.Queue(0), allocate(t, x.dev, 64)
 		a := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, x.p, 2*half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -87,7 +87,7 @@ func TestPoolWaits(t *testing.T) {
 		waiting(t, x.p, 0)
 		unused(t, x.p)
 	})
-	eachWaitPool(t, "B180 memory behind work of several streams", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B179 memory behind work of several streams", 2*half, func(t *testing.T, x waitPool) {
 		s, streams := semaphores(t, 4), x.sim.Streams(0)
 		var b [2]*gpu.Buffer
 		for i := range b {
@@ -112,7 +112,7 @@ func TestPoolWaits(t *testing.T) {
 		fullOf(t, x.dev.Queue(3), c, 2)
 		must(t, c.Dealloca(gpu.Order{}))
 	})
-	t.Run("B180 the device's memory is the limit", func(t *testing.T) {
+	t.Run("B179 the device's memory is the limit", func(t *testing.T) {
 		for _, portable := range []bool{false, true} {
 			dev := openDevice(t, newSim(t, simdriver.Config{Memory: 1 << 20}), 0, gpu.Options{})
 			p := newPool(t, dev, gpu.PoolOptions{Portable: portable, Wait: true})
@@ -131,7 +131,7 @@ func TestPoolWaits(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B180 a pool over a buffer", func(t *testing.T) {
+	t.Run("B179 a pool over a buffer", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
 		p := newPool(t, dev, gpu.PoolOptions{Over: allocate(t, dev, 4096), Wait: true})
 		if !p.Options().Wait {
@@ -152,7 +152,7 @@ func TestPoolWaits(t *testing.T) {
 }
 
 func TestPoolWaitOrder(t *testing.T) {
-	eachWaitPool(t, "B181 first come, first served", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B180 first come, first served", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 6)
 		first := alloca(t, x.dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, x.p, half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -186,7 +186,7 @@ func TestPoolWaitOrder(t *testing.T) {
 		must(t, small[3].Dealloca(gpu.Order{}))
 		unused(t, x.p)
 	})
-	eachWaitPool(t, "B181 many at once", 4*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B180 many at once", 4*half, func(t *testing.T, x waitPool) {
 		rounds := 40
 		if testing.Short() {
 			rounds = 10
@@ -229,7 +229,7 @@ func TestPoolWaitOrder(t *testing.T) {
 }
 
 func TestPoolWaitBare(t *testing.T) {
-	eachWaitPool(t, "B182 what uses the memory on the same queue waits as well", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B181 what uses the memory on the same queue waits as well", 2*half, func(t *testing.T, x waitPool) {
 		s, q := semaphores(t, 2), x.dev.Queue(2)
 		a, b := alloca(t, q, gpu.Order{}, x.p, 2*half), alloca(t, q, gpu.Order{}, x.p, 2*half)
 		waiting(t, x.p, 1)
@@ -255,7 +255,7 @@ func TestPoolWaitBare(t *testing.T) {
 		must(t, s[1].Wait(minute(t), 1))
 		unused(t, x.p)
 	})
-	eachWaitPool(t, "B182 a dealloca comes after what waits to use the memory", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B181 a dealloca comes after what waits to use the memory", 2*half, func(t *testing.T, x waitPool) {
 		s, q, to := semaphores(t, 2), x.dev.Queue(1), allocate(t, x.dev, 8*16)
 		a := alloca(t, q, gpu.Order{}, x.p, 2*half)
 		for i := range uint64(16) {
@@ -274,7 +274,7 @@ func TestPoolWaitBare(t *testing.T) {
 		}
 		unused(t, x.p)
 	})
-	eachWaitPool(t, "B182 streams", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B181 streams", 2*half, func(t *testing.T, x waitPool) {
 		var streams []*gpu.Stream
 		for i := range 3 {
 			streams = append(streams, x.dev.Queue(i).NewStream())
@@ -302,7 +302,7 @@ func TestPoolWaitBare(t *testing.T) {
 }
 
 func TestPoolWaitEnds(t *testing.T) {
-	eachWaitPool(t, "B183 what never fits fails", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B182 what never fits fails", 2*half, func(t *testing.T, x waitPool) {
 		s, q := semaphores(t, 4), x.dev.Queue(0)
 		a := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, x.p, half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -316,7 +316,7 @@ func TestPoolWaitEnds(t *testing.T) {
 		must(t, a.Dealloca(gpu.Order{}))
 		must(t, s[1].Wait(minute(t), 1))
 	})
-	eachWaitPool(t, "B183 the pool is closed, or the device", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B182 the pool is closed, or the device", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 4)
 		a := alloca(t, x.dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, x.p, 2*half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -340,7 +340,7 @@ func TestPoolWaitEnds(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	eachWaitPool(t, "B183 the device is lost", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B182 the device is lost", 2*half, func(t *testing.T, x waitPool) {
 		s, mem := semaphores(t, 5), allocate(t, x.dev, 64)
 		alloca(t, x.dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, x.p, 2*half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -357,7 +357,7 @@ func TestPoolWaitEnds(t *testing.T) {
 		}
 		x.dev.Close()
 	})
-	eachWaitPool(t, "B184 an alloca is given up", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B183 an alloca is given up", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 4)
 		a := alloca(t, x.dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, x.p, half)
 		must(t, s[0].Wait(minute(t), 1))
@@ -384,7 +384,7 @@ func TestPoolWaitEnds(t *testing.T) {
 		must(t, next.Close())
 		unused(t, x.p)
 	})
-	eachWaitPool(t, "B184 allocas that wait for each other's deallocas are told", 2*half, func(t *testing.T, x waitPool) {
+	eachWaitPool(t, "B183 allocas that wait for each other's deallocas are told", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 3)
 		var b [2]*gpu.Buffer
 		for i := range b {

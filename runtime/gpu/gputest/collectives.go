@@ -534,7 +534,7 @@ var collectives = []test{
 		e.must(err)
 		e.team(2, gpu.ChannelOptions{ID: id, More: []gpu.ChannelID{more}, Count: 2}, (*team).meet)
 	}},
-	{name: "B185 channels that ranks of other programs can join", comms: true, run: func(e *env) {
+	{name: "B184 channels that ranks of other programs can join", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		e.team(min(len(infos), 2), gpu.ChannelOptions{Plain: true, Name: "plain"}, func(t *team) {

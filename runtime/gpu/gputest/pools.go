@@ -117,7 +117,7 @@ func (e *env) eachWaitPool(run func(e *env, p *gpu.Pool)) {
 }
 
 var pools = []test{
-	{name: "B180 B181 allocas wait for memory in order, and hold up nobody", run: func(e *env) {
+	{name: "B179 B180 allocas wait for memory in order, and hold up nobody", run: func(e *env) {
 		e.eachWaitPool(func(e *env, p *gpu.Pool) {
 			const size = 2 << 20
 			held, first, there := e.crowd(p, size)
@@ -149,7 +149,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B182 streams use memory that they have waited for", run: func(e *env) {
+	{name: "B181 streams use memory that they have waited for", run: func(e *env) {
 		e.eachWaitPool(func(e *env, p *gpu.Pool) {
 			const n, rounds = 3, 12
 			to := e.buffer(rounds * n)
@@ -179,7 +179,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B183 B184 an alloca that waits ends with its pool, its buffer, or what can never be had", run: func(e *env) {
+	{name: "B182 B183 an alloca that waits ends with its pool, its buffer, or what can never be had", run: func(e *env) {
 		e.eachWaitPool(func(e *env, p *gpu.Pool) {
 			const size = 2 << 20
 			held, first, there := e.crowd(p, size)
