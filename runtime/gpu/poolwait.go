@@ -136,30 +136,40 @@ func (q *Queue) holdOn(s *submission) {
 func (s *submission) standInLine(why error) bool {
 	b := s.keep[0]
 	p, l := b.pool, &b.pool.line
+	if p.tooLarge(b.mem.Size) {
+		return false
+	}
 	comes := p.comes(why)
 	l.mu.Lock()
 	c := b.claim.Load()
-	isFirst := l.first == c && c != nil || l.first == nil
-	anew := isFirst && s.heard != l.news.Load() || p.closed.Load() // looked at after what comes
-	if !anew && isFirst && !comes || p.tooLarge(b.mem.Size) {
-		l.mu.Unlock()
-		return false
-	}
-	if c == nil {
+	if c == nil { // before the news are looked at, for who brings some looks whether anybody is in line then
 		c = &claim{size: b.mem.Size, since: time.Now(), at: len(s.waits)}
 		s.waits = append(s.waits, Point{&c.turn, 0})
 		s.signals = append(s.signals, Point{&c.there, 1})
 		b.claim.Store(c)
 		p.push(c)
 	}
+	isFirst := l.first == c
+	anew := isFirst && s.heard != l.news.Load() || p.closed.Load() // looked at after what comes
+	if !anew && isFirst && !comes {
+		l.mu.Unlock()
+		return false // it leaves the line when it has failed
+	}
 	if !anew {
 		c.round++
 		c.waits = true
 		s.waits[c.at].Value = c.round
 	}
+	var released *timepoint
+	if !isFirst { // the first may have taken memory for another one's that was only tried for just now
+		released = p.tryFirst()
+	}
 	l.mu.Unlock()
 	if isFirst && !anew { // somebody has to find out when what uses the memory is over
 		p.dev.askAll()
+	}
+	if released != nil {
+		release(released)
 	}
 	return true
 }

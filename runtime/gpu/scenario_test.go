@@ -377,15 +377,13 @@ func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			}
 		}
 		wg.Go(func() {
-			if errs[2] = s.Wait(ctx, n); errs[2] != nil {
-				closeAll(held)
-			}
+			errs[2] = s.Wait(ctx, n)
+			closeAll(held) // what was not deallocated, as a call without lists does not tell
 		})
 		wg.Wait()
 		if ctx.Err() != nil {
 			return fmt.Errorf("somebody waits for memory for ever\n%s", gpu.Dump(dev))
 		}
-		closeAll(held) // what was not deallocated, as a call without lists does not tell
 		if err := errors.Join(errs...); err != nil {
 			if sound {
 				return err
