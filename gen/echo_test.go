@@ -18,19 +18,24 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestEcho calls every function of the three packages, in every ABI version and on every path, against a C library that
+// TestEcho calls every function of each package, in every ABI version and on every path, against a C library that
 // records what arrives and answers what its name says.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
-		"cuda": func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
-		"hip":  func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
-		"nccl": func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },
+		"cuda":  func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"hip":   func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
+		"nccl":  func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },
+		"nvrtc": func(path string) (any, error) { return nvrtc.Open(nvrtc.Options{Path: path}) },
 	}
 	for _, name := range Libraries() {
 		t.Run(name, func(t *testing.T) {
+			if open[name] == nil {
+				t.Fatalf("nothing here opens package %s; add its Open to this test", name)
+			}
 			p, err := load(name)
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 // TestLayoutSizes computes the layout of every generated structure as the compiler does for each platform, so that one
@@ -16,6 +17,11 @@ func TestLayoutSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		lib, err := symbols.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compared := 0
 		for _, arch := range []string{"amd64", "arm64"} {
 			sizes := types.SizesFor("gc", arch)
 			fields := 0
@@ -23,9 +29,10 @@ func TestLayoutSizes(t *testing.T) {
 				fields += compareLayout(t, sizes, pkgs[name], s, name+" on "+arch)
 			}
 			t.Logf("%s on %s: %d structures and unions, %d fields", name, arch, len(p.structs), fields)
-			if len(p.structs) == 0 {
-				t.Errorf("%s has no structures", name)
-			}
+			compared += fields
+		}
+		if compared == 0 && len(lib.Structs) > 0 {
+			t.Errorf("%s: none of the table's %d structures was compared", name, len(lib.Structs))
 		}
 	}
 }
