@@ -362,11 +362,7 @@ func (b *Buffer) free() (err error) {
 	case pooled:
 		err = b.pool.giveBack(b)
 	case opened:
-		if b.rare.shared != nil {
-			err = b.rare.shared.give(b.rare.opened)
-		} else {
-			err = b.dev.ipcMem.CloseMem(b.rare.opened)
-		}
+		err = b.closeMemory()
 	}
 	b.over()
 	return err

@@ -80,17 +80,22 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 	case d.ipcMem == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
 	}
+	return d.openMemory(op, h, &rare{freed: freed}, func() (driver.Mem, error) { return d.ipcMem.OpenMem(h.Handle) })
+}
+
+// openMemory makes a buffer of another process's memory, which open makes accessible; r tells how that is undone, and who is told.
+func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
-	err := d.do(func() error {
-		m, err := d.ipcMem.OpenMem(h.Handle)
-		if err != nil {
+	err := d.do(func() (err error) {
+		if r.opened, err = open(); err != nil {
 			return err
 		}
-		if m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
-			d.notTaken(d.ipcMem.CloseMem(m))
+		b.from, b.rare = opened, r
+		if m := r.opened; m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
+			d.notTaken(b.closeMemory())
 			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, ErrRange)
 		}
-		b.mem.Ptr, b.from, b.rare = m.Ptr+driver.Ptr(h.Offset), opened, &rare{opened: m, freed: freed}
+		b.mem.Ptr = r.opened.Ptr + driver.Ptr(h.Offset)
 		d.buffers.add(b)
 		return nil
 	})
@@ -99,6 +104,14 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 		return nil, fmt.Errorf("gpu: %s: %d bytes on %s: %w", op, h.Size, d.info.Name, err)
 	}
 	return b, nil
+}
+
+// closeMemory gives memory back to the process that it is of. It runs on a bound thread.
+func (b *Buffer) closeMemory() error {
+	if p := b.rare.shared; p != nil {
+		return p.give(b.rare.opened)
+	}
+	return b.dev.ipcMem.CloseMem(b.rare.opened)
 }
 
 // importable returns an error for what a driver of another name has exported.

@@ -127,31 +127,18 @@ func (p *ImportedPool) Import(h MemoryHandle, freed func()) (*Buffer, error) {
 	case h.Size == 0 || h.Offset+h.Size < h.Size:
 		return nil, argument(op, "%d bytes at %d", h.Size, h.Offset)
 	}
-	b := newBuffer(d, h.Size)
-	err := d.do(func() error {
+	return d.openMemory(op, h, &rare{shared: p, freed: freed}, func() (driver.Mem, error) {
 		p.p.life.RLock()
 		defer p.p.life.RUnlock()
 		if err := p.p.ended(); err != nil {
-			return err
+			return driver.Mem{}, err
 		}
 		m, err := d.sharing.OpenPoolMem(p.p.native, h.Handle)
-		if err != nil {
-			return err
+		if err == nil {
+			p.p.live.Add(1)
 		}
-		if m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
-			d.notTaken(d.sharing.ClosePoolMem(m))
-			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, ErrRange)
-		}
-		p.p.live.Add(1)
-		b.mem.Ptr, b.from, b.rare = m.Ptr+driver.Ptr(h.Offset), opened, &rare{opened: m, shared: p, freed: freed}
-		d.buffers.add(b)
-		return nil
+		return m, err
 	})
-	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s: %d bytes on %s: %w", op, h.Size, d.info.Name, err)
-	}
-	return b, nil
 }
 
 // give gives memory back to the other process. It runs on a bound thread.

@@ -17,7 +17,7 @@ func (d *device) noAdopt(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "streams of the program's")
 }
 
-// AdoptStream does not have settle ask the stream, which could spoil a capture of somebody else's.
+// AdoptStream leaves the stream out of those that settle asks: to ask about one could invalidate a capture of somebody else's.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {
