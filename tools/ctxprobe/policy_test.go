@@ -231,6 +231,12 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is not documented to be submitting", name)
 		}
 	}
+	newer := map[string]bool{} // functions that one table knows to need none, and older ones do not know
+	for _, table := range tables(t) {
+		for _, r := range table.Rows {
+			newer[r.Function] = newer[r.Function] || r.Answer == no
+		}
+	}
 	for file, table := range tables(t) {
 		answers := map[string]string{}
 		for _, r := range table.Rows {
@@ -256,6 +262,7 @@ func TestPolicy(t *testing.T) {
 					guards[fn] = true
 				case !known && table.ByHand && slices.Contains(unmeasured, fn):
 				case !known && len(table.Cases) == 0 && slices.Contains(uncounted, fn):
+				case !known && newer[fn]:
 				case strings.HasPrefix(answer, notTried) && strings.Contains(answer, "no such function"):
 				case answer != no:
 					t.Errorf("%s: %s calls %s without a context: %q", file, name, fn, answer)

@@ -128,6 +128,23 @@ func (b *bench) pool() cuda.MemoryPool {
 func (b *bench) poolProps() *cuda.MemPoolProps {
 	return &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, Location: b.location()}
 }
+
+// sharedPool is a pool that other processes may have.
+func (b *bench) sharedPool() cuda.MemoryPool {
+	return made(b, "pool to share", func() (cuda.MemoryPool, error) {
+		p := b.poolProps()
+		p.HandleTypes = cuda.MemHandleTypePosixFileDescriptor
+		return b.lib.MemPoolCreate(p)
+	})
+}
+
+// descriptor is the file descriptor by which they get it.
+func (b *bench) descriptor() int32 {
+	return made(b, "descriptor of a pool", func() (fd int32, err error) {
+		err = b.lib.MemPoolExportToShareableHandle(unsafe.Pointer(&fd), b.sharedPool(), cuda.MemHandleTypePosixFileDescriptor, 0)
+		return fd, err
+	})
+}
 func (b *bench) location() cuda.MemLocation {
 	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: b.num}
 }
@@ -366,11 +383,11 @@ var trials = []trial{
 	{name: "cuMemPoolSetAttribute", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return b.lib.MemPoolSetAttribute(b.pool(), cuda.MemPoolAttrReleaseThreshold, unsafe.Pointer(new(uint64)))
 	}},
-	{name: "cuMemPoolExportToShareableHandle", need: func(b *bench) { b.pool() }, call: func(b *bench) error { // of a pool that is not shared
-		return refusal(b.lib.MemPoolExportToShareableHandle(unsafe.Pointer(new(int32)), b.pool(), cuda.MemHandleTypePosixFileDescriptor, 0))
+	{name: "cuMemPoolExportToShareableHandle", need: func(b *bench) { b.sharedPool() }, call: func(b *bench) error {
+		return b.lib.MemPoolExportToShareableHandle(unsafe.Pointer(new(int32)), b.sharedPool(), cuda.MemHandleTypePosixFileDescriptor, 0)
 	}},
-	{name: "cuMemPoolImportFromShareableHandle", call: func(b *bench) error { // of no descriptor
-		return refusal(second(b.lib.MemPoolImportFromShareableHandle(1<<20, cuda.MemHandleTypePosixFileDescriptor, 0)))
+	{name: "cuMemPoolImportFromShareableHandle", need: func(b *bench) { b.descriptor() }, call: func(b *bench) error {
+		return second(b.lib.MemPoolImportFromShareableHandle(uintptr(b.descriptor()), cuda.MemHandleTypePosixFileDescriptor, 0))
 	}},
 	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error { // of memory of no pool
 		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))

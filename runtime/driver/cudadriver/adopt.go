@@ -42,20 +42,15 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	return int(priority), nil
 }
 
-// Capturing counts a capture that has been spoilt, too, until somebody ends it. It makes the context current, since the documentation does not
-// say that the stream's is enough.
+// Capturing counts a capture that has been spoilt, too, until somebody ends it.
 func (d *device) Capturing(s driver.Stream) (captures bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {
 		return false, d.noAdopt(op)
 	}
-	err = d.withContext(op, func() error {
-		status, err := d.lib.StreamIsCapturing(cuda.Stream(s))
-		if err != nil {
-			return d.fail(op, err, "stream %#x", uintptr(s))
-		}
-		captures = status != cuda.StreamCaptureStatusNone
-		return nil
-	})
-	return captures, err
+	status, err := d.lib.StreamIsCapturing(cuda.Stream(s))
+	if err != nil {
+		return false, d.fail(op, err, "stream %#x", uintptr(s))
+	}
+	return status != cuda.StreamCaptureStatusNone, nil
 }

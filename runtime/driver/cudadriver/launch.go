@@ -66,12 +66,10 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 		SharedMemBytes: l.SharedMem, HStream: cuda.Stream(s),
 		Attrs: &p.attrs[0], NumAttrs: uint32(len(attrs)),
 	}
-	return d.withContext("launch", func() error { // nobody has measured whether all drivers do without
-		if err := d.lib.LaunchKernelEx(&p.config, cuda.Function(l.Function), l.Args, nil); err != nil {
-			return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
-		}
-		return nil
-	})
+	if err := d.lib.LaunchKernelEx(&p.config, cuda.Function(l.Function), l.Args, nil); err != nil {
+		return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
+	}
+	return nil
 }
 
 // attributes appends the attributes of a launch in C's form, without wishes of which the driver knows nothing.

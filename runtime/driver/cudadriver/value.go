@@ -15,8 +15,7 @@ func (d *device) noValues(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "values in memory")
 }
 
-// WriteValue is behind a barrier of memory, as cuStreamWriteValue64 is by itself. Both methods make the context current, since the
-// documentation does not say that the stream's is enough.
+// WriteValue is behind a barrier of memory, as cuStreamWriteValue64 is by itself.
 func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	const op = "write value"
 	switch {
@@ -25,12 +24,10 @@ func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	case s <= defaultStreams:
 		return d.noStream(op, s)
 	}
-	return d.withContext(op, func() error {
-		if err := d.lib.StreamWriteValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWriteValueDefault); err != nil {
-			return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
-		}
-		return nil
-	})
+	if err := d.lib.StreamWriteValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWriteValueDefault); err != nil {
+		return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
+	}
+	return nil
 }
 
 func (d *device) WaitValue(s driver.Stream, p driver.Ptr, value uint64) error {
@@ -41,10 +38,8 @@ func (d *device) WaitValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	case s <= defaultStreams:
 		return d.noStream(op, s)
 	}
-	return d.withContext(op, func() error {
-		if err := d.lib.StreamWaitValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWaitValueGeq); err != nil {
-			return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
-		}
-		return nil
-	})
+	if err := d.lib.StreamWaitValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWaitValueGeq); err != nil {
+		return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
+	}
+	return nil
 }
