@@ -49,6 +49,7 @@ type CommandBuffer struct {
 	ended     bool
 	flaw      error // what End failed with
 	timed     bool  // there are timestamps
+	awaits    bool  // there are waits for values
 	line      *line // of executions that must not overlap, or nil
 	cmds      commandList
 	bounds    []argRef // room for the commands', as are:
@@ -155,6 +156,7 @@ type reference struct {
 	late         bool   // where it is, is only known when it is executed
 	written      bool
 	used         bool    // otherwise than by a copy
+	valued       bool    // by a value
 	source       int     // in sources, if it may be somewhere else each time
 	scratch      *Buffer // that it was to, if that has become a part of the recording's block
 }
@@ -172,6 +174,7 @@ type slot struct {
 	align   uint64
 	written bool
 	used    bool // otherwise than by copies
+	valued  bool // by values
 }
 
 // A slotInfo says for what binding, or for what scratch memory, a buffer stands.
@@ -298,7 +301,7 @@ func (c *CommandBuffer) ask(r *reference) {
 	if s := r.buffer.slot(); s != nil {
 		at := &c.slots[s.index]
 		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
-		at.written, at.used = at.written || r.written, at.used || r.used
+		at.written, at.used, at.valued = at.written || r.written, at.used || r.used, at.valued || r.valued
 	}
 }
 
@@ -465,6 +468,7 @@ func (c *CommandBuffer) layOut() {
 	for i := range c.cmds.n {
 		cmd := c.cmds.at(i)
 		c.timed = c.timed || cmd.op.Kind == work.Timestamp
+		c.awaits = c.awaits || cmd.op.Kind == work.ValueWait
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends() ||
 			cmd.op.Kind == work.Native && slices.ContainsFunc(cmd.bound, func(b argRef) bool { return c.refers[b.ref].depends() })

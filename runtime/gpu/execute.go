@@ -220,6 +220,9 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 		return c.launch(s, tl, p)
 	}
 	p.unknown = true // a graph there may be of it: the arguments of kernels are about to be others than its nodes have
+	if c.awaits {
+		return tl.awaitOthers(func() (bool, error) { return c.replay(tl, p, s.binds) })
+	}
 	return c.replay(tl, p, s.binds)
 }
 

@@ -5,23 +5,26 @@ import "sync"
 // A reclaimer gives back what is not used any more, on a thread of its own to which the device is bound. A driver may wait for all of
 // the device's work before it frees memory, unloads code or destroys a graph. The device's thread must not: that work may be waiting
 // for what only this thread issues. The goroutine comes when there is something to do, and goes.
+//
+// CUDA takes no work for any stream meanwhile. So nothing is given back while a stream waits for what others bring, a value in memory or a
+// shared event: that may come from what cannot be submitted then, or never, if the other process was killed.
 type reclaimer struct {
 	mu   sync.Mutex
 	todo []func()
 	busy bool
 }
 
-// reclaim has a function run, after those that were given before. It does nothing when the device is closed, which gives back all
-// that there is.
-func (d *Device) reclaim(fn func()) {
+// reclaim has functions run, after those that were given before; without any it begins anew with what there is. It does nothing when the
+// device is closed, which gives back all that there is.
+func (d *Device) reclaim(fns ...func()) {
 	if d.stay() != nil {
 		return
 	}
 	r := &d.reclaimer
 	r.mu.Lock()
-	r.todo = append(r.todo, fn)
-	begin := !r.busy
-	r.busy = true
+	r.todo = append(r.todo, fns...)
+	begin := !r.busy && len(r.todo) > 0 && !d.awaitsOthers()
+	r.busy = r.busy || begin
 	r.mu.Unlock()
 	if begin {
 		go d.runReclaimer() // which leaves
@@ -35,10 +38,8 @@ func (d *Device) runReclaimer() {
 	defer d.leave()
 	r := &d.reclaimer
 	err := d.bound(func() error {
-		for todo := r.take(); todo != nil; todo = r.take() {
-			for _, fn := range todo {
-				fn()
-			}
+		for fn := d.nextToReclaim(); fn != nil; fn = d.nextToReclaim() {
+			fn()
 		}
 		return nil
 	})
@@ -49,11 +50,34 @@ func (d *Device) runReclaimer() {
 	}
 }
 
-// take returns what there is to do, or nil, and then somebody else begins.
-func (r *reclaimer) take() (todo []func()) {
+// nextToReclaim returns what is to be done next, or nil, and then somebody else begins.
+func (d *Device) nextToReclaim() (fn func()) {
+	r := &d.reclaimer
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	todo, r.todo = r.todo, nil
-	r.busy = todo != nil
-	return todo
+	if r.busy = len(r.todo) > 0 && !d.awaitsOthers(); !r.busy {
+		return nil
+	}
+	fn, r.todo = r.todo[0], r.todo[1:]
+	return fn
+}
+
+// awaitsOthers reports whether a stream waits for what others bring, as far as is known, and has it asked when that has come.
+func (d *Device) awaitsOthers() (awaits bool) {
+	for _, q := range d.all() {
+		if seq := q.tl.awaiting.Load(); seq > q.tl.passed.Load() {
+			q.tl.want(seq)
+			awaits = true
+		}
+	}
+	return awaits
+}
+
+// awaitOthers is called around the native calls of a submission that has the stream wait for what others bring.
+func (tl *timeline) awaitOthers(submit func() (started bool, err error)) (started bool, err error) {
+	before := tl.awaiting.Swap(tl.issued.Load() + 1)
+	if started, err = submit(); !started {
+		tl.awaiting.Store(before)
+	}
+	return started, err
 }

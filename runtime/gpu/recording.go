@@ -448,6 +448,8 @@ func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) 
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, ErrRange)
 		case slots[i].written && r.Buffer.readOnly():
 			return argument(op, "binding %d was imported for reading only, and the commands write to it", i)
+		case slots[i].valued && r.Buffer.noValues() != "":
+			return argument(op, "binding %d is %s, in which there can be no values", i, r.Buffer.noValues())
 		case slots[i].used && r.usable(op, d) != nil:
 			return fmt.Errorf("binding %d: %w", i, r.usable(op, d))
 		case uint64(at.ptr)%slots[i].align != 0:

@@ -67,7 +67,7 @@ func (tl *timeline) retireReady(seq uint64) (before mark, held bool) {
 
 // complete completes submissions that are done, in order, which have left the ring.
 func (tl *timeline) complete(batch []*submission) {
-	last := batch[len(batch)-1].seq
+	first, last := batch[0].seq, batch[len(batch)-1].seq
 	var released timepointList
 	for i := 0; i < len(batch); {
 		if err := tl.outcomeOf(batch[i]); err != nil {
@@ -95,6 +95,9 @@ func (tl *timeline) complete(batch []*submission) {
 	held.release()
 	q.putAll(batch[0], batch[len(batch)-1])
 	tl.passed.Store(last)
+	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
+		tl.dev.reclaim()
+	}
 	if released.first != nil {
 		release(released.first)
 	}

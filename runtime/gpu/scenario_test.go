@@ -665,11 +665,15 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	}
 	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
 	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
-	_, err14 := c.WriteValue(y.Range(8, 8), 5)
+	word, err14 := d.Alloc(gpu.HostMem, 8) // for what is bound may be a pool's, and have no values
 	if err14 == nil {
-		_, err14 = c.WaitValue(y.Range(8, 8), 5)
-	} else if errors.Is(err14, driver.ErrUnsupported) {
-		err14 = nil
+		_, err14 = c.WriteValue(word.All(), 5)
+		if err14 == nil {
+			_, err14 = c.WaitValue(word.All(), 5)
+		} else if errors.Is(err14, driver.ErrUnsupported) {
+			err14 = nil
+		}
+		word.Close() // the recording holds it
 	}
 	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }

@@ -232,7 +232,9 @@ func (q *Queue) RecordEvent(o Order, e *SharedEvent) error {
 
 // WaitEvent waits for the last record of a shared event of the queue's device, as it is when the operation is issued: in the call if what
 // it waits for is issued, else later; [Semaphore.WaitIssued] of a point that it signals tells. What comes after the operation comes
-// after the work behind which the event was recorded, and so does all that the queue's native stream is given later.
+// after the work behind which the event was recorded, and so does all that the queue's native stream is given later. As with
+// [Queue.WaitValue], what is let go of meanwhile is given back when the wait is over. If the other process was killed before its work was
+// done that may be never: the device's other queues go on, and Close gives the wait up ([CloseError]) and leaves to the driver what the device has.
 func (q *Queue) WaitEvent(o Order, e *SharedEvent) error {
 	return q.withEvent(o, e, work.EventWait)
 }

@@ -361,6 +361,8 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 		return s.collect(tl)
 	case work.Native:
 		return s.callNative(tl)
+	case work.ValueWait, work.EventWait:
+		return tl.awaitOthers(func() (bool, error) { return s.startWith(tl, dst, src) })
 	}
 	if s.cold || s.across(tl.dev) {
 		return s.startWith(tl, dst, src)

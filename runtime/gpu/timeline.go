@@ -34,6 +34,8 @@ type timeline struct {
 	passed atomic.Uint64 // the stream has passed this number, as far as the host knows; signals may have been out before
 	wanted atomic.Uint64 // somebody is parked until this is done
 
+	awaiting atomic.Uint64 // the last that waits for what others bring; changed under mu
+
 	coverMu sync.Mutex // a leaf
 	cover   []covered
 

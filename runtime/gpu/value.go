@@ -12,8 +12,9 @@ import (
 // Whoever finds it there, be it the host by an atomic load, another stream by [Queue.WaitValue], a kernel, or another process that shares the
 // memory, finds all that the queue's stream has written before. So it hands a point to those who know no semaphores.
 //
-// The memory is of a device, of [HostMem], imported, or shared; another device's it can be where [Queue.Fill] could fill it. Managed memory is
-// [ErrArgument], and so are other sizes, addresses and values. It does not block. Where the device cannot do that ([driver.Caps].Values) the error is [driver.ErrUnsupported].
+// The memory is of a device, of [HostMem], imported, shared, or of a portable pool; another device's it can be where [Queue.Fill] could fill it.
+// Managed memory and that of a pool of the driver's, in which CUDA has no values, is [ErrArgument], and so are other sizes, addresses and
+// values. It does not block. Where the device cannot do that ([driver.Caps].Values) the error is [driver.ErrUnsupported].
 func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWrite, r, value)
 }
@@ -23,10 +24,12 @@ func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 // [Queue.WriteValue]. Whoever writes the number writes it as a whole, the host by an atomic store, and never 1<<63 or more.
 //
 // The stream waits, and not the host: nothing that is behind the operation in the queue's stream begins before, whether it has an order with it or
-// not. So let such waits have a queue of their own, and have nothing behind one that is to bring the number. A driver may also wait for its streams
-// in calls that load code, or allocate or free memory. If the number never comes nobody hangs but what is behind the wait in its stream: fail
-// the semaphore that it signals ([Semaphore.Fail]) and write the number, or close the device, which gives it up after ten seconds
-// ([CloseError]).
+// not. So let such waits have a queue of their own, and have nothing behind one that is to bring the number. Where another queue of the same
+// device is to write it, submit that first: the driver does not know of the order, and may have streams share what is in the hardware. A driver
+// may also wait for its streams in calls that load code. What the program lets go of meanwhile, of the device's memory, code and recordings, is
+// given back when no stream waits for a number or for another process's event any more, for the driver would wait for them, and keep everybody
+// else waiting. If the number never comes nobody hangs but what is behind the wait in its stream: fail the semaphore that it signals
+// ([Semaphore.Fail]) and write the number, or close the device, which gives it up after ten seconds ([CloseError]).
 func (q *Queue) WaitValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWait, r, value)
 }
@@ -63,12 +66,23 @@ func (r Range) checkValue(kind work.Kind, value uint64) error {
 		return argument(op, "a range of %d bytes; a value has 8", r.Size)
 	case value > math.MaxInt64:
 		return argument(op, "value %d is above %d", value, uint64(math.MaxInt64))
-	case r.Buffer.mem.Kind == ManagedMem:
-		return argument(op, "the buffer is managed memory, in which there can be no values")
+	case r.Buffer.noValues() != "":
+		return argument(op, "the buffer is %s, in which there can be no values", r.Buffer.noValues())
 	case kind == work.ValueWrite:
 		return r.writable(op)
 	}
 	return nil
+}
+
+// noValues says what memory the buffer is, if there can be no values in it.
+func (b *Buffer) noValues() string {
+	switch {
+	case b.mem.Kind == ManagedMem:
+		return "managed memory"
+	case b.from == pooled && b.pool.blocks == nil, b.from == opened && b.rare.shared != nil:
+		return "memory of a pool of the driver's"
+	}
+	return ""
 }
 
 // WriteValue is [Queue.WriteValue].
@@ -115,7 +129,7 @@ func (c *CommandBuffer) onValue(kind work.Kind, r Range, value uint64, after []C
 	if err := r.checkValue(kind, value); err != nil {
 		return -1, c.fail(kind, err)
 	}
-	c.refers[ref].written = kind == work.ValueWrite
+	c.refers[ref].written, c.refers[ref].valued = kind == work.ValueWrite, true
 	cmd := command{dst: ref, src: -1}
 	cmd.op.SetValue(kind, value)
 	return c.record(&cmd, after)

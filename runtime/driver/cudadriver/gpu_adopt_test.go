@@ -246,9 +246,9 @@ func TestGPUValues(t *testing.T) {
 			b, r, s := word(kind), x.dev.Queue(0).NewStream(), x.dev.Queue(1).NewStream()
 			began := time.Now()
 			for i := range uint64(turns) {
+				ok(t, r.WriteValue(b.All(), 2*i+1))
 				ok(t, s.WaitValue(b.All(), 2*i+1))
 				ok(t, s.WriteValue(b.All(), 2*i+2))
-				ok(t, r.WriteValue(b.All(), 2*i+1))
 				ok(t, r.WaitValue(b.All(), 2*i+2))
 				if i%1000 == 999 {
 					ok(t, r.Wait(t.Context()))
@@ -259,13 +259,14 @@ func TestGPUValues(t *testing.T) {
 			ok(t, b.Close())
 		})
 	}
+	h := x.stream(cuda.StreamNonBlocking) // which takes the test's own thread
 	t.Run("queue and stream of CUDA's", func(t *testing.T) {
-		b, r, h := word(gpu.DeviceMem), x.dev.Queue(0).NewStream(), x.stream(cuda.StreamNonBlocking)
+		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
 		for i := range uint64(turns) {
+			ok(t, r.WriteValue(b.All(), 2*i+1))
 			ok(t, x.lib.StreamWaitValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+1, cuda.StreamWaitValueGeq))
 			ok(t, x.lib.StreamWriteValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+2, cuda.StreamWriteValueDefault))
-			ok(t, r.WriteValue(b.All(), 2*i+1))
 			ok(t, r.WaitValue(b.All(), 2*i+2))
 			if i%1000 == 999 {
 				ok(t, r.Wait(t.Context()))

@@ -128,6 +128,7 @@ type exchange struct {
 	there    *gpu.SharedEvent // recorded by us
 	ready    *gpu.SharedEvent // recorded by the other process
 	s        *gpu.Stream
+	gone     chan struct{} // closed when far has been given back
 }
 
 // meet starts a process of Python's, which gets the files as 3 and so on, and exchanges handles with it. The work will be the queue's.
@@ -146,7 +147,7 @@ func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, f
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	x := &exchange{ctx: ctx, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout), s: q.NewStream()}
+	x := &exchange{ctx: ctx, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout), s: q.NewStream(), gone: make(chan struct{})}
 	var theirs named
 	if !x.lines.Scan() {
 		err := cmd.Wait()
@@ -164,7 +165,7 @@ func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, f
 		return nil, fmt.Errorf("handles of %d and %d bytes, %v", len(memory), len(event), err)
 	}
 	x.theirs = gpu.MemoryHandle{Handle: [64]byte(memory), Offset: theirs.Offset, Size: theirs.Size}
-	if x.far, err = dev.ImportShared(x.theirs, nil); err != nil {
+	if x.far, err = dev.ImportShared(x.theirs, func() { close(x.gone) }); err != nil {
 		return nil, err
 	}
 	if x.ready, err = dev.ImportSharedEvent(gpu.EventHandle{Handle: [64]byte(event)}, nil); err != nil {
@@ -316,6 +317,15 @@ func TestGPUSharingKilled(t *testing.T) {
 		cancel()
 		check()
 		ok(t, x.close())
+		check()
+		if stuck > 0 { // it is this process's until no stream waits for a process any more, which is never
+			continue
+		}
+		select {
+		case <-x.gone:
+		case <-ctx.Done():
+			t.Fatalf("kill %d: the memory was not given back", i)
+		}
 		if _, err := dev.ImportShared(x.theirs, nil); err == nil {
 			t.Errorf("kill %d: memory of a process that is no more was imported", i)
 		} else if i == 0 {

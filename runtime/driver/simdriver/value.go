@@ -32,8 +32,12 @@ func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) erro
 	if p%8 != 0 {
 		return failf(c, "a value at %#x: %w: the address is not aligned to 8", uint64(p), ErrInvalidValue)
 	}
-	if a := v.d.find(p); a != nil && a.kind == driver.ManagedMem {
+	switch a := v.d.find(p); {
+	case a == nil: // which is found out when the device gets there
+	case a.kind == driver.ManagedMem:
 		return failf(c, "a value at %#x: %w: that is managed memory", uint64(p), ErrInvalidValue)
+	case a.segment != nil || a.origin != nil && a.origin.segment != nil: // as cuStreamWriteValue64 answers
+		return failf(c, "a value at %#x: %w: that is memory of a pool", uint64(p), ErrInvalidValue)
 	}
 	s, err := v.working(c, h)
 	if err != nil {

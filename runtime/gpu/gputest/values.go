@@ -116,12 +116,12 @@ var values = []test{
 			a, b := x.NewStream(), y.NewStream()
 			data := e.buffer(8 * turns)
 			for i := range uint64(turns) {
-				e.must(b.WaitValue(r, 2*i+1)) // which nobody has been asked to write yet
-				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
-				e.must(b.WriteValue(r, 2*i+2))
 				e.must(a.Fill(data.Range(8*i, 4), []byte{byte(i)}))
 				e.must(a.WriteValue(r, 2*i+1))
-				e.must(a.WaitValue(r, 2*i+2))
+				e.must(b.WaitValue(r, 2*i+1))
+				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
+				e.must(b.WriteValue(r, 2*i+2))
+				e.must(a.WaitValue(r, 2*i+2)) // which has been submitted by now
 			}
 			e.must(a.Wait(e.ctx))
 			e.must(b.Wait(e.ctx))
@@ -138,8 +138,15 @@ var values = []test{
 			s := e.sem()
 			b := e.alloca(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
-			e.zeroed(b)
-			check(e, b.Range(16, 8), e.q(2), e.q(1))
+			if o := p.Options(); o.Portable || o.Over != nil {
+				e.zeroed(b)
+				check(e, b.Range(16, 8), e.q(2), e.q(1))
+			} else if e.caps(0).Values {
+				err := errors.Join(e.q(0).WriteValue(signal(s, 2), b.Range(16, 8), 1), e.q(0).WaitValue(signal(s, 2), b.Range(16, 8), 1))
+				if n := strings.Count(err.Error(), "of the driver's"); n != 2 || !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("of the driver's pool: %v", err)
+				}
+			}
 			e.must(e.q(0).Dealloca(gpu.Order{}, b))
 		})
 	}},
@@ -238,6 +245,43 @@ var values = []test{
 		number(b).Store(1)
 		e.wait(t, 1)
 		e.holds(data, 1)
+	}},
+	{name: "B186 what is let go of while a stream waits for a value is given back when that has come", run: func(e *env) {
+		b, data := e.numbers(e.devs[0], gpu.HostMem, 2), e.buffer(64)
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			c.got(c.WaitValue(b.Range(8, 8), 1))
+			c.end()
+			for name, wait := range map[string]func(o gpu.Order) error{
+				"queue":     func(o gpu.Order) error { return e.q(0).WaitValue(o, b.Range(8, 8), 1) },
+				"recording": func(o gpu.Order) error { return e.q(0).Execute(o, c.CommandBuffer) },
+			} {
+				at, freed, s := &(*[2]atomic.Uint64)(unsafe.Pointer(number(b)))[1], make(chan struct{}), e.sem()
+				at.Store(0)
+				lent, err := e.devs[0].ImportHost(make([]byte, 4096), func() { close(freed) })
+				e.must(err)
+				e.must(wait(signal(s, 1)))
+				e.must(s.WaitIssued(e.ctx, 1))
+				e.must(lent.Close())
+				for i := range uint64(20) { // which a driver that waits for the stream would not take
+					u := e.sem()
+					e.must(e.q(1).Fill(signal(u, 1), data.All(), []byte{byte(i)}))
+					e.wait(u, 1)
+				}
+				select {
+				case <-freed:
+					e.Errorf("%s: the memory was given back before", name)
+				default:
+				}
+				at.Store(1)
+				e.wait(s, 1)
+				select {
+				case <-freed:
+				case <-e.ctx.Done():
+					e.Fatalf("%s: the memory was not given back", name)
+				}
+			}
+		})
 	}},
 	{name: "B170 a signal in front of a wait for a value comes before the value", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
