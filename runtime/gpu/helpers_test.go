@@ -256,6 +256,7 @@ func newSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 		for _, name := range d.Leaks() {
 			t.Errorf("left behind: %s", name)
 		}
+		d.Kill() // a device that waits for others was left as it is
 	})
 	return d
 }

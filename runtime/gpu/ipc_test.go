@@ -386,10 +386,15 @@ func TestOtherProcessKilled(t *testing.T) {
 		}
 		must(t, far.Close())
 		var late *gpu.CloseError
-		if err := b.Close(); !errors.As(err, &late) || late.Submissions != 2 {
+		if err := b.Close(); !errors.As(err, &late) || late.Submissions != 2 || !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("close: %v", err)
 		}
-		<-back
+		synctest.Wait()
+		select {
+		case <-back:
+			t.Error("the memory was given back, and the fill is still to come")
+		default:
+		}
 		a.Close()
 	})
 }
