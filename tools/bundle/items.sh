@@ -140,7 +140,7 @@ sanitize() {
 	done
 }
 
-# sanitize_tests TOOL... runs tests under tools of compute-sanitizer, all but memcheck with what tests do when they are to be short.
+# sanitize_tests TOOL... runs tests under tools of compute-sanitizer, short ones, which start no program of Python's.
 sanitize_tests() {
 	find_sanitizer
 	for kind in "$@"; do
@@ -148,13 +148,11 @@ sanitize_tests() {
 			item "$kind tests" "$here" echo "$kind: not run: $refused"
 			continue
 		fi
-		short=-test.short
-		[ $kind != memcheck ] || short=
 		for tests in "$(sanitized $kind)" "$(sanitized_groups $kind)"; do
 			name="$kind tests"
 			[ "$tests" = "$(sanitized $kind)" ] || name="$kind suite"
 			item "$name" "$here/src/runtime/driver/cudadriver" "$here/bin/watch.sh" "$tool" $kind \
-				"$here/bin/cudadriver.test" -test.v $short -test.run "$tests"
+				"$here/bin/cudadriver.test" -test.v -test.short -test.run "$tests"
 		done
 		if [ $kind = memcheck ]; then # two processes
 			item "memcheck sharing" "$here/src/runtime/driver/cudadriver" "$here/bin/watch.sh" "$tool" memcheck \
