@@ -1,11 +1,15 @@
 package cudadriver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -41,6 +45,59 @@ func TestGPUBlockSize(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestGPUOccupancy compares how many blocks of a kernel a multiprocessor holds with what the driver says of a module of the test's own, for
+// every size of a block and of its shared memory that can be launched. Of others there are none.
+func TestGPUOccupancy(t *testing.T) {
+	d := openGPU(t)
+	drv, err := New(d.lib)
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	defer dev.Close()
+	threads := []int{1, 31, 32, 33, 64, 96, 128, 192, 250, 256, 320, 512, 640, 768, 1000, 1024, 1025}
+	shared := []int{0, 1, 1000, 1 << 10, 10_000, 16 << 10, 32 << 10, 48 << 10, 48<<10 + 1, 64 << 10, 100_000, 1 << 20}
+	different := map[int]bool{}
+	for _, c := range []struct {
+		image []byte
+		name  string
+	}{{kernels.Basic, "index"}, {kernels.Saxpy, "saxpy"}, {kernels.Dense, "dense"}, {kernels.Meet, "meet"}, {[]byte(gpuPTX), "odd"}} {
+		image := append(bytes.Clone(c.image), 0)
+		m, err := d.lib.ModuleLoadData(unsafe.Pointer(unsafe.SliceData(image)))
+		ok(t, err)
+		defer d.lib.ModuleUnload(m)
+		f, err := d.lib.ModuleGetFunction(m, c.name)
+		ok(t, err)
+		fixed, err := d.lib.FuncGetAttribute(cuda.FuncAttributeSharedSizeBytes, f)
+		ok(t, err)
+		most, err := d.lib.FuncGetAttribute(cuda.FuncAttributeMaxThreadsPerBlock, f)
+		ok(t, err)
+		room := d.info.SharedOptIn - int(fixed)
+		ok(t, d.lib.FuncSetAttribute(f, cuda.FuncAttributeMaxDynamicSharedSizeBytes, int32(room)))
+		x, err := dev.Load(c.image)
+		ok(t, err)
+		defer x.Close()
+		k, err := x.Kernel(c.name)
+		ok(t, err)
+		for _, n := range threads {
+			for _, size := range append(shared, room/2, room-1, room, room+1) {
+				want := int32(0)
+				if n <= int(most) && size <= room {
+					want, err = d.lib.OccupancyMaxActiveBlocksPerMultiprocessor(f, int32(n), uint64(size))
+					ok(t, err)
+				}
+				got, err := k.Occupancy(n, size)
+				if got != int(want) || err != nil {
+					t.Errorf("%s in blocks of %d threads with %d bytes: %d blocks, %v; the driver says %d", c.name, n, size, got, err, want)
+				}
+				different[got] = true
+			}
+		}
+	}
+	if len(different) < 6 {
+		t.Errorf("the numbers are %v only", slices.Sorted(maps.Keys(different)))
 	}
 }
 
