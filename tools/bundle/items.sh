@@ -95,7 +95,7 @@ arguments() {
 # share memory of a block or a cluster.
 sanitized() {
 	case $1 in
-	memcheck | initcheck) echo '^TestGPU(Params|Cluster|LaunchAttrs|TensorMap|Priorities|Capture|CuBLAS.*|Adopt.*|EventsOfOthers|Value.*|Scratch.*|Compiled.*)$' ;;
+	memcheck | initcheck) echo '^TestGPU(Params|Cluster|LaunchAttrs|LaunchEvents|TensorMap|Priorities|Capture|CuBLAS.*|Adopt.*|EventsOfOthers|Value.*|Scratch.*|Compiled.*)$' ;;
 	*) echo '^TestGPU(Cluster|LaunchAttrs|TensorMap|CuBLAS.*|Compiled.*)$' ;;
 	esac
 }

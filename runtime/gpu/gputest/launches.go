@@ -273,6 +273,68 @@ var launches = []test{
 			e.Error("the second kernel has never begun before the first had ended")
 		}
 	}},
+	{name: "B187 an event is recorded when a launch has begun, and stays until then", kernels: true, run: func(e *env) {
+		const n = 1000
+		k, b, s, w := e.kernel(kernels.Basic, "index"), e.buffer(4*n), e.sem(), e.sem()
+		event := func() *gpu.SharedEvent {
+			e.Helper()
+			x, err := e.devs[0].NewEvent()
+			e.must(err)
+			e.Cleanup(func() { x.Close() })
+			return x
+		}
+		d := indexOf(k, n, 0, 2, b.All())
+		d.Begun = event()
+		e.trial(func(o gpu.Order) error { return e.q(2).Dispatch(o, d) })
+		for i := range uint64(20) {
+			d.Args[1] = arg(uint32(i))
+			e.must(e.q(0).Dispatch(between(s, i, s, i+1), d))
+			e.must(s.WaitIssued(e.ctx, i+1))
+			e.must(e.q(1).WaitEvent(between(w, i, w, i+1), d.Begun))
+			e.wait(w, i+1)
+			for j, got := range e.words(b, gpu.Point{Semaphore: s, Value: i + 1}) {
+				if got != uint32(i)+2*uint32(j) {
+					e.Fatalf("launch %d: word %d is %d", i, j, got)
+				}
+			}
+		}
+
+		// A launch of nothing, and one that is parked when the event is closed.
+		host, x, y := e.sem(), e.sem(), e.sem()
+		none := d
+		none.Grid[0] = 0
+		e.must(e.q(0).Dispatch(signal(x, 1), none))
+		e.must(x.WaitIssued(e.ctx, 1))
+		e.must(e.q(1).WaitEvent(between(x, 1, x, 2), d.Begun))
+		e.wait(x, 2)
+		parked := d
+		parked.Begun = event()
+		e.must(e.q(0).Dispatch(between(host, 1, y, 1), parked))
+		e.must(parked.Begun.Close())
+		e.must(host.Signal(1))
+		e.wait(y, 1)
+
+		refused := func(what string, begun *gpu.SharedEvent, kind error) {
+			e.Helper()
+			other := d
+			other.Begun = begun
+			if err := e.q(0).Dispatch(signal(e.sem(), 1), other); !errors.Is(err, kind) {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		refused("no event", new(gpu.SharedEvent), gpu.ErrArgument)
+		refused("an event that was closed", parked.Begun, gpu.ErrClosed)
+		if shared, err := e.devs[0].NewSharedEvent(); err == nil {
+			refused("an event of several processes", shared, gpu.ErrArgument)
+			e.must(shared.Close())
+		}
+		e.eachMode(func(e *env, m gpu.Mode) {
+			if _, err := e.commands(m).Dispatch(d); !errors.Is(err, driver.ErrUnsupported) {
+				e.Errorf("recorded: %v", err)
+			}
+		})
+		e.settled(e.devs[0])
+	}},
 	{name: "B153 priorities of queues, and wishes of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
 		least, most := e.devs[0].PriorityRange()
 		for i, want := range []int{most, least, min(max(-1, most), least), 0} {
