@@ -23,8 +23,8 @@ func TestGPUCompiledLaunches(t *testing.T) {
 	if _, err := os.Stat(nvcc); err != nil {
 		t.Skipf("without nvcc: %v", err)
 	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skipf("nvcc needs gcc: %v", err)
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skipf("nvcc needs g++: %v", err)
 	}
 	cubin := filepath.Join(t.TempDir(), "launches.cubin")
 	out, err := exec.CommandContext(t.Context(), nvcc, "-cubin", "-arch="+keep.info.Arch, "-o", cubin, "testdata/launches.cu").CombinedOutput()
