@@ -98,6 +98,7 @@ type Caps struct {
 	Cooperative     bool // launches can be cooperative
 	Clusters        bool // launches can say how large their clusters are
 	DependentLaunch bool // launches can be dependent
+	LaunchEvents    bool // launches can record an event when they have begun
 	NodeAttrs       bool // kernel nodes of a graph can be cooperative, and say how large their clusters are
 
 	Prefetch         bool // the device is a [Prefetcher]

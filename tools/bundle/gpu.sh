@@ -72,7 +72,7 @@ fi
 cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"
 chmod +x "$out/run.sh" "$out/four.sh" "$out/sanitize.sh"
 
-cp "$here/memcheck.sh" "$out/bin/"
+cp "$here/memcheck.sh" "$here/watch.sh" "$out/bin/"
 
 # One archive, which run.sh unpacks: programs of Go shrink to a third.
 ls "$out/bin"

@@ -155,6 +155,7 @@ func (d *device) askCaps() error {
 	d.caps.Cooperative = d.hasLaunchEx && d.info.Cooperative
 	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
 	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent
+	d.caps.LaunchEvents = d.hasLaunchEx && d.lib.Version() >= launchEvents
 	d.caps.NodeAttrs = d.caps.Graphs // setting them is one of their functions
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
 	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools
