@@ -434,10 +434,12 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		t.Logf("to import memory of a process that is no more: %v", err)
 		check()
 	}
-	err = dev.Close()
+	closing, cancel := context.WithTimeout(ctx, time.Second)
+	err = dev.Shutdown(closing)
+	cancel()
 	var late *gpu.CloseError
 	if stuck && (errors.As(err, &late) || errors.Is(err, driver.ErrBusy)) {
-		t.Logf("Close says: %v", err)
+		t.Logf("Shutdown says: %v", err)
 	} else {
 		ok(t, err)
 	}
