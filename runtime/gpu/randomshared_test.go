@@ -22,6 +22,7 @@ type farSide struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
+	own    *gpu.Buffer
 	pool   *gpu.Pool // or nil
 	pooled *gpu.Buffer
 	theirs *gpu.Buffer    // of the graph's, imported; or nil
@@ -47,6 +48,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	must(g.t, err)
 	const cells = 3
 	b := allocate(g.t, f.dev, 8*cells)
+	f.own = b
 	h, err := b.Export()
 	must(g.t, err)
 	f.lent.Add(1)
@@ -238,6 +240,18 @@ func (f *farSide) giveBack() {
 	f.back.in.Close()
 	if f.theirs != nil {
 		f.theirs.Close()
+	}
+	for i := range 3 { // for an event's sake nobody asks how far the device is
+		s, err := gpu.NewSemaphore(0)
+		if err == nil {
+			err = f.dev.Queue(i).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 1), f.own.Range(0, 1))
+		}
+		if err == nil {
+			err = s.Wait(f.ctx, 1)
+		}
+		if err != nil {
+			f.g.t.Errorf("the other process: %v", err)
+		}
 	}
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
