@@ -372,12 +372,20 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				defer b.Close()
 			}
 			if err := do([]*gpu.Queue{other, q}[i%2], next, b); err != nil {
+				b.Close()
 				return err
 			}
 			at++
 		}
 		if closes {
 			return nil
+		}
+		if g.mode != sound && len(p.slots) == 0 { // for a dealloca whose wait fails leaves the memory, and others may wait for that
+			middle.OnReached(at, func(err error) {
+				if err != nil {
+					b.Close()
+				}
+			})
 		}
 		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal}, b)
 	}
