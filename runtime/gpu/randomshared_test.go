@@ -22,8 +22,8 @@ type farSide struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	own    *gpu.Buffer
-	pool   *gpu.Pool // or nil
+	alone  *gpu.Buffer // of a byte, which nobody else has
+	pool   *gpu.Pool   // or nil
 	pooled *gpu.Buffer
 	theirs *gpu.Buffer    // of the graph's, imported; or nil
 	lent   sync.WaitGroup // what the graph has of it
@@ -48,7 +48,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	must(g.t, err)
 	const cells = 3
 	b := allocate(g.t, f.dev, 8*cells)
-	f.own = b
+	f.alone = allocate(g.t, f.dev, 1)
 	h, err := b.Export()
 	must(g.t, err)
 	f.lent.Add(1)
@@ -244,7 +244,7 @@ func (f *farSide) giveBack() {
 	for i := range 3 { // for an event's sake nobody asks how far the device is
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
-			err = f.dev.Queue(i).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 1), f.own.Range(0, 1))
+			err = f.dev.Queue(i).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 1), f.alone.All())
 		}
 		if err == nil {
 			err = s.Wait(f.ctx, 1)
