@@ -87,6 +87,7 @@ func (m *Machine) leave(v *device) {
 	}
 	for name, p := range m.pools {
 		if p.dev == v {
+			p.left.Store(true)
 			delete(m.pools, name)
 		}
 	}
