@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -47,6 +48,7 @@ var probes = []probe{
 		links:   func(lib opened, devices int) []Link { return cudaLinks(lib.(*cuda.Library), devices) },
 	},
 	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
 	{name: "NVRTC", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{
 		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
