@@ -88,6 +88,7 @@ type Headers struct {
 	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
 	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions that are left out
+	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
 	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it the extractor has to be told
 	Since   Since             `json:"since"`             // where since-versions come from
 

@@ -255,7 +255,7 @@ var abiSuffix = regexp.MustCompile(`_v\d+$`)
 
 // sourceOf returns what is to be parsed, but for the main header.
 func sourceOf(h *symbols.Headers, files fs.FS) source {
-	s := source{files: files, stubs: h.Stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+	s := source{files: files, stubs: h.Stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -50,6 +51,7 @@ var probes = []probe{
 	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
 	{name: "NVRTC", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
+	{name: "nvJitLink", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{
 		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),
