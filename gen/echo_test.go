@@ -17,6 +17,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
@@ -29,6 +30,7 @@ import (
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },
 		"nvjitlink": func(path string) (any, error) { return nvjitlink.Open(nvjitlink.Options{Path: path}) },

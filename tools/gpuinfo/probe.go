@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
@@ -59,6 +60,7 @@ var probes = []probe{
 		devices: func(lib opened, memory bool) ([]Device, error) { return hipDevices(lib.(*hip.Library), memory) },
 		links:   func(lib opened, devices int) []Link { return hipLinks(lib.(*hip.Library), devices) },
 	},
+	{name: "hipRTC", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
 	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 }
 
