@@ -35,7 +35,7 @@ var spec = dl.Spec{
 	Name: "nvJitLink", Package: "nvjitlink", Env: "PUREGPU_NVJITLINK_LIBRARY",
 	Names: names, Dirs: dirs, Symbols: symbols[:], Sets: sets[:],
 	Format: FormatVersion, Floor: floor, Version: libraryVersion,
-	Hint: "install NVIDIA's CUDA toolkit or its nvJitLink alone, release 12.0 or newer (on Debian libnvjitlink12), or name its file in PUREGPU_NVJITLINK_LIBRARY",
+	Hint: "install NVIDIA's CUDA toolkit or its nvJitLink alone, release 12.3 or newer (on Debian libnvjitlink12), or name its file in PUREGPU_NVJITLINK_LIBRARY",
 }
 
 // floor is the oldest release that has the required functions.

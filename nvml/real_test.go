@@ -112,8 +112,8 @@ func TestRealDevices(t *testing.T) {
 		if err != nil || old.Total == 0 || m.Total != old.Total || m.Free > m.Total {
 			t.Errorf("device %d: memory %+v and %+v, %v", i, old, m, err)
 		}
-		if err := l.DeviceGetMemoryInfoV2(device, &MemoryV2{}); !errors.Is(err, ErrorArgumentVersionMismatch) {
-			t.Errorf("device %d: memory in a layout of no version: %v", i, err)
+		if err := l.DeviceGetMemoryInfoV2(device, &MemoryV2{}); err == nil {
+			t.Errorf("device %d: memory in a layout of no version", i)
 		}
 		values := []FieldValue{{FieldId: FiDevPowerInstant}, {FieldId: FiMax}}
 		if err := l.DeviceGetFieldValues(device, values); err != nil || values[1].NvmlReturn == Success {
