@@ -110,8 +110,12 @@ build-matrix: ## build and vet for every platform and tag; check that nogpu make
 	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
 
 .PHONY: real-hip
-real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD GPU to be opened
+real-hip: ## test packages hip and hiprtc against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
+
+.PHONY: real-nvidia
+real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
+	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables
@@ -140,4 +144,4 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/nvidia $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

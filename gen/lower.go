@@ -12,7 +12,7 @@ import (
 // lower decides what every declaration of a library is in Go.
 func lower(lib *symbols.Library) (*pkg, error) {
 	desc := lib.Description
-	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}}, types: map[string]gotype{}, incomplete: map[string]bool{}}
+	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}, structVersions(lib)}, types: map[string]gotype{}, incomplete: map[string]bool{}}
 	w.namedTypes()
 	w.enumerations()
 	w.constants()
@@ -322,7 +322,7 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	if t, ok := w.types[name]; ok {
 		return t, nil
 	}
-	if name == "long" || name == "unsigned long" {
+	if _, allowed := w.lib.TypeNote(name); !allowed && (name == "long" || name == "unsigned long") {
 		return gotype{}, fmt.Errorf("%s has another size on Windows", name)
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {

@@ -17,11 +17,19 @@ import (
 
 // An input is what a table is extracted from.
 type input struct {
-	releases []fs.FS          // folders of headers, the newest release first
-	others   map[string]fs.FS // folder of another implementation, by its Lib
-	library  io.ReaderAt      // shared library whose version nodes date the functions, or nil
-	version  symbols.Version  // of headers that do not tell it
-	report   func(string)     // gets what a reader should know of and is no error
+	releases []fs.FS           // folders of headers, the newest release first
+	others   map[string]fs.FS  // folder of another implementation, by its Lib
+	library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
+	versions []symbols.Version // of headers that do not tell it, one for each folder
+	report   func(string)      // gets what a reader should know of and is no error
+}
+
+// version returns the release of a folder of headers, where it was given.
+func (in *input) version(folder int) symbols.Version {
+	if folder < len(in.versions) {
+		return in.versions[folder]
+	}
+	return symbols.Version{}
 }
 
 // extract reads the headers of a library as its description says.
@@ -33,7 +41,7 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 	since := map[string]symbols.Version{}
 	var last symbols.Version
 	for i, files := range in.releases {
-		h, err := readHeaders(d, files, in.version)
+		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
 			return nil, err
 		}
@@ -70,9 +78,10 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 			t.Functions[i].Since = v
 		}
 	}
+	versionedStructs(t)
 	for _, m := range d.Implementations {
 		if files := in.others[m.Lib]; files != nil {
-			if err := addImplementation(d, &m, t, files, in.version); err != nil {
+			if err := addImplementation(d, &m, t, files, in.version(0)); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
@@ -187,12 +196,66 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 		return nil, err
 	}
 	h.table.Functions = functions(h, d.Headers.Omit)
-	return h, nil
+	if d.Headers.Old == "" {
+		return h, nil
+	}
+	s.defines += "#define " + d.Headers.Old + " 1\n"
+	every, err := parse(s)
+	if err != nil {
+		return nil, err
+	}
+	every.table.Functions = oldABIs(h, functions(every, d.Headers.Omit))
+	every.alias = h.alias
+	return every, nil
 }
+
+// versionedStructs makes outputs that begin with their version parameters that are read too: the caller says there which
+// layout it has.
+func versionedStructs(t *symbols.Table) {
+	versioned := map[string]bool{}
+	for _, s := range t.Structs {
+		versioned[s.Name] = len(s.Fields) > 0 && s.Fields[0].Name == "version"
+	}
+	alias := aliasesOf(t)
+	for _, f := range t.Functions {
+		for i := range f.Params {
+			p := &f.Params[i]
+			if base, ok := strings.CutSuffix(resolve(p.Type, alias), " *"); ok && p.Dir == symbols.Out && versioned[base] {
+				p.Dir = symbols.InOut
+			}
+		}
+	}
+}
+
+// oldABIs names the functions of headers that declare old ABIs too after plain, which has the same headers without them: one
+// that is not there is the old ABI of the function that a macro there calls by its name.
+func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
+	names := map[string]string{}
+	for _, f := range plain.table.Functions {
+		names[f.Symbol] = f.API
+	}
+	for i := range every {
+		f := &every[i]
+		if api, is := names[f.Symbol]; is {
+			if strings.HasPrefix(f.Symbol, api) { // else a macro gives a function another name
+				f.API = api
+			}
+			continue
+		}
+		f.Current = false
+		base := abiSuffix.ReplaceAllString(f.Symbol, "")
+		if plain.alias[base] != "" {
+			f.API = base
+		}
+	}
+	return every
+}
+
+var abiSuffix = regexp.MustCompile(`_v\d+$`)
 
 // sourceOf returns what is to be parsed, but for the main header.
 func sourceOf(h *symbols.Headers, files fs.FS) source {
-	s := source{files: files, stubs: h.Stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+	s := source{files: files, stubs: h.Stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}

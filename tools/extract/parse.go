@@ -20,6 +20,7 @@ type source struct {
 	stubs   map[string]string // stand-ins, by the name in #include
 	defines string            // #define lines
 	keep    func(file string) bool
+	inline  bool // inline functions are functions too
 }
 
 // The compiler's own macros that these headers look at, for LP64.
@@ -121,6 +122,7 @@ func parse(s source) (h *header, err error) {
 	}
 	w := &walker{keep: s.keep, seen: map[string]bool{}, named: map[string]string{}}
 	w.out.alias = map[string]string{}
+	w.inline = s.inline
 	if err := w.walk(ast); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}

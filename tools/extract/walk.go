@@ -13,10 +13,11 @@ import (
 
 // A walker turns the declarations of a translation unit into records.
 type walker struct {
-	keep  func(file string) bool
-	out   header
-	seen  map[string]bool   // names already recorded
-	named map[string]string // struct, union or enum tag to the name of its record
+	keep   func(file string) bool
+	inline bool // inline functions are functions too
+	out    header
+	seen   map[string]bool   // names already recorded
+	named  map[string]string // struct, union or enum tag to the name of its record
 }
 
 func (w *walker) walk(ast *cc.AST) error {
@@ -29,7 +30,11 @@ func (w *walker) walk(ast *cc.AST) error {
 func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration) error) error {
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
-		if ed == nil || ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || !w.keep(path.Clean(ed.Position().Filename)) {
+		if ed == nil || !w.keep(path.Clean(ed.Position().Filename)) {
+			continue
+		}
+		defines := ed.FunctionDefinition != nil && w.inline
+		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
 			continue
 		}
 		if err := do(ed); err != nil {
@@ -41,6 +46,9 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration) error) error
 
 // nameTags finds the name that a tagged type goes by: its first typedef, else the tag itself.
 func (w *walker) nameTags(ed *cc.ExternalDeclaration) error {
+	if ed.Declaration == nil {
+		return nil
+	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	tag := tagOf(spec)
 	if tag == "" || spec.Typedef() != nil {
@@ -56,6 +64,16 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) error {
 }
 
 func (w *walker) declaration(ed *cc.ExternalDeclaration) error {
+	if def := ed.FunctionDefinition; def != nil {
+		ft, ok := def.Declarator.Type().(*cc.FunctionType)
+		if !ok || !def.Declarator.IsInline() {
+			return nil
+		}
+		if err := w.function(def.Declarator, ft, parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
+			return fmt.Errorf("%s: %w", def.Declarator.Name(), err)
+		}
+		return nil
+	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	if spec.Typedef() == nil { // written out here, not by name
 		name := w.nameOf(spec)
