@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"transfers", transfers},
 		{"files", files},
 		{"code", dispatches},
+		{"compiling", compiling},
 		{"typed", typed},
 		{"launches", launches},
 		{"host calls", hostCalls},
