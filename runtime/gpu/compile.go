@@ -52,7 +52,7 @@ type CompileInfo struct {
 var errFiles = errors.New("it may depend on files that are not among its headers: say by Source.Revision which version of them it is")
 
 // Compile compiles a program for the device and loads it. It takes what the compiler takes, up to seconds, on the caller's goroutine, which
-// holds nothing meanwhile: the device works, and may be closed. It cannot be cancelled, as no compiler can.
+// holds nothing meanwhile: the device works, and may be closed. It cannot be cancelled.
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit, which the driver does not bring. It is looked for when it is first needed. The
 // code is for the very architecture of the device, or, if NVRTC is too old to know that, PTX for the newest that it knows. On the simulated GPU
