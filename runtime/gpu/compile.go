@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -223,14 +222,9 @@ func keyOf(by driver.CompilerInfo, source *Source, src *driver.Source) diskcache
 	return diskcache.KeyOf(parts...)
 }
 
-var (
-	// asks finds what may read a file: an include, and the question whether one could.
-	asks = regexp.MustCompile(`(?:#|%:|\?\?=)(?:\s|\\\n|/\*.*?\*/)*(?:include|include_next|import|embed)\b\s*(?:<([^>\n]*)>|"([^"\n]*)")?|__has_(?:include|include_next|embed)\s*\(?\s*(?:<([^>\n]*)>|"([^"\n]*)")?`)
-
-	// reading are how options begin that name files or folders.
-	reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
-		"@", "-B", "--config", "--sysroot", "-isysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
-)
+// reading are how options begin that name files or folders.
+var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
+	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
 
 // readsFiles reports whether a compiler may read files for a source. It may say so of one for which none does.
 func readsFiles(src *driver.Source) bool {
@@ -239,21 +233,58 @@ func readsFiles(src *driver.Source) bool {
 			return true
 		}
 	}
-	known := func(text string) bool {
-		for _, m := range asks.FindAllStringSubmatch(text, -1) {
-			name := m[1] + m[2] + m[3] + m[4]
-			if _, ok := src.Headers[name]; !ok {
-				return false
-			}
-		}
-		return true
-	}
 	for _, text := range src.Headers {
-		if !known(text) {
+		if readsMore(text, src.Headers) {
 			return true
 		}
 	}
-	return !known(src.Text)
+	return readsMore(src.Text, src.Headers)
+}
+
+// readsMore reports whether a text includes, or asks for, what is not among the headers. Whether a condition leaves that out it does not see.
+func readsMore(text string, headers map[string]string) bool {
+	for _, word := range []string{"include", "import", "embed"} {
+		for rest, at := text, 0; ; {
+			i := strings.Index(rest, word)
+			if i < 0 {
+				break
+			}
+			at += i
+			rest = text[at+len(word):]
+			if directive(text[:at]) {
+				name, ok := quoted(strings.TrimLeft(strings.TrimPrefix(rest, "_next"), " \t("))
+				if _, known := headers[name]; !ok || !known {
+					return true
+				}
+			}
+			at += len(word)
+		}
+	}
+	return false
+}
+
+// directive reports whether the word behind a text is one for the preprocessor.
+func directive(before string) bool {
+	for {
+		before = strings.TrimRight(before, " \t\r\n\f\v\\")
+		if !strings.HasSuffix(before, "*/") {
+			break
+		}
+		before = before[:max(strings.LastIndex(before, "/*"), 0)]
+	}
+	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_"}, func(s string) bool { return strings.HasSuffix(before, s) })
+}
+
+// quoted returns what a text begins with in quotes or angle brackets.
+func quoted(text string) (name string, ok bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	switch {
+	case strings.HasPrefix(line, `"`):
+		name, _, ok = strings.Cut(line[1:], `"`)
+	case strings.HasPrefix(line, "<"):
+		name, _, ok = strings.Cut(line[1:], ">")
+	}
+	return name, ok
 }
 
 // pack writes code as a list of texts, each behind its length.

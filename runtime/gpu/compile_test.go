@@ -24,7 +24,7 @@ type compiling struct {
 	goOn  chan struct{}
 }
 
-func newCompiling(t *testing.T, devices int) *compiling {
+func newCompiling(t testing.TB, devices int) *compiling {
 	t.Helper()
 	return &compiling{Driver: newSim(t, simdriver.Config{Devices: devices}), info: func(int) driver.CompilerInfo {
 		return driver.CompilerInfo{Name: "C", Version: "1", Build: "b", Target: "t"}
@@ -220,6 +220,10 @@ func TestCompileFiles(t *testing.T) {
 		{gpu.Source{Text: "\n#if __has_include(\"h.h\")"}, true},
 		{gpu.Source{Text: "\n#embed \"data\""}, false},
 		{gpu.Source{Text: "\n#include_next <h.h>"}, true},
+		{gpu.Source{Text: "\n%:include <no.h>"}, false},
+		{gpu.Source{Text: "\n#include <h.h> // include \"no.h\", import nothing\nint include, included; __device__ int import(int);"}, true},
+		{gpu.Source{Text: "\n#include <h.h>\n#import <no.h>"}, false},
+		{gpu.Source{Text: "\n#include \"h.h"}, false},
 		{gpu.Source{Headers: map[string]string{"a.h": "#include <b.h>"}}, false},
 		{gpu.Source{Headers: map[string]string{"a.h": "#include <b.h>", "b.h": ""}}, true},
 		{gpu.Source{Options: []string{"-DINCLUDE=1", "--std=c++17", "-arch=sm_90a", "--use_fast_math"}}, true},
@@ -342,5 +346,26 @@ func TestGroupCompile(t *testing.T) {
 	}
 	if all, err := g.Compile(gpu.Source{Text: "wrong"}); all != nil || strings.Count(err.Error(), "refused")+strings.Count(err.Error(), "error: wrong") != 2 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// BenchmarkCompile compiles what is on the disk.
+func BenchmarkCompile(b *testing.B) {
+	d := newCompiling(b, 1)
+	dev := openDevice(b, d, 0, gpu.Options{CacheDir: b.TempDir()})
+	for _, size := range []int{1 << 10, 100 << 10} {
+		src := gpu.Source{Text: "saxpy", Headers: map[string]string{"h.h": strings.Repeat("#define X (1 + 2) // and so on\n", size/31)}}
+		b.Run(fmt.Sprintf("source of %d KiB", size>>10), func(b *testing.B) {
+			for b.Loop() {
+				x, err := dev.Compile(src)
+				if err != nil {
+					b.Fatal(err)
+				}
+				x.Close()
+			}
+		})
+	}
+	if n := d.made.Load(); n != 2 {
+		b.Errorf("%d compilations", n)
 	}
 }

@@ -131,6 +131,9 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 	})
 	if err != nil {
 		x.dev.check(err)
+		if x.built != nil && x.native(name) == name {
+			err = fmt.Errorf("%w; of what was compiled kernels are found that are extern \"C\", and those of Source.Names", err)
+		}
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}
 	return k, nil

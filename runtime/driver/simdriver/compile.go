@@ -74,7 +74,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 		}
 	}
 	if len(lacks) > 0 {
-		e := &driver.CompileError{Source: src.Name, Compiler: "the simulated GPU", Target: "sim", Messages: lacks,
+		e := &driver.CompileError{Source: src.Name, Compiler: "simdriver", Target: "sim", Messages: lacks,
 			Err: fmt.Errorf("%w: kernels without a Go function in Config.Kernels", ErrNotFound)}
 		var log strings.Builder
 		for _, m := range lacks {
