@@ -24,9 +24,6 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// uncached keeps nothing on disk.
-var uncached = gpu.Options{CacheSize: -1}
-
 // compile compiles a source on the first device. It ends the test where there is no compiler.
 func (e *env) compile(source gpu.Source) (*gpu.Executable, error) {
 	e.Helper()
@@ -44,7 +41,7 @@ func (e *env) compile(source gpu.Source) (*gpu.Executable, error) {
 }
 
 var compiling = []test{
-	{name: "B187 a source with a header", kernels: true, options: uncached, run: func(e *env) {
+	{name: "B187 a source with a header", kernels: true, run: func(e *env) {
 		x, err := e.compile(saxpySource)
 		if !e.tells("compile", e.caps(0).Compile, err) {
 			return
@@ -70,7 +67,7 @@ var compiling = []test{
 			}
 		}
 	}},
-	{name: "B187 a kernel that the source does not have", kernels: true, options: uncached, run: func(e *env) {
+	{name: "B187 a kernel that the source does not have", kernels: true, run: func(e *env) {
 		x, err := e.compile(saxpySource)
 		if !e.tells("compile", e.caps(0).Compile, err) {
 			return
@@ -79,7 +76,7 @@ var compiling = []test{
 			e.Errorf("there is %v", k.Name())
 		}
 	}},
-	{name: "B187 an error has file and line", kernels: true, options: uncached, run: func(e *env) {
+	{name: "B187 an error has file and line", kernels: true, run: func(e *env) {
 		able := e.caps(0).Compile
 		// The simulated GPU says that it has no such kernel, and a compiler that there is no such variable.
 		_, err := e.compile(gpu.Source{Name: "wrong.cu", Headers: map[string]string{"fine.h": "#define FINE 1\n"},
