@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -234,5 +235,48 @@ func TestRealNVRTC(t *testing.T) {
 	}
 	if _, err := dev.Compile(gpu.Source{Text: "x", Options: []string{"--no-such-option"}}); !errors.Is(err, nvrtc.ErrorInvalidOption) || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("an option: %v", err)
+	}
+}
+
+// TestCompileProcesses has 100 processes compile one source at once. They leave one entry, which the next finds.
+func TestCompileProcesses(t *testing.T) {
+	const child = "PUREGPU_TEST_COMPILE" // has the driver's file and the folder of the cache
+	compile := func(path, dir string) gpu.CompileInfo {
+		drv, err := Open(cuda.Options{Path: path})
+		ok(t, err)
+		dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: dir})
+		ok(t, err)
+		defer dev.Close()
+		x, err := dev.Compile(gpu.Source{Name: "k.cu", Text: "x", Options: []string{"-arch=compute_80"}})
+		ok(t, err)
+		return x.CompileInfo()
+	}
+	if path, dir, is := strings.Cut(os.Getenv(child), "\n"); is {
+		if got := compile(path, dir); got.CacheErr != nil {
+			t.Errorf("%+v", got)
+		}
+		return
+	}
+	program, err := os.Executable()
+	ok(t, err)
+	f, dir := newFake(t, 13000), t.TempDir()
+	withNVRTC(t)
+	t.Setenv(child, f.path+"\n"+dir)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if out, err := exec.Command(program, "-test.run=^TestCompileProcesses$").CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	files, err := os.ReadDir(dir)
+	ok(t, err)
+	if len(files) != 1 {
+		t.Errorf("they leave %v", files)
+	}
+	if got := compile(f.path, dir); !got.Cached || got.CacheErr != nil {
+		t.Errorf("after them: %+v", got)
 	}
 }
