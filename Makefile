@@ -26,6 +26,7 @@ help: ## list the targets
 .PHONY: demo
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
 	@$(GO) run ./runtime/examples/first
+	@$(GO) run ./runtime/examples/compile
 	@$(GO) run ./runtime/examples/pipeline
 	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./runtime/examples/allreduce

@@ -94,6 +94,7 @@ type Caps struct {
 	Values         bool // the device is a [Values]
 	IPCMem         bool // the device is an [IPCMem]
 	IPCEvents      bool // the device is an [IPCEvents]
+	Compile        bool // the device is a [Compilers]
 
 	Cooperative     bool // launches can be cooperative
 	Clusters        bool // launches can say how large their clusters are

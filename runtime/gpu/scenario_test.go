@@ -500,6 +500,15 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	if err != nil {
 		return nil
 	}
+	if y, err := first.Compile(gpu.Source{Text: "extern \"C\" __global__ void index();"}); err == nil {
+		_, err = y.Kernel("index")
+		y.Close()
+		if err != nil {
+			return nil
+		}
+	} else if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
 	k, err := x.Kernel("index")
 	stamp, err2 := x.Kernel("stamp")
 	if err := errors.Join(err, err2); err != nil {

@@ -81,7 +81,7 @@ hip_suites() {
 }
 
 # examples are the example programs, in the order in which they are shown. They take the driver that PUREGPU_DRIVER names.
-examples="saxpy ncclrank first pipeline mlp allreduce serve"
+examples="saxpy ncclrank first compile pipeline mlp allreduce serve"
 
 # arguments prints what an example is started with.
 arguments() {

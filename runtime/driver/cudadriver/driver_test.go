@@ -415,6 +415,7 @@ func TestProbe(t *testing.T) {
 		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
+		Compile: true,
 	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"transfers", transfers},
 		{"files", files},
 		{"code", dispatches},
+		{"compiling", compiling},
 		{"typed", typed},
 		{"launches", launches},
 		{"host calls", hostCalls},
@@ -128,6 +129,7 @@ func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
 					for i := range n {
 						opt := x.options
 						opt.Queues = 4
+						opt.CacheSize = -1 // nothing is left on the machine
 						d, err := gpu.Open(h.Driver, i, opt)
 						if err != nil {
 							t.Fatal(err)
