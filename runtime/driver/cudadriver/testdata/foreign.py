@@ -121,6 +121,10 @@ class Torch:
             raise ImportError("PyTorch without two devices")
         torch.cuda.set_device(1)
         self.torch, self.nccl, self.count = torch, torch.cuda.nccl, count
+        try:
+            self.nccl.init_rank(1, self.nccl.unique_id(), 0)
+        except SystemError as error:  # as of Python 3.10, where PyTorch was built for an older one's way of passing bytes
+            raise ImportError(f"PyTorch {torch.__version__} cannot take an id: {error}")
         self.source = torch.tensor([given(1, i) for i in range(2 * count)], dtype=torch.int32, device="cuda:1")
         self.target = torch.zeros(2 * count, dtype=torch.int32, device="cuda:1")
 
