@@ -386,10 +386,15 @@ func TestPoolProcessKilled(t *testing.T) {
 			}
 			far.Close()
 			var late *gpu.CloseError
-			if err := b.Close(); !errors.As(err, &late) {
+			if err := b.Close(); !errors.As(err, &late) || !errors.Is(err, driver.ErrBusy) {
 				t.Errorf("close: %v", err)
 			}
-			<-back
+			synctest.Wait()
+			select {
+			case <-back:
+				t.Error("the memory was given back, and the fill is still to come")
+			default:
+			}
 			a.Close()
 		})
 	})
