@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates the bindings anew and fails if that changes, adds or removes a file: the tables and the generator are then
-# ahead of what is committed.
+# Generates the bindings and the Go functions of kernels anew and fails if that changes, adds or removes a file: the tables, the kernels or
+# the generators are then ahead of what is committed. Kernels that have not changed are not compiled.
 #
 # usage: drift.sh, in the module's root
 
@@ -9,7 +9,7 @@ go=${GO:-go}
 
 # The list has a checksum and a name a line. Comparing two of them needs no git, and leaves uncommitted work alone.
 list() {
-	find . -path ./build -prune -o -name 'z*.go' -type f -exec sha256sum {} + | sort -k 2
+	find . -path ./build -prune -o -type f \( -name 'z*.go' -o -name 'z*.ptx' -o -name 'z*.cubin' -o -name 'z*.fatbin' -o -name 'z*.hsaco' \) -exec sha256sum {} + | sort -k 2
 }
 
 before=$(list)

@@ -354,7 +354,7 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 // hash tells sources, and what else the code depends on, apart: files in quotes that are included count too.
 func (g *generator) hash(file string, src *source) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q\n", g.archs, g.options, g.compiler)
+	fmt.Fprintf(h, "%q %q\n", g.archs, g.options)
 	had := map[string]bool{}
 	var add func(name string, first bool) error
 	add = func(name string, first bool) error {
