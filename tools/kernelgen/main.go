@@ -47,13 +47,18 @@ import (
 )
 
 func main() {
-	if err := run(".", os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "kernelgen:", err)
-		}
+	switch err := run(".", os.Args[1:], os.Stdout); {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // the flags have said why
+	default:
+		fmt.Fprintln(os.Stderr, "kernelgen:", err)
 		os.Exit(1)
 	}
 }
+
+// errUsage says that the command line is wrong.
+var errUsage = errors.New("usage")
 
 // A generator has what the command line says.
 type generator struct {
@@ -102,8 +107,14 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.BoolVar(&g.force, "force", false, "compile in any case")
-	if err := fs.Parse(args); err != nil {
+	fs.Usage = func() {
+		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and what declares its kernels, or Triton's .json")
+		fs.PrintDefaults()
+	}
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
+	} else if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	g.archs = strings.FieldsFunc(*archs, func(r rune) bool { return r == ',' || r == ' ' })
 	g.options = strings.Fields(*options)
