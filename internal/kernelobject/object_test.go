@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
@@ -287,6 +288,41 @@ func TestKernelParams(t *testing.T) {
 		params, told := kernelParams(slices.Concat(c.info...))
 		if got := len(params); told != (c.want != untold) || told && got != c.want {
 			t.Errorf("%s: %d, told is %v; want %d", name, got, told, c.want)
+		}
+	}
+}
+
+// TestOverlapping has files in which everything is in the same place, which takes no longer to read than others of their size.
+func TestOverlapping(t *testing.T) {
+	const size = 4 << 20
+	le := binary.LittleEndian
+	cubin := image(t, "params.cubin")[:64]
+	header := bytes.Repeat([]byte{1}, size)
+	copy(header, cubin)
+	le.PutUint64(header[32:], 0)
+	le.PutUint16(header[56:], 0)
+	le.PutUint64(header[40:], 64)
+	le.PutUint16(header[58:], 64)
+	for _, kind := range []uint32{1, 2, 7, 11} { // data, symbols, notes, symbols that are loaded
+		for _, machine := range []uint16{190, 224} {
+			le.PutUint16(header[18:], machine)
+			n := uint16(30000)
+			le.PutUint16(header[60:], n)
+			le.PutUint16(header[62:], n-1)
+			for i := range int(n) {
+				s := header[64+64*i:]
+				le.PutUint32(s, uint32(i))
+				le.PutUint32(s[4:], kind)
+				le.PutUint64(s[24:], 0)
+				le.PutUint64(s[32:], size)
+				le.PutUint32(s[40:], uint32(i%2))
+			}
+			copy(header[64+64*int(n):], strings.Repeat(".nv.info.k", 1000))
+			start := time.Now()
+			codes, err := Read(header)
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("machine %d, sections of kind %d: %d codes, %v, in %v", machine, kind, len(codes), err, took)
+			}
 		}
 	}
 }

@@ -13,8 +13,15 @@ list() {
 }
 
 before=$(list)
-$go generate ./...
+said=$($go generate ./...)
+[ -z "$said" ] || printf '%s\n' "$said"
 after=$(list)
+case $said in
+*'What is there stays'*)
+	echo "drift: a kernel has changed and is not compiled: run make generate where there is its compiler, and commit what it writes" >&2
+	exit 1
+	;;
+esac
 if [ "$before" != "$after" ]; then
 	tmp=$(mktemp -d)
 	trap 'rm -rf "$tmp"' EXIT

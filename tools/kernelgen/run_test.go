@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
 )
 
 // TestBuild builds and vets what the golden cases give, in a module that has nothing else, and runs twins.
@@ -190,6 +194,45 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 				t.Errorf("compiled again: %q", out)
 			}
 		})
+	}
+}
+
+// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which needs no GPU.
+func TestRealNVRTC(t *testing.T) {
+	lib, err := nvrtc.Open(nvrtc.Options{})
+	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		t.Skipf("no NVRTC to compile with: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("NVRTC %s", nvrtc.FormatVersion(lib.Version()))
+	dir, from := t.TempDir(), filepath.Join("..", "..", "internal", "testkernels")
+	writeFile(t, filepath.Join(dir, "kernels.cu"), []byte(read(t, filepath.Join(from, "kernels.cu"))))
+	want := read(t, filepath.Join(from, "zkernels.go"))
+	for _, archs := range []string{"compute_75", "sm_80", "compute_75,sm_80,sm_90"} {
+		ext := map[string]string{"compute_75": ".ptx", "sm_80": ".cubin"}[archs]
+		if ext == "" {
+			ext = ".fatbin"
+		}
+		if err := run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "z*"))
+		if err != nil || len(files) != 2 {
+			t.Errorf("%s: files %q, %v", archs, files, err)
+		}
+		strip := func(text string) string { // what says how it was compiled
+			_, text, _ = strings.Cut(text, "package ")
+			return strings.Replace(text, "zkernels"+ext, "zkernels.ptx", 1)
+		}
+		if got := read(t, filepath.Join(dir, "zkernels.go")); strip(got) != strip(want) {
+			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "kernels.cu"), []byte("extern \"C\" __global__ void f(int *x) {\n\t*x = nothing;\n}\n"))
+	err = run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "kernels.cu"}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "kernels.cu(2): error: ") {
+		t.Errorf("a source that is wrong: %v", err)
 	}
 }
 
