@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // A fat binary is a header and entries, each with a header of its own. All that is needed of an entry's header is in its first 64 bytes;
@@ -187,9 +189,9 @@ func MakeFatbin(images ...[]byte) ([]byte, error) {
 		default:
 			return nil, fmt.Errorf("image %d is a %s, and a fat binary has cubins and PTX", i, FormOf(image))
 		}
-		var sm uint32
-		if _, err := fmt.Sscanf(codes[0].Arch, "sm_%d", &sm); err != nil {
-			return nil, fmt.Errorf("image %d is for %q: %w", i, codes[0].Arch, err)
+		sm, err := strconv.ParseUint(strings.TrimPrefix(codes[0].Arch, "sm_"), 10, 16)
+		if err != nil { // sm_90a, say, which is for that device alone
+			return nil, fmt.Errorf("image %d is for %q, of which no entry can be made here: nvcc -fatbin can", i, codes[0].Arch)
 		}
 		e := make([]byte, fatbinFullEntry+8)
 		le.PutUint16(e, kind)
@@ -199,7 +201,7 @@ func MakeFatbin(images ...[]byte) ([]byte, error) {
 		le.PutUint64(e[8:], uint64(padded))
 		le.PutUint16(e[24:], minor)
 		le.PutUint16(e[26:], major)
-		le.PutUint32(e[28:], sm)
+		le.PutUint32(e[28:], uint32(sm))
 		le.PutUint64(e[40:], fatbinHost64)
 		out = append(append(out, e...), image...)
 		out = append(out, make([]byte, padded-len(image))...)

@@ -243,7 +243,7 @@ func TestMakeFatbin(t *testing.T) {
 	if theirs := fat[len(fat)-72-len(image(t, "params.cubin")):]; !bytes.Equal(made[cubin:], theirs) {
 		t.Errorf("the entry of the cubin begins with\n% x\nwant\n% x", made[cubin:][:72], theirs[:72])
 	}
-	for _, bad := range [][]byte{fat, []byte(".version 7.8"), []byte("C")} {
+	for _, bad := range [][]byte{fat, []byte(".version 7.8"), []byte(".version 8.0\n.target sm_90a\n"), []byte("C")} {
 		if _, err := MakeFatbin(bad); err == nil {
 			t.Errorf("a fat binary of %.10q", bad)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	. "github.com/dave/jennifer/jen"
@@ -34,10 +35,20 @@ func (m *module) render() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// plain makes text of what may be in any encoding.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == 0 || r == '\ufeff' {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
 // comment writes a documentation comment, wrapped.
 func comment(f *File, format string, args ...any) {
 	line := ""
-	for w := range strings.FieldsSeq(fmt.Sprintf(format, args...)) {
+	for w := range strings.FieldsSeq(plain(fmt.Sprintf(format, args...))) {
 		if line != "" && len(line)+1+len(w) > 126 {
 			f.Comment("// " + line)
 			line = ""
@@ -57,7 +68,11 @@ func (m *module) imageName(i int) string {
 func (m *module) emitImages(f *File) {
 	for i, im := range m.images {
 		f.Line()
-		f.Comment("//go:embed " + im.file)
+		file := im.file
+		if strings.ContainsAny(file, " \"`") {
+			file = strconv.Quote(file)
+		}
+		f.Comment("//go:embed " + file)
 		f.Var().Id(m.imageName(i)).Index().Byte()
 	}
 	f.Line()
@@ -175,7 +190,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	}
 	comment(f, "%s is the kernel %s of %s, loaded. %s", name, k.name, m.from, what)
 	f.Comment("//")
-	f.Comment("//\t" + k.doc)
+	f.Comment("//\t" + strings.Join(strings.Fields(plain(k.doc)), " "))
 	f.Type().Id(name).Struct(
 		Id("kernel").Op("*").Qual(gpuPath, "Kernel"),
 		Id("typed").Op("*").Qual(gpuPath, "TypedKernel").Index(Id(k.args())),

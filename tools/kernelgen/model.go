@@ -99,7 +99,7 @@ func lower(name string) string {
 func paramNames(names []string) []string {
 	out, used := make([]string, len(names)), map[string]bool{}
 	for i, name := range names {
-		if name == "" || !isName(name) || name == "_" {
+		if !gotoken.IsIdentifier(name) && !gotoken.IsKeyword(name) || name == "_" {
 			name = fmt.Sprintf("p%d", i)
 		}
 		for goReserved[name] || used[name] {
@@ -459,6 +459,9 @@ func (m *module) check() error {
 		return nil
 	}
 	for _, k := range m.kernels {
+		if !gotoken.IsIdentifier(k.goName) {
+			return fmt.Errorf("kernel %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", k.name)
+		}
 		if err := add(had, k.goName, "kernel", k.name); err != nil {
 			return err
 		}
@@ -470,6 +473,9 @@ func (m *module) check() error {
 		}
 	}
 	for _, v := range m.globals {
+		if !gotoken.IsIdentifier(v.goName) {
+			return fmt.Errorf("variable %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", v.name)
+		}
 		if err := add(fields, v.goName, "variable", v.name); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	goparser "go/parser"
+	gotoken "go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -281,6 +283,49 @@ func FuzzSource(f *testing.F) {
 		}
 		if n+len(s.variables) > len(text) {
 			t.Errorf("%d things of %d bytes", n, len(text))
+		}
+	})
+}
+
+// FuzzGenerate generates from anything, and wants an error or a file of Go.
+func FuzzGenerate(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var source, code string
+		for _, x := range ar.Files {
+			switch filepath.Ext(x.Name) {
+			case ".cu", ".h":
+				source = string(x.Data)
+			case ".ptx":
+				code = string(x.Data)
+			}
+		}
+		f.Add(source, code)
+	}
+	f.Add("extern \"C\" __global__ void \xff(int \xfe = R\"(\n)\", int ü) {} __device__ int Close;", ".version 7.0\n.entry \xff(.param .u32 a, .param .u32 b) {}")
+	f.Fuzz(func(t *testing.T, text, code string) {
+		if !strings.HasPrefix(code, ".version") {
+			code = ".version 7.0\n" + code
+		}
+		im, err := newImage("k.ptx", []byte(code))
+		if err != nil {
+			return
+		}
+		g := &generator{used: map[string]bool{}}
+		m := &module{pkg: "k", name: "K", from: "k.cu", images: []*image{im}}
+		if g.addSource(m, "k.cu", parseSource(text), 0) != nil || m.check() != nil {
+			return
+		}
+		out, err := m.render()
+		if err != nil {
+			t.Fatalf("%.2000s", err)
+		}
+		if _, err := goparser.ParseFile(gotoken.NewFileSet(), "zk.go", out, goparser.AllErrors); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 	})
 }
