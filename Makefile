@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|gpubench|faults))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs|kernelobject|testkernels)|tools/(extract|symbols|ctxprobe|gpubench|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs)|tools/(extract|symbols|ctxprobe|faults))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs|kernelobject)|tools/(extract|symbols|ctxprobe|faults|kernelgen))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -119,7 +119,7 @@ real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds 
 	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
 .PHONY: generate
-generate: ## write the bindings anew from the symbol tables
+generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
 
 .PHONY: check-generated

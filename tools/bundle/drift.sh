@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates the bindings anew and fails if that changes, adds or removes a file: the tables and the generator are then
-# ahead of what is committed.
+# Generates the bindings and the Go functions of kernels anew and fails if that changes, adds or removes a file: the tables, the kernels or
+# the generators are then ahead of what is committed. Kernels that have not changed are not compiled.
 #
 # usage: drift.sh, in the module's root
 
@@ -9,12 +9,19 @@ go=${GO:-go}
 
 # The list has a checksum and a name a line. Comparing two of them needs no git, and leaves uncommitted work alone.
 list() {
-	find . -path ./build -prune -o -name 'z*.go' -type f -exec sha256sum {} + | sort -k 2
+	find . -path ./build -prune -o -type f \( -name 'z*.go' -o -name 'z*.ptx' -o -name 'z*.cubin' -o -name 'z*.fatbin' -o -name 'z*.hsaco' \) -exec sha256sum {} + | sort -k 2
 }
 
 before=$(list)
-$go generate ./...
+said=$($go generate ./...)
+[ -z "$said" ] || printf '%s\n' "$said"
 after=$(list)
+case $said in
+*'What is there stays'*)
+	echo "drift: a kernel has changed and is not compiled: run make generate where there is its compiler, and commit what it writes" >&2
+	exit 1
+	;;
+esac
 if [ "$before" != "$after" ]; then
 	tmp=$(mktemp -d)
 	trap 'rm -rf "$tmp"' EXIT

@@ -2,6 +2,7 @@ package cudadriver
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -18,7 +19,7 @@ func cubin() []byte {
 	copy(b, "\x7fELF\x02\x01\x01\x33")
 	le := binary.LittleEndian
 	le.PutUint16(b[16:], 2)
-	le.PutUint16(b[18:], machineCUDA)
+	le.PutUint16(b[18:], uint16(elf.EM_CUDA))
 	le.PutUint32(b[20:], 0x82)
 	le.PutUint64(b[32:], 64+3*64)
 	le.PutUint64(b[40:], 64)
@@ -40,7 +41,7 @@ func fatbin(sizes ...int) []byte {
 		le.PutUint64(e[8:], uint64(n-64))
 		b = append(b, e...)
 	}
-	le.PutUint32(b, fatbinMagic)
+	le.PutUint32(b, 0xba55ed50)
 	le.PutUint16(b[4:], 1)
 	le.PutUint16(b[6:], 16)
 	le.PutUint64(b[8:], uint64(len(b)-16))

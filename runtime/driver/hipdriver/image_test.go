@@ -54,7 +54,7 @@ func bundle(names ...string) []byte {
 	for _, n := range names {
 		head += 24 + len(n)
 	}
-	b := le.AppendUint64([]byte(bundleMagic), uint64(len(names)))
+	b := le.AppendUint64([]byte("__CLANG_OFFLOAD_BUNDLE__"), uint64(len(names)))
 	for i, n := range names {
 		b = le.AppendUint64(b, uint64(head+10*i))
 		b = le.AppendUint64(b, 10)
@@ -66,7 +66,7 @@ func bundle(names ...string) []byte {
 
 // compressed makes the head of a compressed bundle of a version, which says that it has size bytes.
 func compressed(version uint16, size uint64) []byte {
-	b := binary.LittleEndian.AppendUint16([]byte(compressedMagic), version)
+	b := binary.LittleEndian.AppendUint16([]byte("CCOB"), version)
 	b = binary.LittleEndian.AppendUint16(b, 1)
 	b = binary.LittleEndian.AppendUint64(b, size)
 	return append(b, make([]byte, 24)...)
@@ -103,7 +103,7 @@ func TestInspect(t *testing.T) {
 		"bundle":                        {image: bundle(host, gfx90a, gfx942), form: "bundle", targets: []string{"gfx90a:sramecc+:xnack-", "gfx942"}},
 		"bundle of one twice":           {image: bundle(gfx942, gfx942), form: "bundle", targets: []string{"gfx942"}},
 		"bundle of nothing":             {image: bundle(), says: "no code in it"},
-		"bundle's magic":                {image: []byte(bundleMagic), says: "was cut off in its list"},
+		"bundle's magic":                {image: []byte("__CLANG_OFFLOAD_BUNDLE__"), says: "was cut off in its list"},
 		"bundle's list":                 {image: bundle(gfx90a)[:40], says: "was cut off in its list"},
 		"bundle's name":                 {image: bundle(gfx90a)[:70], says: "was cut off in its list"},
 		"bundle's endless name":         {image: with(bundle(gfx90a), 48, ones...), says: "was cut off in its list"},

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
 // marker begins the line of an image that names its kernels and variables.
@@ -27,8 +28,23 @@ func Image(names ...string) []byte {
 // parse reads an image.
 func parse(b []byte) (image, error) {
 	im := image{kernels: make(map[string][]int), shared: make(map[string]uint64), cluster: make(map[string][3]int), vars: make(map[string]uint64)}
-	text, marked := string(b), false
-	for line := range strings.Lines(text) {
+	switch kernelobject.FormOf(b) {
+	case kernelobject.FormPTX, "":
+	default:
+		codes, err := kernelobject.Read(b)
+		if err != nil {
+			return image{}, fmt.Errorf("image: %w: %w", ErrInvalidValue, err)
+		}
+		for _, c := range codes {
+			im.add(&c)
+		}
+		if len(im.kernels) == 0 && len(im.vars) == 0 {
+			return image{}, fmt.Errorf("image of %d bytes: %w: no kernel is to be found in this %s", len(b), ErrInvalidValue, kernelobject.FormOf(b))
+		}
+		return im, nil
+	}
+	marked := false
+	for line := range strings.Lines(string(b)) {
 		names, ok := strings.CutPrefix(strings.TrimSpace(line), marker)
 		if !ok {
 			continue
@@ -47,156 +63,31 @@ func parse(b []byte) (image, error) {
 			im.vars[name] = n
 		}
 	}
-	parsePTX(text, &im)
+	code := kernelobject.PTX(b)
+	im.add(&code)
 	if !marked && len(im.kernels) == 0 && len(im.vars) == 0 {
 		return image{}, fmt.Errorf("image of %d bytes: %w: it has neither a line %q with names nor an .entry of PTX", len(b), ErrInvalidValue, marker)
 	}
 	return im, nil
 }
 
-// parsePTX adds the kernels and variables of a PTX text to im.
-func parsePTX(text string, im *image) {
-	tokens := tokenize(text)
-	depth := 0   // of braces: variables inside are a function's
-	kernel := "" // that the braces belong to
-	for i := 0; i < len(tokens); i++ {
-		switch tokens[i] {
-		case "{":
-			depth++
-		case "}":
-			if depth--; depth == 0 {
-				kernel = ""
-			}
-		case ".entry":
-			if i+1 < len(tokens) && identifier(tokens[i+1]) {
-				kernel = tokens[i+1]
-				im.kernels[kernel] = params(tokens[i+2:])
-				i++
-			}
-		case ".shared":
-			if depth > 0 && kernel != "" {
-				if _, size, rest := variable(tokens[i+1:]); len(rest) > 0 && rest[0] == ";" {
-					im.shared[kernel] += size
-				}
-			}
-		case ".reqnctapercluster":
-			if depth == 0 && kernel != "" {
-				im.cluster[kernel] = blocks(tokens[i+1:])
-			}
-		case ".global", ".const":
-			if depth == 0 {
-				name, size, rest := variable(tokens[i+1:])
-				// One with an initial value would have to have it.
-				if name != "" && size > 0 && len(rest) > 0 && rest[0] == ";" {
-					im.vars[name] = size
-				}
-			}
+// add adds what code has. Of several with a kernel of the same name the first that tells its parameters counts.
+func (im *image) add(c *kernelobject.Code) {
+	for _, k := range c.Kernels {
+		if had, ok := im.kernels[k.Name]; k.Called || ok && had != nil {
+			continue
+		}
+		im.kernels[k.Name] = k.Sizes()
+		if k.Shared > 0 {
+			im.shared[k.Name] = k.Shared
+		}
+		if k.Cluster[0] > 0 {
+			im.cluster[k.Name] = k.Cluster
 		}
 	}
-}
-
-// params returns the sizes of the parameters in the parentheses that tokens begin with.
-func params(tokens []string) []int {
-	sizes := []int{}
-	if len(tokens) == 0 || tokens[0] != "(" {
-		return sizes
-	}
-	for i := 1; i < len(tokens) && tokens[i] != ")"; i++ {
-		if tokens[i] == ".param" {
-			_, size, _ := variable(tokens[i+1:])
-			if size == 0 {
-				return nil // of a kind that is not known here
-			}
-			sizes = append(sizes, int(size))
+	for _, v := range c.Variables {
+		if v.Size > 0 && !v.Init { // one with an initial value would have to have it
+			im.vars[v.Name] = v.Size
 		}
 	}
-	return sizes
-}
-
-// blocks reads one to three numbers with commas between; those that are not there are 1.
-func blocks(tokens []string) [3]int {
-	n := [3]int{1, 1, 1}
-	for i := range n {
-		if 2*i >= len(tokens) || i > 0 && tokens[2*i-1] != "," {
-			break
-		}
-		if v, err := strconv.ParseUint(tokens[2*i], 0, 16); err == nil {
-			n[i] = int(max(v, 1))
-		}
-	}
-	return n
-}
-
-// variable reads a declaration such as ".align 8 .b8 name[16]". The size is 0 if it cannot be told.
-func variable(tokens []string) (name string, size uint64, rest []string) {
-	vector := uint64(1)
-	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
-		switch {
-		case t == ".align" || t == ".ptr":
-			if t == ".align" {
-				i++
-			}
-		case t == ".v2":
-			vector = 2
-		case t == ".v4":
-			vector = 4
-		case strings.HasPrefix(t, "."):
-			// A type ends in its bits; others are state spaces and such.
-			bits := strings.TrimLeftFunc(t[1:], unicode.IsLetter)
-			if n, err := strconv.ParseUint(bits, 10, 16); err == nil && n%8 == 0 {
-				size = n / 8 * vector
-			}
-		case identifier(t):
-			name, rest = t, tokens[i+1:]
-			for len(rest) >= 3 && rest[0] == "[" && rest[2] == "]" {
-				n, err := strconv.ParseUint(rest[1], 0, 32)
-				if err != nil {
-					return name, 0, rest
-				}
-				size *= n
-				rest = rest[3:]
-			}
-			return name, size, rest
-		default:
-			return "", 0, tokens[i:]
-		}
-	}
-	return "", 0, nil
-}
-
-// tokenize splits PTX into words and punctuation, without comments.
-func tokenize(text string) []string {
-	var tokens []string
-	for len(text) > 0 {
-		switch {
-		case strings.HasPrefix(text, "//"):
-			_, text, _ = strings.Cut(text, "\n")
-		case strings.HasPrefix(text, "/*"):
-			_, text, _ = strings.Cut(text[2:], "*/")
-		case strings.ContainsRune(" \t\r\n", rune(text[0])):
-			text = text[1:]
-		case strings.ContainsRune("(){}[],;=", rune(text[0])):
-			tokens = append(tokens, text[:1])
-			text = text[1:]
-		default:
-			n := strings.IndexAny(text[1:], " \t\r\n(){}[],;=/")
-			if n < 0 {
-				n = len(text) - 1
-			}
-			tokens = append(tokens, text[:n+1])
-			text = text[n+1:]
-		}
-	}
-	return tokens
-}
-
-// identifier reports whether t is a name in PTX.
-func identifier(t string) bool {
-	for i, r := range t {
-		if r != '_' && r != '$' && r != '%' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
-			return false
-		}
-	}
-	return t != ""
 }

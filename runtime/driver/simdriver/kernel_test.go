@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -261,11 +262,22 @@ func TestClusters(t *testing.T) {
 	}
 }
 
+// file reads an image that NVIDIA's tools have made.
+func file(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "cudadriver", "testdata", "images", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // TestImages has the forms of images. Each registered kernel has two parameters, of 8 and 4 bytes.
 func TestImages(t *testing.T) {
 	k := func(*simdriver.Grid, driver.Ptr, float32) {}
 	_, vs := open(t, simdriver.Config{Kernels: map[string]simdriver.Kernel{
 		"saxpy": simdriver.MustKernel(k), "_Z5scalePff": simdriver.MustKernel(k), "empty": {},
+		"small": simdriver.MustKernel(k), "big": simdriver.MustKernel(k), "none": simdriver.MustKernel(k),
 	}})
 	v := vs[0]
 	const ptx = ".version 6.4\n.target sm_52\n.address_size 64\n"
@@ -282,13 +294,17 @@ func TestImages(t *testing.T) {
 		{name: "ptx without parameters", image: ptx + ".entry saxpy\n{}", kernel: "saxpy", find: "declares parameters of []"},
 		{name: "ptx, other name", image: ptx + ".entry saxpy2(){}", kernel: "saxpy", find: "the module has saxpy2"},
 		{name: "ptx, commented out", image: ptx + "// .entry saxpy()\n/* .entry saxpy() */ .entry x(){}", kernel: "saxpy", find: "the module has x"},
-		{name: "not registered", image: "// sim: other", kernel: "other", find: "no Go function is registered for it in Config.Kernels, which has _Z5scalePff, empty, saxpy"},
+		{name: "not registered", image: "// sim: other", kernel: "other", find: "no Go function is registered for it in Config.Kernels, which has _Z5scalePff, big, empty, none, saxpy, small"},
 		{name: "zero Kernel", image: "// sim: empty", kernel: "empty", find: "make it with NewKernel"},
 		{name: "nothing", image: "", load: "neither a line"},
-		{name: "binary", image: "\x7fELF\x02", load: "neither a line"},
+		{name: "binary", image: "\x7fELF\x02", load: "was cut off"},
 		{name: "cut off", image: ".entry", load: "neither a line"},
 		{name: "bad size", image: "// sim: x=ten", load: `"ten"`},
 		{name: "cut off ptx", image: ".entry saxpy(.param .u64", kernel: "saxpy"},
+		{name: "cubin", image: file(t, "params.cubin"), kernel: "small", find: "declares parameters of [1 2 3] bytes, the Go function has [8 4]"},
+		{name: "fat binary", image: file(t, "params.fatbin"), kernel: "big", find: "declares parameters of"},
+		{name: "compressed fat binary", image: file(t, "compressed.fatbin"), kernel: "none", find: "declares parameters of [] bytes"},
+		{name: "cubin's other kernel", image: file(t, "params.cubin"), kernel: "saxpy", find: "the module has big, none, small"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := v.Load([]byte(c.image))

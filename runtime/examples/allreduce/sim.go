@@ -8,11 +8,11 @@ import (
 )
 
 // kernels are what the simulated GPU runs where a GPU runs those of the same names.
-var kernels = map[string]simdriver.Kernel{
-	"residual": simdriver.MustKernel(residual), "gradient": simdriver.MustKernel(gradient), "step": simdriver.MustKernel(step),
-}
+var kernels = SimTrain(twins{})
 
-func residual(g *simdriver.Grid, n, k uint64, x, w, t, r driver.Ptr) error {
+type twins struct{}
+
+func (twins) Residual(g *simdriver.Grid, n, k uint64, x, w, t, r driver.Ptr) error {
 	xs, err1 := simdriver.View[float32](g, x, int(n*k))
 	ws, err2 := simdriver.View[float32](g, w, int(k))
 	ts, err3 := simdriver.View[float32](g, t, int(n))
@@ -30,7 +30,7 @@ func residual(g *simdriver.Grid, n, k uint64, x, w, t, r driver.Ptr) error {
 	return nil
 }
 
-func gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
+func (twins) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
 	xs, err1 := simdriver.View[float32](g, x, int(n*k))
 	rs, err2 := simdriver.View[float32](g, r, int(n))
 	gs, err3 := simdriver.View[float32](g, grad, int(k))
@@ -47,7 +47,7 @@ func gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
 	return nil
 }
 
-func step(g *simdriver.Grid, k uint64, rate float32, grad, w driver.Ptr) error {
+func (twins) Step(g *simdriver.Grid, k uint64, rate float32, grad, w driver.Ptr) error {
 	gs, err1 := simdriver.View[float32](g, grad, int(k))
 	ws, err2 := simdriver.View[float32](g, w, int(k))
 	if err := errors.Join(err1, err2); err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -19,25 +17,7 @@ const (
 	tolerance = 1e-3 // how far a weight may be from the host's, which adds up in another order and with more digits
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-// The parameters of the kernels, in order.
-type (
-	residualArgs struct {
-		n, k       uint64
-		x, w, t, r gpu.Slice[float32]
-	}
-	gradientArgs struct {
-		n, k    uint64
-		x, r, g gpu.Slice[float32]
-	}
-	stepArgs struct {
-		k    uint64
-		rate float32
-		g, w gpu.Slice[float32]
-	}
-)
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name train kernel.cu kernel.ptx
 
 // samples makes a rank's samples: n rows of features, and the target of each. The weights to be found are 0, 1, 2, 3, 0, and so on.
 func samples(rank, n int) (x, targets []float32) {
@@ -84,14 +64,8 @@ func train(ctx context.Context, channels []*gpu.Channel, n int, out io.Writer) e
 // submit submits all steps of a rank to a stream of its device. When the stream is done the weights are in w.
 func submit(ctx context.Context, c *gpu.Channel, n int, w []float32) (*gpu.Stream, error) {
 	dev := c.Device()
-	exe, err := dev.Load(code)
+	code, err := LoadTrain(dev)
 	if err != nil {
-		return nil, err
-	}
-	residual, err1 := kernel[residualArgs](exe, "residual")
-	gradient, err2 := kernel[gradientArgs](exe, "gradient")
-	step, err3 := kernel[stepArgs](exe, "step")
-	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	hostX, hostT := samples(c.Rank(), n)
@@ -105,27 +79,18 @@ func submit(ctx context.Context, c *gpu.Channel, n int, w []float32) (*gpu.Strea
 	t.Upload(s, hostT)
 	ws.Fill(s, 0)
 	for range steps {
-		residual.Launch(s, gpu.GridFor(n, 256), residualArgs{uint64(n), features, x, ws, t, r})
-		gradient.Launch(s, gpu.GridFor(features, 64), gradientArgs{uint64(n), features, x, r, g})
+		code.Residual.Launch(s, gpu.GridFor(n, 256), uint64(n), features, x, ws, t, r)
+		code.Gradient.Launch(s, gpu.GridFor(features, 64), uint64(n), features, x, r, g)
 		s.Submit(func(o gpu.Order) error {
 			return c.Submit(ctx, o, gpu.AllReduce(g.Range(), g.Range(), gpu.Float32, gpu.Avg()))
 		})
-		step.Launch(s, gpu.GridFor(features, 64), stepArgs{features, rate, g, ws})
+		code.Step.Launch(s, gpu.GridFor(features, 64), features, rate, g, ws)
 	}
 	ws.Download(s, w)
 	for _, m := range []gpu.Slice[float32]{x, t, r, g, ws} {
 		m.Dealloca(s)
 	}
 	return s, nil
-}
-
-// kernel returns a kernel that takes arguments A.
-func kernel[A any](exe *gpu.Executable, name string) (*gpu.TypedKernel[A], error) {
-	k, err := exe.Kernel(name)
-	if err != nil {
-		return nil, err
-	}
-	return gpu.Typed[A](k)
 }
 
 // hostWeights returns the weights that training with the samples of all ranks comes to.

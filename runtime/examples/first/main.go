@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"log"
 
@@ -11,14 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-type saxpyArgs struct { // the kernel's parameters, in order
-	n    uint64
-	a    float32
-	x, y gpu.Slice[float32]
-}
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name saxpy kernel.cu kernel.ptx
 
 func main() {
 	driver, err := drivers.Best(simulated)
@@ -26,11 +18,7 @@ func main() {
 	dev, err := gpu.Open(driver, 0, gpu.Options{})
 	check(err)
 	defer dev.Close() // with what was loaded and allocated
-	exe, err := dev.Load(code)
-	check(err)
-	kernel, err := exe.Kernel("saxpy")
-	check(err)
-	saxpy, err := gpu.Typed[saxpyArgs](kernel)
+	code, err := LoadSaxpy(dev)
 	check(err)
 
 	x, y := []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40}
@@ -39,7 +27,7 @@ func main() {
 	ys, _ := gpu.AllocaSlice[float32](s, nil, len(y))
 	xs.Upload(s, x)
 	ys.Upload(s, y)
-	saxpy.Launch(s, gpu.GridFor(len(x), 256), saxpyArgs{uint64(len(x)), 2, xs, ys})
+	code.Saxpy.Launch(s, gpu.GridFor(len(x), 256), uint64(len(x)), 2, xs, ys)
 	ys.Download(s, y)
 	check(s.Wait(context.Background()))
 	fmt.Println(y, "on", dev.Info().Name) // [12 24 36 48]

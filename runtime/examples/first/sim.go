@@ -9,11 +9,11 @@ import (
 )
 
 // simulated has the simulated GPU run a Go function where a GPU runs the kernel of the same name.
-var simulated = drivers.WithSim(simdriver.Config{
-	Kernels: map[string]simdriver.Kernel{"saxpy": simdriver.MustKernel(saxpy)},
-})
+var simulated = drivers.WithSim(simdriver.Config{Kernels: SimSaxpy(twins{})})
 
-func saxpy(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
+type twins struct{}
+
+func (twins) Saxpy(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
 	xs, err1 := simdriver.View[float32](g, x, int(n))
 	ys, err2 := simdriver.View[float32](g, y, int(n))
 	if err := errors.Join(err1, err2); err != nil {

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,14 +35,7 @@ const (
 	tolerance = 1e-5
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-// denseArgs are the parameters of the kernel, in order.
-type denseArgs struct {
-	in, out, batch uint64
-	w, b, x, y     gpu.Slice[float32]
-}
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name dense kernel.cu kernel.ptx
 
 func main() {
 	flag.Parse() // it has none
@@ -120,15 +112,7 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 // record records the layers. The first reads binding 0, the last writes binding 1, and between them each has an output of its own, of which
 // two are in memory at a time. A barrier puts each layer behind the one before.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
-	exe, err := dev.Load(code)
-	if err != nil {
-		return nil, err
-	}
-	kernel, err := exe.Kernel("dense")
-	if err != nil {
-		return nil, err
-	}
-	dense, err := gpu.Typed[denseArgs](kernel)
+	code, err := LoadDense(dev)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +141,7 @@ func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, err
 		}
 		at := l * (weights + biases)
 		w, b := params.Slice(at, at+weights), params.Slice(at+weights, at+weights+biases)
-		if _, err := dense.Record(c, grid, denseArgs{width, width, batch, w, b, x, y}); err != nil {
+		if _, err := code.Dense.Record(c, grid, width, width, batch, w, b, x, y); err != nil {
 			return nil, err
 		}
 		x = y

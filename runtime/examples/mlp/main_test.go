@@ -64,7 +64,7 @@ func TestSim(t *testing.T) {
 // TestFaults wants what goes wrong on the device to be told, and not to be waited for.
 func TestFaults(t *testing.T) {
 	negative := simdriver.MustKernel(func(g *simdriver.Grid, in, out, batch uint64, w, b, x, y driver.Ptr) error {
-		err := dense(g, in, out, batch, w, b, x, y)
+		err := twins{}.Dense(g, in, out, batch, w, b, x, y)
 		if ys, e := simdriver.View[float32](g, y, 1); e == nil {
 			ys[0] -= 0.01
 		}

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,15 +20,7 @@ const (
 	size    = 1 << 18 // floats of a batch
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-// scaleArgs are the parameters of the kernel, which computes y = a*x + b, in order.
-type scaleArgs struct {
-	n    uint64
-	a, b float32
-	x, y gpu.Slice[float32]
-}
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name scale kernel.cu kernel.ptx
 
 func main() {
 	flag.Parse() // it has none
@@ -72,15 +63,7 @@ func newBatches() [][]float32 {
 
 // pipeline returns a*x + b for all x of all batches, which have the same size.
 func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32) (out [][]float32, err error) {
-	exe, err := dev.Load(code)
-	if err != nil {
-		return nil, err
-	}
-	kernel, err := exe.Kernel("scale")
-	if err != nil {
-		return nil, err
-	}
-	scale, err := gpu.Typed[scaleArgs](kernel)
+	code, err := LoadScale(dev)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +96,10 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 			Signal: []gpu.Point{up.At(v + 2)},
 		}, x.Range(), gpu.BytesOf(in[i]))
 		// The kernel comes after the upload, the kernel before, and the download of batch i-2 from the memory that it writes.
-		err2 := scale.Dispatch(dev.Queue(1), gpu.Order{
+		err2 := code.Scale.Dispatch(dev.Queue(1), gpu.Order{
 			Wait:   []gpu.Point{up.At(v + 2), comp.At(v + 1), down.At(v)},
 			Signal: []gpu.Point{comp.At(v + 2)},
-		}, gpu.GridFor(n, 256), scaleArgs{uint64(n), a, b, x, y})
+		}, gpu.GridFor(n, 256), uint64(n), a, b, x, y)
 		// The download comes after the kernel and the download before.
 		err3 := dev.Queue(2).Download(gpu.Order{
 			Wait:   []gpu.Point{comp.At(v + 2), down.At(v + 1)},

@@ -9,11 +9,13 @@ import (
 )
 
 // kernels are what the simulated GPU runs where a GPU runs those of the same names.
-var kernels = map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}
+var kernels = SimScale(twins{})
 
 var simulated = drivers.WithSim(simdriver.Config{Kernels: kernels})
 
-func scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
+type twins struct{}
+
+func (twins) Scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
 	xs, err1 := simdriver.View[float32](g, x, int(n))
 	ys, err2 := simdriver.View[float32](g, y, int(n))
 	if err := errors.Join(err1, err2); err != nil {

@@ -2,28 +2,26 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-// denseArgs are the parameters of the kernel, in order.
-type denseArgs struct {
-	in, out, batch uint64
-	w, b, x, y     gpu.Slice[float32]
-}
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name dense kernel.cu kernel.ptx
 
 // A model is a network in the memory of a device. It may be used concurrently.
 type model struct {
 	dev    *gpu.Device
 	pool   *gpu.Pool // of what requests hold
-	dense  *gpu.TypedKernel[denseArgs]
-	layers []denseArgs // with weights and biases, and without x and y
+	code   *DenseCode
+	layers []onDevice
+}
+
+// onDevice is a layer in a device's memory.
+type onDevice struct {
+	in, out uint64
+	w, b    gpu.Slice[float32]
 }
 
 // newModel opens the first device of a driver and uploads the network.
@@ -37,16 +35,8 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 			dev.Close()
 		}
 	}()
-	exe, err := dev.Load(code)
-	if err != nil {
-		return nil, err
-	}
-	kernel, err := exe.Kernel("dense")
-	if err != nil {
-		return nil, err
-	}
 	m := &model{dev: dev}
-	if m.dense, err = gpu.Typed[denseArgs](kernel); err != nil {
+	if m.code, err = LoadDense(dev); err != nil {
 		return nil, err
 	}
 	if m.pool, err = dev.NewPool(gpu.PoolOptions{}); err != nil {
@@ -61,7 +51,7 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 		}
 		w.Upload(s, l.w)
 		b.Upload(s, l.b)
-		m.layers = append(m.layers, denseArgs{in: uint64(l.in), out: uint64(l.out), batch: 1, w: w, b: b})
+		m.layers = append(m.layers, onDevice{uint64(l.in), uint64(l.out), w, b})
 	}
 	return m, s.Wait(ctx)
 }
@@ -79,11 +69,10 @@ func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	x, _ := gpu.AllocaSlice[float32](s, m.pool, len(input))
 	defer x.Close() // deallocates what no Dealloca has, because the stream failed
 	x.UploadCopy(s, input)
-	for _, args := range m.layers {
-		y, _ := gpu.AllocaSlice[float32](s, m.pool, int(args.out))
+	for _, l := range m.layers {
+		y, _ := gpu.AllocaSlice[float32](s, m.pool, int(l.out))
 		defer y.Close()
-		args.x, args.y = x, y
-		m.dense.Launch(s, gpu.GridFor(y.Len(), 64), args)
+		m.code.Dense.Launch(s, gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y)
 		x.Dealloca(s)
 		x = y
 	}

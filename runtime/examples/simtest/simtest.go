@@ -5,41 +5,27 @@ package simtest
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-//go:embed kernel.ptx
-var code []byte
-
-// scaleArgs are the parameters of the kernel, in order.
-type scaleArgs struct {
-	n    uint64
-	a, b float32
-	x, y gpu.Slice[float32]
-}
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name scale kernel.cu kernel.ptx
 
 // A Scaler computes a*x + b on a device. It may be used concurrently.
 type Scaler struct {
-	dev   *gpu.Device
-	scale *gpu.TypedKernel[scaleArgs]
+	dev  *gpu.Device
+	code *ScaleCode
 }
 
 // New loads the kernel. What it loads is closed with the device.
 func New(dev *gpu.Device) (*Scaler, error) {
-	exe, err := dev.Load(code)
+	code, err := LoadScale(dev)
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := exe.Kernel("scale")
-	if err != nil {
-		return nil, err
-	}
-	scale, err := gpu.Typed[scaleArgs](kernel)
-	return &Scaler{dev, scale}, err
+	return &Scaler{dev, code}, nil
 }
 
 // Scale returns a*x + b for each x. If the device has too little memory for all at once it takes them in two parts, and so on. It waits
@@ -72,7 +58,7 @@ func (s *Scaler) once(ctx context.Context, a, b float32, xs, ys []float32) error
 	}
 	defer mem.Close() // if the stream fails before Dealloca
 	mem.Upload(st, xs)
-	s.scale.Launch(st, gpu.GridFor(len(xs), 256), scaleArgs{uint64(len(xs)), a, b, mem, mem})
+	s.code.Scale.Launch(st, gpu.GridFor(len(xs), 256), uint64(len(xs)), a, b, mem, mem)
 	mem.Download(st, ys)
 	mem.Dealloca(st)
 	if err := st.Wait(ctx); err != nil {

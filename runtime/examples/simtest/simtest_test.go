@@ -13,8 +13,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// scale is what the simulated GPU runs in place of the kernel of the same name.
-func scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
+// twins are what the simulated GPU runs in place of the kernels.
+type twins struct{}
+
+func (twins) Scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
 	xs, err1 := simdriver.View[float32](g, x, int(n))
 	ys, err2 := simdriver.View[float32](g, y, int(n))
 	if err := errors.Join(err1, err2); err != nil {
@@ -30,7 +32,7 @@ func scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
 // given back, and every goroutine have ended.
 func simulate(t *testing.T, c simdriver.Config, test func(t *testing.T, d *simdriver.Driver, s *Scaler)) {
 	synctest.Test(t, func(t *testing.T) {
-		c.Kernels = map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}
+		c.Kernels = SimScale(twins{})
 		d := simdriver.New(c)
 		dev, err := gpu.Open(d, 0, gpu.Options{})
 		if err != nil {

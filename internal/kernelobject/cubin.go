@@ -1,0 +1,163 @@
+package kernelobject
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Cubin reads a cubin that CheckCubin has passed. Its kernels, and the functions they call, have their parameters in sections
+// .nv.info.NAME.
+func Cubin(image []byte) Code {
+	c := Code{Form: FormCubin, Arch: cubinArch(image)}
+	all := sections(image)
+	relocatable := elf.Type(binary.LittleEndian.Uint16(image[16:])) == elf.ET_REL
+	// Sections, and the names in them, may overlap in a file that is made to be slow: no more is read of it than it has.
+	left, names := len(image), len(image)
+	fits := func(budget *int, n int) bool {
+		*budget -= n
+		return *budget >= 0
+	}
+	for i := range all {
+		s := &all[i]
+		if name, ok := bytes.CutPrefix(s.name, []byte(".nv.info.")); ok && fits(&names, len(s.name)) {
+			k := Kernel{Name: string(name), Called: true}
+			if fits(&left, len(s.data)) {
+				k.Params, k.Told = kernelParams(s.data)
+			}
+			c.Kernels = append(c.Kernels, k)
+		}
+	}
+	kernels := make(map[string]*Kernel, len(c.Kernels))
+	for i := range c.Kernels {
+		kernels[c.Kernels[i].Name] = &c.Kernels[i]
+	}
+	for i := range all {
+		s := &all[i]
+		if name, ok := bytes.CutPrefix(s.name, []byte(".nv.shared.")); ok && kernels[string(name)] != nil {
+			kernels[string(name)].Shared = s.size
+		}
+	}
+	const entry = 0x10 // of a kernel's symbol
+	undefined := make(map[string]bool)
+	for i := range all {
+		if all[i].kind != elf.SHT_SYMTAB || !fits(&left, len(all[i].data)) {
+			continue
+		}
+		for _, sym := range symbols(all, &all[i]) {
+			name := sym.name
+			switch bind, typ := elf.ST_BIND(sym.info), elf.ST_TYPE(sym.info); {
+			case len(name) == 0, !fits(&names, len(name)):
+			case sym.section == elf.SHN_UNDEF:
+				if relocatable && bind == elf.STB_GLOBAL && !ofDriver(string(name)) && !undefined[string(name)] {
+					undefined[string(name)] = true
+					c.Undefined = append(c.Undefined, string(name))
+				}
+			case typ == elf.STT_FUNC:
+				if k := kernels[string(name)]; k != nil && sym.other&entry != 0 {
+					k.Called = false
+				}
+			case typ == elf.STT_OBJECT && uint64(sym.section) < uint64(len(all)):
+				in := all[sym.section].name
+				constant := bytes.Equal(in, []byte(".nv.constant3"))
+				if constant || bytes.Equal(in, []byte(".nv.global")) || bytes.Equal(in, []byte(".nv.global.init")) {
+					c.Variables = append(c.Variables, Variable{
+						Name: string(name), Size: sym.size, Constant: constant, Init: bytes.HasSuffix(in, []byte(".init")),
+					})
+				}
+			}
+		}
+	}
+	return c
+}
+
+// cubinArch tells what a cubin is for, by its header's flags.
+func cubinArch(image []byte) string {
+	flags := binary.LittleEndian.Uint32(image[48:])
+	sm := flags & 0xff
+	if image[elf.EI_ABIVERSION] >= 8 {
+		sm = flags >> 8 & 0xff
+	}
+	if sm == 0 {
+		return ""
+	}
+	return fmt.Sprintf("sm_%d", sm)
+}
+
+// Attributes in .nv.info.NAME, by the names that cuobjdump prints.
+const (
+	paramCbank     = 0x0a
+	kparamInfo     = 0x17
+	cbankParamSize = 0x19
+	kparamInfoV2   = 0x45
+)
+
+// kernelParams reads the parameters in the attributes of a kernel. Each attribute has a format, a kind, and a word, which
+// for the fourth format is the length of data that follow. What does not add up to the size of all parameters, which is an
+// attribute too, is not told.
+func kernelParams(info []byte) ([]Param, bool) {
+	type placed struct {
+		ordinal, offset, size int
+	}
+	le := binary.LittleEndian
+	var found []placed
+	end, size := 0, 0
+	for len(info) > 0 {
+		if len(info) < 4 || info[0] < 1 || info[0] > 4 {
+			return nil, false
+		}
+		format, kind, word := info[0], info[1], int(le.Uint16(info[2:]))
+		info = info[4:]
+		var data []byte
+		if format == 4 {
+			if word > len(info) {
+				return nil, false
+			}
+			data, info = info[:word], info[word:]
+		}
+		switch kind {
+		case kparamInfo, kparamInfoV2: // a word for their index, halves for number and offset, a word with the size
+			if len(data) != 12 {
+				return nil, false
+			}
+			length := le.Uint32(data[8:])
+			if kind == kparamInfo {
+				length >>= 18
+			}
+			p := placed{int(le.Uint16(data[4:])), int(le.Uint16(data[6:])), int(min(length, 1<<20))}
+			found = append(found, p)
+			end = max(end, p.offset+p.size)
+		case cbankParamSize:
+			size = max(size, word)
+		case paramCbank: // a symbol, halves for offset and size
+			if len(data) != 8 {
+				return nil, false
+			}
+			size = max(size, int(le.Uint16(data[6:])))
+		}
+	}
+	if end != size {
+		return nil, false
+	}
+	slices.SortStableFunc(found, func(a, b placed) int { return a.ordinal - b.ordinal })
+	params := make([]Param, len(found))
+	for i, p := range found {
+		if p.ordinal == i { // else which of them this is cannot be told
+			params[i].Size = p.size
+		}
+	}
+	return params, true
+}
+
+// ofDriver reports whether the driver may define a symbol: printing, the heap, assertions, launches from the device, and
+// whatever else begins like names of CUDA's own.
+func ofDriver(symbol string) bool {
+	switch symbol {
+	case "vprintf", "vfprintf", "malloc", "free":
+		return true
+	}
+	return strings.HasPrefix(symbol, "__") || strings.HasPrefix(symbol, "cuda") || strings.HasPrefix(symbol, "cnp")
+}

@@ -1,0 +1,221 @@
+package kernelobject
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A fat binary is a header and entries, each with a header of its own. All that is needed of an entry's header is in its first 64 bytes;
+// those of nvcc are longer.
+const (
+	fatbinMagic      = 0xba55ed50
+	fatbinHeader     = 16 // magic, version and size of the header, size of what follows
+	fatbinEntry      = 16 // at least: kind, version, size of the entry's header, size of what follows
+	fatbinFullEntry  = 64
+	fatbinPTX        = 1
+	fatbinCubin      = 2
+	fatbinLZ4        = 0x2000
+	fatbinZstd       = 0x8000
+	fatbinHost64     = 0x11 // 64 bits, Linux
+	maxUncompressed  = 64 << 20
+	fatbinVersion    = 0x0101
+	fatbinCubinMinor = 7
+)
+
+// A FatbinEntry is an entry of a fat binary.
+type FatbinEntry struct {
+	Arch string // such as sm_90; "" if it is not told
+	PTX  bool
+	Code []byte // as it is in the file; nil of a kind that is not known here
+
+	compressed bool   // by LZ4
+	zstd       bool   // or by zstd, which is not read here
+	size       uint64 // when it was not compressed
+}
+
+// IsFatbin reports whether an image begins as a fat binary does.
+func IsFatbin(image []byte) bool {
+	return len(image) >= 4 && binary.LittleEndian.Uint32(image) == fatbinMagic
+}
+
+// Fatbin goes through a fat binary's entries as the driver does, which goes round for ever where one has no length.
+func Fatbin(image []byte) ([]FatbinEntry, error) {
+	if len(image) < fatbinHeader {
+		return nil, fmt.Errorf("a fat binary of %d bytes was cut off", len(image))
+	}
+	le := binary.LittleEndian
+	header, rest := uint64(le.Uint16(image[6:])), le.Uint64(image[8:])
+	if size := uint64(len(image)); header < fatbinHeader || header > size || rest > size-header {
+		return nil, fmt.Errorf("a fat binary of %d bytes was cut off: it should have %d after a header of %d", size, rest, header)
+	}
+	if rest == 0 {
+		return nil, errors.New("a fat binary has no code in it")
+	}
+	var all []FatbinEntry
+	for entries := image[header : header+rest]; len(entries) > 0; {
+		if len(entries) < fatbinEntry {
+			return nil, fmt.Errorf("a fat binary ends with %d bytes that are no entry", len(entries))
+		}
+		header, size, left := uint64(le.Uint32(entries[4:])), le.Uint64(entries[8:]), uint64(len(entries))
+		if header < fatbinEntry || header > left || size > left-header {
+			return nil, fmt.Errorf("a fat binary has an entry of %d and %d bytes in the last %d", header, size, left)
+		}
+		e := FatbinEntry{PTX: le.Uint16(entries) == fatbinPTX, Code: entries[header : header+size]}
+		if header >= fatbinFullEntry {
+			if sm := le.Uint32(entries[28:]); sm > 0 && sm < 1000 {
+				e.Arch = fmt.Sprintf("sm_%d", sm)
+			}
+			flags := le.Uint64(entries[40:])
+			if used := uint64(le.Uint32(entries[16:])); used > 0 && used <= size { // the rest is to align what follows
+				e.Code = e.Code[:used]
+			}
+			e.compressed, e.zstd, e.size = flags&fatbinLZ4 != 0, flags&fatbinZstd != 0, le.Uint64(entries[56:])
+		}
+		all = append(all, e)
+		entries = entries[header+size:]
+	}
+	return all, nil
+}
+
+// Image returns the entry's code as it was before it was compressed, false if it cannot be told.
+func (e *FatbinEntry) Image() ([]byte, bool) {
+	switch {
+	case e.zstd:
+		return nil, false
+	case !e.compressed:
+		return e.Code, true
+	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // more than LZ4 can have compressed
+		return nil, false
+	}
+	return lz4(e.Code, int(e.size))
+}
+
+// Read reads the entry's code. It returns false if it is of no form that is known here, or compressed in another way.
+func (e *FatbinEntry) Read() (Code, bool) {
+	image, ok := e.Image()
+	if !ok {
+		return Code{}, false
+	}
+	var c Code
+	switch FormOf(image) {
+	case FormCubin:
+		if CheckCubin(image) != nil {
+			return Code{}, false
+		}
+		c = Cubin(image)
+	case FormPTX:
+		text, _, _ := bytes.Cut(image, []byte{0})
+		c = PTX(text)
+	default:
+		return Code{}, false
+	}
+	if e.Arch != "" {
+		c.Arch = e.Arch
+	}
+	return c, true
+}
+
+// lz4 undoes the compression of a block of LZ4.
+func lz4(src []byte, size int) ([]byte, bool) {
+	dst := make([]byte, 0, size)
+	// length reads what a token has no room for.
+	length := func(n int) (int, bool) {
+		if n != 15 {
+			return n, true
+		}
+		for {
+			if len(src) == 0 || n > size {
+				return 0, false
+			}
+			b := src[0]
+			src = src[1:]
+			n += int(b)
+			if b != 255 {
+				return n, true
+			}
+		}
+	}
+	for len(src) > 0 {
+		token := src[0]
+		src = src[1:]
+		n, ok := length(int(token >> 4))
+		if !ok || n > len(src) || n > size-len(dst) {
+			return nil, false
+		}
+		dst, src = append(dst, src[:n]...), src[n:]
+		if len(src) == 0 {
+			break // the last has nothing but literals
+		}
+		if len(src) < 2 {
+			return nil, false
+		}
+		back := int(binary.LittleEndian.Uint16(src))
+		src = src[2:]
+		if n, ok = length(int(token & 15)); !ok {
+			return nil, false
+		}
+		n += 4
+		if back == 0 || back > len(dst) || n > size-len(dst) {
+			return nil, false
+		}
+		for range n { // what is copied may overlap what it becomes
+			dst = append(dst, dst[len(dst)-back])
+		}
+	}
+	return dst, len(dst) == size
+}
+
+// MakeFatbin makes a fat binary of cubins and PTX, each for the architecture that it tells, not compressed.
+func MakeFatbin(images ...[]byte) ([]byte, error) {
+	le := binary.LittleEndian
+	out := make([]byte, fatbinHeader)
+	for i, image := range images {
+		codes, err := Read(image)
+		if err != nil {
+			return nil, fmt.Errorf("image %d: %w", i, err)
+		}
+		kind, minor, major := uint16(0), uint16(0), uint16(0)
+		switch FormOf(image) {
+		case FormPTX:
+			kind = fatbinPTX
+			minor, major = ptxVersion(image)
+			image = append(bytes.TrimRight(image, "\x00"), 0)
+		case FormCubin:
+			kind, minor, major = fatbinCubin, fatbinCubinMinor, 1
+		default:
+			return nil, fmt.Errorf("image %d is a %s, and a fat binary has cubins and PTX", i, FormOf(image))
+		}
+		sm, err := strconv.ParseUint(strings.TrimPrefix(codes[0].Arch, "sm_"), 10, 16)
+		if err != nil { // sm_90a, say, which is for that device alone
+			return nil, fmt.Errorf("image %d is for %q, of which no entry can be made here: nvcc -fatbin can", i, codes[0].Arch)
+		}
+		e := make([]byte, fatbinFullEntry+8)
+		le.PutUint16(e, kind)
+		le.PutUint16(e[2:], fatbinVersion)
+		le.PutUint32(e[4:], uint32(len(e)))
+		padded := (len(image) + 7) &^ 7
+		le.PutUint64(e[8:], uint64(padded))
+		le.PutUint16(e[24:], minor)
+		le.PutUint16(e[26:], major)
+		le.PutUint32(e[28:], uint32(sm))
+		le.PutUint64(e[40:], fatbinHost64)
+		out = append(append(out, e...), image...)
+		out = append(out, make([]byte, padded-len(image))...)
+	}
+	le.PutUint32(out, fatbinMagic)
+	le.PutUint16(out[4:], 1)
+	le.PutUint16(out[6:], fatbinHeader)
+	le.PutUint64(out[8:], uint64(len(out)-fatbinHeader))
+	return out, nil
+}
+
+// ptxVersion returns the version of PTX that a text says it is.
+func ptxVersion(text []byte) (minor, major uint16) {
+	_, rest, _ := bytes.Cut(text, []byte(".version"))
+	fmt.Sscanf(string(rest[:min(len(rest), 32)]), " %d.%d", &major, &minor)
+	return minor, major
+}

@@ -1,0 +1,169 @@
+// Package kernelobject reads what files of device code say of themselves: PTX, cubins, fat binaries, AMD's code objects and bundles
+// of them, and the metadata that Triton writes beside its code. It trusts nothing: what is cut off or contradicts itself is an error, or
+// is not told; nothing panics, and memory is a small multiple of the input, or of what it says it has compressed, which is bounded.
+package kernelobject
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A Form is a form of device code.
+type Form string
+
+const (
+	FormPTX        Form = "PTX"
+	FormCubin      Form = "cubin"
+	FormFatbin     Form = "fat binary"
+	FormCodeObject Form = "code object"
+	FormBundle     Form = "bundle"
+	FormCompressed Form = "compressed bundle"
+)
+
+// A Code is the code of a file for one architecture.
+type Code struct {
+	Form      Form
+	Arch      string // such as sm_90 or gfx942; "" if it is not told
+	Kernels   []Kernel
+	Variables []Variable
+
+	// Undefined are the symbols that a relocatable cubin refers to and that neither it nor the driver defines.
+	Undefined []string
+}
+
+// A Kernel is an entry point.
+type Kernel struct {
+	Name    string
+	Params  []Param
+	Told    bool   // Params has all parameters; their sizes may be untold
+	Shared  uint64 // bytes of shared memory of its own
+	Threads [3]int // that a block must have, if the first is not 0
+	Cluster [3]int // blocks that a cluster must have, if the first is not 0
+
+	// Called says that it may be a function that kernels call, of which a cubin tells as it does of kernels.
+	Called bool
+}
+
+// A Param is a kernel's parameter.
+type Param struct {
+	Name    string // "" where it is not told
+	Type    string // PTX's, such as u64, without its dot; "" in other forms
+	Size    int    // bytes, 0 if it is not told
+	Align   int    // 0 if it is not told
+	Pointer bool   // it is known to be an address; others may be
+}
+
+// A Variable is a variable of a file's own, or one that it refers to.
+type Variable struct {
+	Name     string
+	Size     uint64 // bytes, 0 if it is not told
+	Constant bool   // in constant memory
+	Init     bool   // it has an initial value
+	Extern   bool   // defined elsewhere
+}
+
+// Sizes returns the sizes of the parameters, nil if they are not told.
+func (k *Kernel) Sizes() []int {
+	if !k.Told {
+		return nil
+	}
+	sizes := make([]int, len(k.Params))
+	for i, p := range k.Params {
+		if p.Size == 0 {
+			return nil
+		}
+		sizes[i] = p.Size
+	}
+	return sizes
+}
+
+// Kernel finds a kernel by name.
+func (c *Code) Kernel(name string) *Kernel {
+	for i := range c.Kernels {
+		if c.Kernels[i].Name == name {
+			return &c.Kernels[i]
+		}
+	}
+	return nil
+}
+
+// FormOf tells the form of an image from its first bytes, "" if it is none of those here.
+func FormOf(image []byte) Form {
+	switch {
+	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
+		if len(image) >= elfHeader && elf.Machine(binary.LittleEndian.Uint16(image[18:])) == elf.EM_AMDGPU {
+			return FormCodeObject
+		}
+		return FormCubin
+	case IsFatbin(image):
+		return FormFatbin
+	case bytes.HasPrefix(image, []byte(bundleMagic)):
+		return FormBundle
+	case bytes.HasPrefix(image, []byte(compressedMagic)):
+		return FormCompressed
+	case IsPTX(image):
+		return FormPTX
+	}
+	return ""
+}
+
+// Read checks that an image is whole, and reads the code in it: one of a file for one architecture, one an entry of others.
+func Read(image []byte) ([]Code, error) {
+	switch FormOf(image) {
+	case FormPTX:
+		text := bytes.TrimRight(image, "\x00")
+		if i := bytes.IndexByte(text, 0); i >= 0 {
+			return nil, fmt.Errorf("a NUL byte at %d of %d bytes of PTX would end the text there", i, len(text))
+		}
+		return []Code{PTX(text)}, nil
+	case FormCubin:
+		if err := CheckCubin(image); err != nil {
+			return nil, err
+		}
+		return []Code{Cubin(image)}, nil
+	case FormFatbin:
+		entries, err := Fatbin(image)
+		if err != nil {
+			return nil, err
+		}
+		var all []Code
+		for _, e := range entries {
+			if c, ok := e.Read(); ok {
+				all = append(all, c)
+			}
+		}
+		return all, nil
+	case FormCodeObject:
+		if err := CheckCodeObject(image); err != nil {
+			return nil, err
+		}
+		return []Code{CodeObject(image)}, nil
+	case FormBundle:
+		entries, err := Bundle(image)
+		if err != nil {
+			return nil, err
+		}
+		var all []Code
+		left := len(image) // entries may overlap
+		for _, e := range entries {
+			if left -= len(e.Code); left < 0 {
+				break
+			}
+			if e.Target != "" && FormOf(e.Code) == FormCodeObject && CheckCodeObject(e.Code) == nil {
+				c := CodeObject(e.Code)
+				c.Arch = e.Target
+				all = append(all, c)
+			}
+		}
+		return all, nil
+	case FormCompressed:
+		return nil, CheckCompressed(image)
+	}
+	if len(image) == 0 {
+		return nil, errors.New("the image is empty")
+	}
+	return nil, fmt.Errorf("neither PTX nor a cubin, a fat binary, a code object or a bundle of them; it begins with %q", image[:min(len(image), 16)])
+}

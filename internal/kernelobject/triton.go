@@ -1,0 +1,285 @@
+package kernelobject
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Triton is what Triton writes of a kernel beside its code: how it is launched, and, by some releases, its signature.
+type Triton struct {
+	Name        string
+	Backend     string // cuda or hip; "" by old releases
+	Threads     int    // of a block
+	Shared      uint64 // dynamic shared memory, bytes
+	Cluster     [3]int // blocks of a cluster, which a launch has so many times more of; 1 each where there are none
+	Cooperative bool
+
+	GlobalScratch  uint64 // bytes of memory for each block that the last parameters have the address of
+	ProfileScratch uint64 // likewise, for a profiler
+	TensorMaps     bool   // some parameters are tensor maps that the host makes
+
+	Signature []TritonParam // nil if it is not told
+}
+
+// A TritonParam is a parameter of a kernel, without those that became constants.
+type TritonParam struct {
+	Name    string // "" if it is not told
+	Type    string // of a number, or of what an address points to: i1 to i64, f16, bf16, f32, f64, f8, ptr; "" of another
+	Pointer bool
+	Text    string // as Triton writes it
+}
+
+// maxTriton is how large the metadata and the signature of a kernel can be.
+const maxTriton = 16 << 20
+
+// ReadTriton reads a kernel's metadata, in JSON.
+func ReadTriton(text []byte) (*Triton, error) {
+	if len(text) > maxTriton {
+		return nil, fmt.Errorf("metadata of %d bytes, more than %d", len(text), maxTriton)
+	}
+	var m struct {
+		Name     string `json:"name"`
+		NumWarps *int64 `json:"num_warps"`
+		NumCTAs  *int64 `json:"num_ctas"`
+		WarpSize *int64 `json:"warp_size"`
+		Shared   *int64 `json:"shared"`
+		Target   struct {
+			Backend  string `json:"backend"`
+			WarpSize *int64 `json:"warp_size"`
+		} `json:"target"`
+		ClusterDims    []int64         `json:"cluster_dims"`
+		Cooperative    bool            `json:"launch_cooperative_grid"`
+		GlobalScratch  *int64          `json:"global_scratch_size"`
+		ProfileScratch *int64          `json:"profile_scratch_size"`
+		TensorDesc     json.RawMessage `json:"tensordesc_meta"`
+		Signature      json.RawMessage `json:"signature"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		// Old releases write the target as a list or a number. It is not needed.
+		var bad *json.UnmarshalTypeError
+		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Field, "target") {
+			return nil, fmt.Errorf("metadata of Triton: %w", err)
+		}
+	}
+	if m.Name == "" || m.NumWarps == nil || m.Shared == nil {
+		return nil, errors.New("no metadata of Triton: name, num_warps or shared is missing")
+	}
+	t := &Triton{Name: m.Name, Backend: m.Target.Backend, Cluster: [3]int{1, 1, 1}, Cooperative: m.Cooperative}
+	warp := int64(32)
+	if m.Target.WarpSize != nil {
+		warp = *m.Target.WarpSize
+	} else if m.WarpSize != nil {
+		warp = *m.WarpSize
+	}
+	if warp != 32 && warp != 64 || *m.NumWarps < 1 || *m.NumWarps > 64 {
+		return nil, fmt.Errorf("metadata of Triton's kernel %s: %d warps of %d threads", t.Name, *m.NumWarps, warp)
+	}
+	t.Threads = int(warp * *m.NumWarps)
+	for _, n := range []struct {
+		name string
+		from *int64
+		to   *uint64
+		most int64
+	}{
+		{"shared", m.Shared, &t.Shared, 1 << 24},
+		{"global_scratch_size", m.GlobalScratch, &t.GlobalScratch, 1 << 40},
+		{"profile_scratch_size", m.ProfileScratch, &t.ProfileScratch, 1 << 40},
+	} {
+		if n.from == nil {
+			continue
+		}
+		if *n.from < 0 || *n.from > n.most {
+			return nil, fmt.Errorf("metadata of Triton's kernel %s: %s is %d", t.Name, n.name, *n.from)
+		}
+		*n.to = uint64(*n.from)
+	}
+	if m.NumCTAs != nil {
+		m.ClusterDims = append(m.ClusterDims[:min(len(m.ClusterDims), 3)], 1, 1, 1)
+		if m.ClusterDims[0] == 1 && m.ClusterDims[1] == 1 && m.ClusterDims[2] == 1 {
+			m.ClusterDims[0] = *m.NumCTAs
+		}
+	}
+	for i, n := range m.ClusterDims[:min(len(m.ClusterDims), 3)] {
+		if n < 1 || n > 64 {
+			return nil, fmt.Errorf("metadata of Triton's kernel %s: a cluster of %d blocks", t.Name, n)
+		}
+		t.Cluster[i] = int(n)
+	}
+	desc := bytes.TrimSpace(m.TensorDesc)
+	t.TensorMaps = len(desc) > 0 && !bytes.Equal(desc, []byte("null")) && !bytes.Equal(desc, []byte("[]")) && !bytes.Equal(desc, []byte("{}"))
+	if len(m.Signature) > 0 && m.Signature[0] == '{' {
+		var err error
+		if t.Signature, err = jsonSignature(m.Signature); err != nil {
+			return nil, fmt.Errorf("metadata of Triton's kernel %s: %w", t.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// jsonSignature reads an object of names, or numbers, and types, in its order.
+func jsonSignature(text []byte) ([]TritonParam, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	all := []TritonParam{}
+	for d.More() {
+		k, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		v, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := k.(string)
+		typ, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("the type of parameter %s is no text", name)
+		}
+		if typ == "constexpr" {
+			continue
+		}
+		if _, err := strconv.Atoi(name); err == nil {
+			name = ""
+		}
+		p := TritonParam{Name: name, Text: typ}
+		elem, pointer := strings.CutPrefix(typ, "*")
+		p.Pointer = pointer
+		p.Type = tritonType(strings.TrimPrefix(elem, "k")) // *k is an address of constants
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// tritonType writes the name of a type in one way, "" if it is not known.
+func tritonType(name string) string {
+	switch name {
+	case "i1", "u1", "int1", "B":
+		return "i1"
+	case "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64":
+		return name
+	case "fp16", "fp32", "fp64":
+		return name[:1] + name[2:]
+	}
+	switch {
+	case strings.HasPrefix(name, "fp8"), strings.HasPrefix(name, "f8E"), strings.HasPrefix(name, "f8e"):
+		return "f8"
+	case strings.HasPrefix(name, "!tt.ptr"), strings.HasPrefix(name, "*"):
+		return "ptr"
+	}
+	return ""
+}
+
+// TritonIR reads a kernel's signature from Triton's intermediate code, the files .ttir and .source:
+//
+//	tt.func public @add(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), …)
+func TritonIR(text []byte, kernel string) ([]TritonParam, error) {
+	if len(text) > maxTriton {
+		return nil, fmt.Errorf("intermediate code of %d bytes, more than %d", len(text), maxTriton)
+	}
+	for rest := text; ; {
+		_, after, ok := bytes.Cut(rest, []byte("tt.func"))
+		if !ok {
+			return nil, fmt.Errorf("the intermediate code has no tt.func @%s", kernel)
+		}
+		rest = after
+		words := bytes.TrimLeft(after, " \t")
+		for _, w := range []string{"public", "private"} {
+			if b, ok := bytes.CutPrefix(words, []byte(w)); ok {
+				words = bytes.TrimLeft(b, " \t")
+			}
+		}
+		b, ok := bytes.CutPrefix(words, []byte("@"))
+		if !ok {
+			continue
+		}
+		name, b, ok := bytes.Cut(b, []byte("("))
+		if !ok || strings.Trim(string(name[:min(len(name), maxName)]), `" `) != kernel {
+			continue
+		}
+		return irParams(b)
+	}
+}
+
+// irParams reads parameters up to the closing parenthesis.
+func irParams(b []byte) ([]TritonParam, error) {
+	all := []TritonParam{}
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n,")
+		if len(b) == 0 {
+			return nil, errors.New("the signature was cut off")
+		}
+		if b[0] == ')' {
+			return all, nil
+		}
+		n, err := irPart(b)
+		if err != nil {
+			return nil, err
+		}
+		part := string(b[:n])
+		b = b[n:]
+		value, typ, ok := strings.Cut(part, ":")
+		if !ok || !strings.HasPrefix(value, "%") {
+			return nil, fmt.Errorf("%.40q is no parameter", part)
+		}
+		p := TritonParam{Name: strings.TrimSpace(value[1:])}
+		typ = strings.TrimSpace(typ)
+		if digits, ok := strings.CutPrefix(p.Name, "arg"); ok && strings.Trim(digits, "0123456789") == "" {
+			p.Name = ""
+		}
+		if _, at, ok := strings.Cut(typ, `loc("`); ok && p.Name == "" {
+			p.Name, _, _ = strings.Cut(at, `"`)
+			if strings.ContainsAny(p.Name, "/. ") { // of a file
+				p.Name = ""
+			}
+		}
+		for _, end := range []string{" {", " loc("} {
+			typ, _, _ = strings.Cut(typ, end)
+		}
+		p.Text = strings.TrimSpace(typ)
+		if elem, ok := strings.CutPrefix(p.Text, "!tt.ptr<"); ok {
+			p.Pointer = true
+			elem = strings.TrimSuffix(elem, ">")
+			elem, _, _ = strings.Cut(elem, ",") // a number of the space of addresses
+			p.Type = tritonType(elem)
+		} else if p.Type = tritonType(p.Text); p.Type == "ptr" {
+			p.Type = ""
+		}
+		all = append(all, p)
+	}
+}
+
+// irPart returns the length of a parameter, which ends with a comma or a parenthesis that is not inside of something.
+func irPart(b []byte) (int, error) {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '(', '{', '[', '<':
+			depth++
+		case ')', '}', ']', '>':
+			if b[i] == '>' && i > 0 && b[i-1] == '-' {
+				break
+			}
+			if depth == 0 {
+				return i, nil
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i, nil
+			}
+		}
+	}
+	return 0, errors.New("the signature was cut off")
+}

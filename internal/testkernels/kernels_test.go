@@ -1,0 +1,198 @@
+package testkernels
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// load opens a simulated GPU and loads the kernels.
+func load(t testing.TB, kernels map[string]simdriver.Kernel, o gpu.Options) (*gpu.Device, *KernelsCode) {
+	t.Helper()
+	sim := simdriver.New(simdriver.Config{Kernels: kernels})
+	dev, err := gpu.Open(sim, 0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err, left := dev.Close(), sim.Leaks(); err != nil || len(left) > 0 {
+			t.Errorf("%v; left behind: %q", err, left)
+		}
+	})
+	code, err := LoadKernels(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev, code
+}
+
+func slice(t testing.TB, s *gpu.Stream, values []float32) gpu.Slice[float32] {
+	t.Helper()
+	x, err := gpu.AllocaSlice[float32](s, nil, len(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.UploadCopy(s, values)
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// some returns n numbers.
+func some(n, from int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32((i+from)*37%101)/50 - 1
+	}
+	return out
+}
+
+// TestTwins launches each kernel and computes the same here.
+func TestTwins(t *testing.T) {
+	dev, code := load(t, SimKernels(Twins{}), gpu.Options{})
+	s := dev.Queue(0).NewStream()
+	check := func(name string, out gpu.Slice[float32], want func(i int) float64) {
+		t.Helper()
+		got := make([]float32, out.Len())
+		out.Download(s, got)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got {
+			if w := want(i); !(math.Abs(float64(v)-w) <= 1e-5) {
+				t.Fatalf("%s: element %d is %v, want %v", name, i, v, w)
+			}
+		}
+	}
+	const rows, columns, inner = 33, 70, 19
+	x, y := some(rows*columns, 0), some(rows*columns, 5)
+	xs, ys, out := slice(t, s, x), slice(t, s, y), slice(t, s, make([]float32, rows*columns))
+	code.VectorAdd.Launch(s, gpu.GridFor(out.Len(), 256), uint32(out.Len()), xs, ys, out)
+	check("vector_add", out, func(i int) float64 { return float64(x[i] + y[i]) })
+
+	grid := gpu.Grid{Blocks: [3]uint32{rows, 1, 1}, Threads: [3]uint32{64, 1, 1}, SharedMem: 64 * 4}
+	code.Softmax.Launch(s, grid, columns, 2, xs, out)
+	check("softmax", out, func(i int) float64 {
+		sum := 0.
+		for _, v := range x[i/columns*columns:][:columns] {
+			sum += math.Exp(2 * float64(v))
+		}
+		return math.Exp(2*float64(x[i])) / sum
+	})
+
+	factor, err := code.Factor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer factor.Close()
+	factor.UploadCopy(s, []float32{0.5})
+	a, b := some(rows*inner, 1), some(inner*columns, 2)
+	as, bs := slice(t, s, a), slice(t, s, b)
+	grid = gpu.Grid{Blocks: [3]uint32{(columns + 15) / 16, (rows + 15) / 16, 1}, Threads: [3]uint32{16, 16, 1}}
+	code.Matmul.Launch(s, grid, rows, columns, inner, as, bs, out)
+	check("matmul", out, func(i int) float64 {
+		sum := 0.
+		for j := range inner {
+			sum += float64(a[i/columns*inner+j]) * float64(b[j*columns+i%columns])
+		}
+		return sum / 2
+	})
+}
+
+// TestLeftOut launches a kernel that has no twin.
+func TestLeftOut(t *testing.T) {
+	dev, code := load(t, SimKernels(struct{ NoKernelsTwins }{}), gpu.Options{})
+	s := dev.Queue(0).NewStream()
+	x := slice(t, s, some(8, 0))
+	code.VectorAdd.Launch(s, gpu.GridFor(8, 8), 8, x, x, x)
+	err := s.Wait(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "kernel vector_add of kernels.cu has no twin: implement KernelsTwins.VectorAdd") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// quiet makes no garbage, as a function that has a result does.
+var quiet = map[string]simdriver.Kernel{
+	"vector_add": simdriver.MustKernel(func(*simdriver.Grid, uint32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
+	"softmax":    simdriver.MustKernel(func(*simdriver.Grid, uint32, float32, driver.Ptr, driver.Ptr) {}),
+	"matmul":     simdriver.MustKernel(func(*simdriver.Grid, int32, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
+}
+
+// launches are a launch as Dispatch has it, and as the generated function has it.
+func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
+	dev, code := load(t, quiet, gpu.Options{Spin: -1, Poll: time.Minute})
+	s = dev.Queue(0).NewStream()
+	x := slice(t, s, some(1000, 0))
+	n := uint32(1000)
+	d := gpu.Dispatch{Kernel: code.VectorAdd.Kernel(), Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1},
+		Args:    []unsafe.Pointer{unsafe.Pointer(&n), nil, nil, nil},
+		Buffers: []gpu.BufferArg{{Index: 1, Range: x.Range()}, {Index: 2, Range: x.Range()}, {Index: 3, Range: x.Range()}}}
+	return s, map[string]func() error{
+		"Dispatch":  func() error { return s.Dispatch(d) },
+		"generated": func() error { return code.VectorAdd.Launch(s, gpu.GridFor(1000, 256), 1000, x, x, x) },
+	}
+}
+
+// finish waits without making garbage.
+func finish(s *gpu.Stream) error {
+	for end := s.Point(); ; runtime.Gosched() {
+		if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
+			return err
+		}
+	}
+}
+
+func TestLaunchAllocatesNothing(t *testing.T) {
+	s, all := launches(t)
+	for name, launch := range all {
+		one := func() {
+			if err := launch(); err != nil {
+				t.Fatal(err)
+			}
+			if err := finish(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 300 {
+			one()
+		}
+		// The device's goroutines allocate now and then, and not for a launch.
+		least := math.Inf(1)
+		for range 5 {
+			least = min(least, testing.AllocsPerRun(200, one))
+		}
+		if least != 0 {
+			t.Errorf("%s: %v allocations a launch", name, least)
+		}
+	}
+}
+
+func BenchmarkLaunch(b *testing.B) {
+	s, all := launches(b)
+	for _, name := range []string{"Dispatch", "generated"} {
+		launch := all[name]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if err := launch(); err != nil {
+					b.Fatal(err)
+				}
+				if n%256 == 255 {
+					if err := finish(s); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if err := s.Wait(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/internal/kernelobject"
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// errNoCompiler says that there is nothing to compile with.
+var errNoCompiler = errors.New("no compiler")
+
+// A compiler compiles a source for architectures, and returns the image and how its file's name ends.
+type compiler struct {
+	name string
+	// compile returns errNoCompiler, wrapped, where the compiler is not there.
+	compile func(g *generator, source string) (image []byte, ext string, err error)
+}
+
+// compilers are what can compile, in the order in which they are tried.
+var compilers = map[bool][]compiler{
+	false: {{"nvcc", nvcc}, {"clang", clang}, {"nvrtc", nvrtcCompile}},
+	true:  {{"hipcc", hipcc}},
+}
+
+// isHIP reports whether a source or an architecture is for AMD's devices.
+func isHIP(source string, archs []string) bool {
+	return strings.HasSuffix(source, ".hip") || len(archs) > 0 && strings.HasPrefix(archs[0], "gfx")
+}
+
+// compile compiles with the first compiler that is there, or with the one that the command line names.
+func (g *generator) compile(source string) ([]byte, string, error) {
+	var missing []string
+	for _, c := range compilers[isHIP(source, g.archs)] {
+		if g.compiler != "" && g.compiler != c.name {
+			continue
+		}
+		image, ext, err := c.compile(g, source)
+		switch {
+		case err == nil:
+			return image, ext, nil
+		case !errors.Is(err, errNoCompiler):
+			return nil, "", fmt.Errorf("compile %s with %s: %w", filepath.Base(source), c.name, err)
+		}
+		missing = append(missing, err.Error())
+	}
+	if missing == nil {
+		return nil, "", fmt.Errorf("compiler %q is none that compiles %s", g.compiler, filepath.Base(source))
+	}
+	return nil, "", fmt.Errorf("%w: %s", errNoCompiler, strings.Join(missing, "; "))
+}
+
+// program finds a compiler, of which an environment variable may name the file.
+func program(variable string, names ...string) (string, error) {
+	if file := os.Getenv(variable); file != "" {
+		names = []string{file}
+	}
+	for _, name := range names {
+		if file, err := exec.LookPath(name); err == nil {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("%w %s", errNoCompiler, strings.Join(names, " or "))
+}
+
+// output runs a compiler that writes a file, which it returns.
+func output(dir, file string, args ...string) ([]byte, error) {
+	tmp, err := os.MkdirTemp("", "kernelgen")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	out := filepath.Join(tmp, "out")
+	cmd := exec.Command(file, append(args, "-o", out)...)
+	cmd.Dir = dir
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, bytes.TrimSpace(text.Bytes()))
+	}
+	return os.ReadFile(out)
+}
+
+// number returns the number of an architecture, such as 80 of sm_80, with a letter behind if it has one.
+func number(arch string) (string, error) {
+	for _, prefix := range []string{"sm_", "compute_"} {
+		if n, ok := strings.CutPrefix(arch, prefix); ok {
+			if _, err := strconv.Atoi(strings.TrimRight(n, "af")); err == nil {
+				return n, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%q is no architecture: give compute_75 for PTX, or sm_75 for machine code", arch)
+}
+
+func nvcc(g *generator, source string) ([]byte, string, error) {
+	file, err := program("NVCC", "nvcc")
+	if err != nil {
+		return nil, "", err
+	}
+	dir, name := filepath.Split(source)
+	args := append([]string{}, g.options...)
+	if len(g.archs) == 1 {
+		form, ext := "-cubin", ".cubin"
+		if strings.HasPrefix(g.archs[0], "compute_") {
+			form, ext = "-ptx", ".ptx"
+		}
+		image, err := output(dir, file, append(args, form, "-arch="+g.archs[0], name)...)
+		return image, ext, err
+	}
+	args = append(args, "-fatbin", "--no-compress")
+	for _, arch := range g.archs {
+		n, err := number(arch)
+		if err != nil {
+			return nil, "", err
+		}
+		args = append(args, fmt.Sprintf("-gencode=arch=compute_%s,code=%s", n, arch))
+	}
+	image, err := output(dir, file, append(args, name)...)
+	return image, ".fatbin", err
+}
+
+// clang makes PTX, which takes no program of NVIDIA's, but the headers of a CUDA toolkit.
+func clang(g *generator, source string) ([]byte, string, error) {
+	file, err := program("CLANG", "clang++", "clang")
+	if err != nil {
+		return nil, "", err
+	}
+	dir, name := filepath.Split(source)
+	return g.each(func(arch string) ([]byte, error) {
+		n, err := number(arch)
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(arch, "sm_") {
+			return nil, fmt.Errorf("clang makes PTX here: give compute_%s in place of %s", n, arch)
+		}
+		args := append([]string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_" + n, "-O3", "-S"}, g.options...)
+		return output(dir, file, append(args, name)...)
+	})
+}
+
+// each compiles for each architecture by itself. Several images become a fat binary.
+func (g *generator) each(compile func(arch string) ([]byte, error)) ([]byte, string, error) {
+	var images [][]byte
+	for _, arch := range g.archs {
+		image, err := compile(arch)
+		if err != nil {
+			return nil, "", err
+		}
+		images = append(images, image)
+	}
+	if len(images) > 1 {
+		image, err := kernelobject.MakeFatbin(images...)
+		return image, ".fatbin", err
+	}
+	if kernelobject.FormOf(images[0]) == kernelobject.FormCubin {
+		return images[0], ".cubin", nil
+	}
+	return images[0], ".ptx", nil
+}
+
+func hipcc(g *generator, source string) ([]byte, string, error) {
+	file, err := program("HIPCC", "hipcc")
+	if err != nil {
+		return nil, "", err
+	}
+	dir, name := filepath.Split(source)
+	args := []string{"--genco"}
+	for _, arch := range g.archs {
+		args = append(args, "--offload-arch="+arch)
+	}
+	image, err := output(dir, file, append(append(args, g.options...), name)...)
+	return image, ".hsaco", err
+}
+
+func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
+	lib, err := nvrtc.Open(nvrtc.Options{})
+	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		return nil, "", fmt.Errorf("%w NVRTC", errNoCompiler)
+	} else if err != nil {
+		return nil, "", err
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return nil, "", err
+	}
+	return g.each(func(arch string) ([]byte, error) {
+		if _, err := number(arch); err != nil {
+			return nil, err
+		}
+		return compileProgram(lib, source, string(text), arch, g.options)
+	})
+}
+
+// compileProgram compiles with NVRTC. An error of the source has the compiler's messages.
+func compileProgram(lib *nvrtc.Library, source, text, arch string, options []string) ([]byte, error) {
+	program, err := lib.CreateProgram(text, filepath.Base(source), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer lib.DestroyProgram(&program)
+	args, err := nvrtc.Texts(append([]string{"--gpu-architecture=" + arch, "-I" + filepath.Dir(source)}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := lib.CompileProgram(program, args); err != nil {
+		size, sizeErr := lib.GetProgramLogSize(program)
+		if sizeErr != nil || size == 0 {
+			return nil, err
+		}
+		log := make([]byte, size)
+		if lib.GetProgramLog(program, log) != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w\n%s", err, bytes.Trim(log, "\x00\n"))
+	}
+	size, get := lib.GetPTXSize, lib.GetPTX
+	if strings.HasPrefix(arch, "sm_") {
+		size, get = lib.GetCUBINSize, lib.GetCUBIN
+	}
+	n, err := size(program)
+	if err != nil {
+		return nil, err
+	}
+	image := make([]byte, n)
+	if err := get(program, image); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(arch, "compute_") {
+		image = bytes.TrimRight(image, "\x00")
+	}
+	return image, nil
+}

@@ -1,0 +1,483 @@
+// Command kernelgen makes Go functions of GPU kernels: it compiles a source, embeds the code, and writes a package's file in which each
+// kernel is a type whose launch has the kernel's parameters as arguments, and for which a simulated GPU can have a twin in Go.
+//
+//	//go:generate go run github.com/puregpu/puregpu/tools/kernelgen [flags] FILE...
+//
+// The files are
+//
+//   - a source (.cu, .hip): it is compiled by nvcc, clang or NVRTC, or by hipcc, for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin
+//     or .hsaco. If nothing has changed since, that file is used as it is. If there is no compiler, what is there stays, and a message says so;
+//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin, .hsaco, .co): the source tells the names and types
+//     of the parameters. Several files of code for NVIDIA's devices are put into one fat binary;
+//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or .hsaco, and its signature, in .source or .ttir,
+//     if the metadata do not have it. A source or a header that declares the kernel may tell it instead.
+//
+// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name. The declarations of kernels are read by a tokenizer:
+// they have to be extern "C", and are not templates. What the code says of its parameters, their number and their sizes, is checked against
+// the source.
+//
+// # Flags
+//
+//	-pkg NAME            the package; $GOPACKAGE by default
+//	-name NAME           names the files, and the types and functions that do not belong to a kernel
+//	-arch A,B,…          compute_75 for PTX, sm_90 for machine code, or gfx942; compute_75 by default
+//	-compiler C          nvcc, clang, nvrtc or hipcc; the first that there is by default. $NVCC, $CLANG and $HIPCC name their files
+//	-options 'A B …'     options of the compiler
+//	-type 'C=Go'         what a type of C is in Go: float32, [4]float32, Vec3, example.com/geometry.Vec3. May be repeated
+//	-arg K.P=Go          the type of kernel K's parameter P, by name or number, such as driver.Ptr for one that may be null. May be repeated
+//	-rename NAME=Go      the name in Go of a kernel or a variable. May be repeated
+//	-skip NAME           a kernel or a variable to leave out. May be repeated
+//	-force               compile in any case; that there is no compiler is then an error
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/internal/kernelobject"
+	"github.com/puregpu/puregpu/internal/regular"
+)
+
+func main() {
+	switch err := run(".", os.Args[1:], os.Stdout); {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // the flags have said why
+	default:
+		fmt.Fprintln(os.Stderr, "kernelgen:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage says that the command line is wrong.
+var errUsage = errors.New("usage")
+
+// A generator has what the command line says.
+type generator struct {
+	dir      string // that files are relative to
+	pkg      string
+	name     string
+	archs    []string
+	compiler string
+	options  []string
+	types    map[string]goType
+	args     map[string]goType
+	renames  map[string]string
+	skip     map[string]bool
+	force    bool
+
+	used map[string]bool // of types, args and renames
+	out  io.Writer       // for messages
+}
+
+// hashMark begins the line that says what was compiled.
+const hashMark = "// compiled from "
+
+// run is the program, in a folder.
+func run(dir string, args []string, out io.Writer) error {
+	g := &generator{
+		dir: dir, out: out, types: map[string]goType{}, args: map[string]goType{}, renames: map[string]string{},
+		skip: map[string]bool{}, used: map[string]bool{},
+	}
+	fs := flag.NewFlagSet("kernelgen", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.StringVar(&g.pkg, "pkg", os.Getenv("GOPACKAGE"), "the `package` to write")
+	fs.StringVar(&g.name, "name", "", "the `name` of files, and of what belongs to no kernel")
+	archs := fs.String("arch", "", "`architectures`: compute_75, sm_90, gfx942")
+	fs.StringVar(&g.compiler, "compiler", "", "`compiler`: nvcc, clang, nvrtc or hipcc")
+	options := fs.String("options", "", "`options` of the compiler")
+	fs.Func("type", "what a type of C is in Go: `C=Go`", pairs(g.types, parseGoType))
+	fs.Func("arg", "the type of a parameter: `kernel.param=Go`", pairs(g.args, parseGoType))
+	fs.Func("rename", "the name of a kernel or variable in Go: `name=Go`", pairs(g.renames, func(s string) (string, error) {
+		if goReserved[s] || !isName(s) || goName(s) != s {
+			return "", fmt.Errorf("%q is no exported name of Go", s)
+		}
+		return s, nil
+	}))
+	fs.Func("skip", "a kernel or variable to leave out: `name`", func(s string) error {
+		g.skip[s] = true
+		return nil
+	})
+	fs.BoolVar(&g.force, "force", false, "compile in any case")
+	fs.Usage = func() {
+		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and what declares its kernels, or Triton's .json")
+		fs.PrintDefaults()
+	}
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	g.archs = strings.FieldsFunc(*archs, func(r rune) bool { return r == ',' || r == ' ' })
+	g.options = strings.Fields(*options)
+	switch {
+	case fs.NArg() == 0:
+		return errors.New("no files: give a source, or code that there is and a source that declares its kernels; -help says more")
+	case !isName(g.pkg):
+		return fmt.Errorf("%q is no name of a package: give -pkg", g.pkg)
+	case g.name != "" && !isName(g.name):
+		return fmt.Errorf("-name %q is no name", g.name)
+	}
+	return g.generate(fs.Args())
+}
+
+// pairs sets values of a map from flags such as key=value.
+func pairs[T any](to map[string]T, parse func(string) (T, error)) func(string) error {
+	return func(s string) error {
+		i := strings.LastIndexByte(s, '=')
+		if i <= 0 {
+			return errors.New("it must be NAME=VALUE")
+		}
+		v, err := parse(s[i+1:])
+		if err == nil {
+			to[normalize(s[:i])] = v
+		}
+		return err
+	}
+}
+
+// generate writes the files.
+func (g *generator) generate(files []string) error {
+	var sources, objects, metas []string
+	for _, f := range files {
+		switch filepath.Ext(f) {
+		case ".cu", ".cuh", ".hip", ".h", ".hpp", ".c", ".cpp":
+			sources = append(sources, f)
+		case ".json":
+			metas = append(metas, f)
+		case ".ptx", ".cubin", ".fatbin", ".hsaco", ".co":
+			objects = append(objects, f)
+		default:
+			return fmt.Errorf("%s: a file of this kind is not known: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
+		}
+	}
+	if len(sources) > 1 {
+		return fmt.Errorf("%s: one source at a time; each makes a file of its own", strings.Join(sources, ", "))
+	}
+	at := filepath.Join(g.dir, filepath.Dir(files[0]))
+	if g.name == "" {
+		g.name = strings.TrimSuffix(filepath.Base(files[0]), filepath.Ext(files[0]))
+	}
+	var from []string
+	for _, f := range slices.Concat(sources, metas, objects) {
+		from = append(from, filepath.Base(f))
+	}
+	if metas != nil { // whose code is not told of
+		from = from[:len(sources)+len(metas)]
+	}
+	m := &module{pkg: g.pkg, name: goName(g.name), from: strings.Join(from, " and ")}
+	var src *source
+	if sources != nil {
+		text, err := regular.ReadFile(filepath.Join(g.dir, sources[0]))
+		if err != nil {
+			return err
+		}
+		src = parseSource(string(text))
+	}
+	var err error
+	switch {
+	case metas != nil:
+		err = g.triton(m, at, metas, objects, src)
+	case objects != nil && src == nil:
+		err = fmt.Errorf("%s does not tell what types its parameters have: give a source too, or a header that declares the kernels", objects[0])
+	case objects != nil:
+		err = g.compiled(m, at, sources[0], objects, src)
+	default:
+		err = g.source(m, at, sources[0], src)
+	}
+	if errors.Is(err, errStays) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	if err := g.unused(); err != nil {
+		return err
+	}
+	code, err := m.render()
+	if err != nil {
+		return err
+	}
+	for _, note := range m.notes {
+		fmt.Fprintln(g.out, "kernelgen:", note)
+	}
+	return g.write(filepath.Join(at, "z"+g.name+".go"), code)
+}
+
+// unused reports what the command line says of nothing that there is.
+func (g *generator) unused() error {
+	for _, set := range []struct {
+		flag  string
+		names []string
+	}{{"type", keys(g.types)}, {"arg", keys(g.args)}, {"rename", keys(g.renames)}} {
+		for _, name := range set.names {
+			if !g.used[name] {
+				return fmt.Errorf("-%s %s: there is no such parameter, type or name", set.flag, name)
+			}
+		}
+	}
+	return nil
+}
+
+func keys[T any](m map[string]T) (all []string) {
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// write writes a file if that changes it.
+func (g *generator) write(name string, data []byte) error {
+	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	if err := os.WriteFile(name, data, 0o666); err != nil {
+		return err
+	}
+	fmt.Fprintln(g.out, "kernelgen: wrote", filepath.Base(name))
+	return nil
+}
+
+// maxImage is how large code can be.
+const maxImage = 256 << 20
+
+// image reads what there is of code.
+func newImage(file string, data []byte) (*image, error) {
+	if len(data) > maxImage {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", file, len(data), maxImage)
+	}
+	codes, err := kernelobject.Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &image{file: file, data: data, codes: codes}, nil
+}
+
+// embeddable returns the name by which a file in the folder that is written to, or below it, can be embedded.
+func (g *generator) embeddable(at, file string) (string, error) {
+	rel, err := filepath.Rel(at, filepath.Join(g.dir, file))
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("%s is not in the folder of the first file, nor below it, so that Go cannot embed it", file)
+	}
+	return filepath.ToSlash(rel), nil
+}
+
+// compiled makes a module of code that there is.
+func (g *generator) compiled(m *module, at, file string, objects []string, src *source) error {
+	var images [][]byte
+	for _, o := range objects {
+		data, err := regular.ReadFile(filepath.Join(g.dir, o))
+		if err != nil {
+			return err
+		}
+		images = append(images, data)
+	}
+	name, err := g.embeddable(at, objects[0])
+	if err != nil {
+		return err
+	}
+	data := images[0]
+	if len(images) > 1 {
+		if data, err = kernelobject.MakeFatbin(images...); err != nil {
+			return fmt.Errorf("put %s into a fat binary: %w", strings.Join(objects, ", "), err)
+		}
+		name = "z" + g.name + ".fatbin"
+		if err := g.write(filepath.Join(at, name), data); err != nil {
+			return err
+		}
+	}
+	im, err := newImage(name, data)
+	if err != nil {
+		return err
+	}
+	m.images = append(m.images, im)
+	return g.addSource(m, filepath.Base(file), src, 0)
+}
+
+// errStays says that what is there stays.
+var errStays = errors.New("what is there stays")
+
+// extensions are those of what compilers write.
+var extensions = []string{".ptx", ".cubin", ".fatbin", ".hsaco"}
+
+// source makes a module of a source, which it compiles unless that was done.
+func (g *generator) source(m *module, at, file string, src *source) error {
+	if len(g.archs) == 0 {
+		if isHIP(file, nil) {
+			return fmt.Errorf("%s: give the architectures to compile for: -arch gfx942", file)
+		}
+		g.archs = []string{"compute_75"}
+	}
+	full := filepath.Join(g.dir, file)
+	hash, err := g.hash(full, src)
+	if err != nil {
+		return err
+	}
+	m.hash = hash
+	before, _ := os.ReadFile(filepath.Join(at, "z"+g.name+".go"))
+	same := bytes.Contains(before, []byte("\n"+hashMark+hash+"\n"))
+	name, data := "", []byte(nil)
+	for _, ext := range extensions {
+		if b, err := regular.ReadFile(filepath.Join(at, "z"+g.name+ext)); err == nil && bytes.Contains(before, []byte("//go:embed z"+g.name+ext+"\n")) {
+			name, data = "z"+g.name+ext, b
+		}
+	}
+	if data == nil || !same || g.force {
+		image, ext, err := g.compile(full)
+		switch {
+		case errors.Is(err, errNoCompiler) && data != nil && !g.force:
+			fmt.Fprintf(g.out, "kernelgen: %s has changed since %s was compiled, or the flags have, and is not compiled: %v. What is there stays\n", filepath.Base(file), name, err)
+			return errStays
+		case errors.Is(err, errNoCompiler):
+			return fmt.Errorf("%s: %w", file, err)
+		case err != nil:
+			return err
+		}
+		if name != "" && name != "z"+g.name+ext {
+			if err := os.Remove(filepath.Join(at, name)); err != nil {
+				return err
+			}
+		}
+		name, data = "z"+g.name+ext, image
+	}
+	im, err := newImage(name, data)
+	if err != nil {
+		return err
+	}
+	m.images = append(m.images, im)
+	if err := g.addSource(m, filepath.Base(file), src, 0); err != nil {
+		return err
+	}
+	return g.write(filepath.Join(at, name), data)
+}
+
+// hash tells sources, and what else the code depends on, apart: files in quotes that are included count too.
+func (g *generator) hash(file string, src *source) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q\n", g.archs, g.options)
+	had := map[string]bool{}
+	var add func(name string, first bool) error
+	add = func(name string, first bool) error {
+		if had[name] || len(had) > 1000 {
+			return nil
+		}
+		had[name] = true
+		text, err := regular.ReadFile(name)
+		if err != nil {
+			if first {
+				return err
+			}
+			return nil // the compiler may find it in another folder, or leave it out
+		}
+		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // as a checkout may have it
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(text))
+		h.Write(text)
+		_, includes := tokenize(string(text))
+		for _, i := range includes {
+			if err := add(filepath.Join(filepath.Dir(name), filepath.FromSlash(i)), false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := add(file, true); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
+}
+
+// triton makes a module of kernels of Triton's.
+func (g *generator) triton(m *module, at string, metas, objects []string, src *source) error {
+	if objects != nil && len(metas) > 1 {
+		return errors.New("of several kernels of Triton's the code is what is beside their metadata: name no files of code")
+	}
+	for i, meta := range metas {
+		text, err := regular.ReadFile(filepath.Join(g.dir, meta))
+		if err != nil {
+			return err
+		}
+		t, err := kernelobject.ReadTriton(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", meta, err)
+		}
+		base := strings.TrimSuffix(meta, filepath.Ext(meta))
+		file, err := g.beside(base, objects)
+		if err != nil {
+			return err
+		}
+		data, err := regular.ReadFile(filepath.Join(g.dir, file))
+		if err != nil {
+			return err
+		}
+		name, err := g.embeddable(at, file)
+		if err != nil {
+			return err
+		}
+		im, err := newImage(name, data)
+		if err != nil {
+			return err
+		}
+		im.meta = t
+		m.images = append(m.images, im)
+		var decl *cKernel
+		if src != nil {
+			for _, k := range src.kernels {
+				if k.name == t.Name {
+					decl = k
+				}
+			}
+		}
+		sig := t.Signature
+		if decl == nil && sig == nil {
+			if sig, err = g.signature(base, t.Name); err != nil {
+				return err
+			}
+		}
+		if err := g.addTriton(m, i, sig, decl); err != nil {
+			return fmt.Errorf("%s: %w", meta, err)
+		}
+	}
+	return nil
+}
+
+// beside returns the file of code that metadata are beside of.
+func (g *generator) beside(base string, objects []string) (string, error) {
+	if objects != nil {
+		return objects[0], nil
+	}
+	for _, ext := range []string{".ptx", ".cubin", ".hsaco"} {
+		if _, err := regular.Stat(filepath.Join(g.dir, base+ext)); err == nil {
+			return base + ext, nil
+		}
+	}
+	return "", fmt.Errorf("beside %s.json is no code: %[1]s.ptx, .cubin or .hsaco", base)
+}
+
+// signature finds a kernel's signature beside its metadata.
+func (g *generator) signature(base, kernel string) ([]kernelobject.TritonParam, error) {
+	for _, ext := range []string{".source", ".ttir"} {
+		text, err := regular.ReadFile(filepath.Join(g.dir, base+ext))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		sig, err := kernelobject.TritonIR(text, kernel)
+		if err != nil {
+			return nil, fmt.Errorf("%s%s: %w", base, ext, err)
+		}
+		return sig, nil
+	}
+	return nil, fmt.Errorf("%s.json tells nothing of the signature: put %[1]s.source or .ttir beside it, or give a header that declares the kernel as CUDA C++", base)
+}

@@ -1,0 +1,484 @@
+package main
+
+import (
+	"fmt"
+	gotoken "go/token"
+	"go/types"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/puregpu/puregpu/internal/kernelobject"
+)
+
+// A module is what a file of Go is written of: images, and the kernels and variables in them.
+type module struct {
+	pkg     string
+	name    string // in Go, such as Saxpy
+	from    string // files, for texts
+	hash    string // of what was compiled, "" of what was there
+	images  []*image
+	kernels []*kernel
+	globals []*global
+	notes   []string // for who runs the generator
+}
+
+// An image is a file of device code that Go embeds.
+type image struct {
+	file  string
+	data  []byte
+	codes []kernelobject.Code
+	meta  *kernelobject.Triton // of Triton's
+}
+
+// A kernel is a kernel, with parameters that Go has types for.
+type kernel struct {
+	name   string
+	goName string
+	doc    string // its declaration
+	image  int    // index
+	params []param
+	triton *kernelobject.Triton
+	filled int // how many parameters behind these Triton's launch fills
+}
+
+// A param is a parameter.
+type param struct {
+	name string // in Go
+	typ  goType
+	size int // as the image says
+}
+
+// A global is a variable of the device.
+type global struct {
+	name   string
+	goName string
+	doc    string
+	image  int
+	elem   goType // "" if only its bytes are known
+}
+
+// goReserved are words that mean something in Go, or in what is written.
+var goReserved = map[string]bool{"gpu": true, "driver": true, "simdriver": true, "cuda": true, "errors": true, "fmt": true, "unsafe": true, "_": true}
+
+func init() {
+	for t := gotoken.Token(0); t < 256; t++ {
+		if t.IsKeyword() {
+			goReserved[t.String()] = true
+		}
+	}
+	for _, name := range types.Universe.Names() {
+		goReserved[name] = true
+	}
+}
+
+// goName makes an exported name: vector_add becomes VectorAdd.
+func goName(name string) string {
+	var b strings.Builder
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) || r == '_' }) {
+		r, n := utf8.DecodeRuneInString(part)
+		b.WriteRune(unicode.ToUpper(r))
+		b.WriteString(part[n:])
+	}
+	s := b.String()
+	if r, _ := utf8.DecodeRuneInString(s); !unicode.IsUpper(r) {
+		s = "K" + s
+	}
+	return s
+}
+
+// lower makes an exported name one of the package alone.
+func lower(name string) string {
+	r, n := utf8.DecodeRuneInString(name)
+	return string(unicode.ToLower(r)) + name[n:]
+}
+
+// paramNames gives parameters names that Go takes: their own where that is so.
+func paramNames(names []string) []string {
+	out, used := make([]string, len(names)), map[string]bool{}
+	for i, name := range names {
+		if !gotoken.IsIdentifier(name) && !gotoken.IsKeyword(name) || name == "_" {
+			name = fmt.Sprintf("p%d", i)
+		}
+		for goReserved[name] || used[name] {
+			name += "_"
+		}
+		out[i], used[name] = name, true
+	}
+	return out
+}
+
+// own returns a name for a parameter of what is written, which none of the kernel's has.
+func (k *kernel) own(name string) string {
+	for slices.ContainsFunc(k.params, func(p param) bool { return p.name == name }) {
+		name += "_"
+	}
+	return name
+}
+
+// find finds a kernel in all the code of an image, which has to agree on it.
+func (im *image) find(name string) (*kernelobject.Kernel, error) {
+	var found *kernelobject.Kernel
+	for i := range im.codes {
+		c := &im.codes[i]
+		k := c.Kernel(name)
+		switch {
+		case k == nil || k.Called:
+			return nil, fmt.Errorf("kernel %s is not in %s%s, which has %s", name, im.file, im.forArch(c), list(kernelNames(c)))
+		case !k.Told:
+			return nil, fmt.Errorf("%s%s does not tell the parameters of kernel %s", im.file, im.forArch(c), name)
+		case found != nil && !slices.Equal(found.Sizes(), k.Sizes()):
+			return nil, fmt.Errorf("kernel %s has parameters of %v bytes in %s%s, and of %v%s", name, found.Sizes(), im.file, im.forArch(&im.codes[0]), k.Sizes(), im.forArch(c))
+		case found == nil:
+			found = k
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+	}
+	return found, nil
+}
+
+// forArch says which of several the code is.
+func (im *image) forArch(c *kernelobject.Code) string {
+	if len(im.codes) > 1 && c.Arch != "" {
+		return " for " + c.Arch
+	}
+	return ""
+}
+
+func kernelNames(c *kernelobject.Code) (names []string) {
+	for _, k := range c.Kernels {
+		if !k.Called {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "no kernel"
+	}
+	return strings.Join(names, ", ")
+}
+
+// addSource adds the kernels and variables that a source declares and the image has.
+func (g *generator) addSource(m *module, file string, s *source, index int) error {
+	im := m.images[index]
+	declared := map[string]bool{}
+	for _, c := range s.kernels {
+		declared[c.name] = true
+		if g.skip[c.name] {
+			continue
+		}
+		at := fmt.Sprintf("%s:%d: kernel %s", file, c.line, c.name)
+		if c.flaw != "" {
+			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, c.flaw, c.name)
+		}
+		k, err := im.find(c.name)
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", file, c.line, err)
+		}
+		made, err := g.fromC(c, k, im.file, k.Params)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		made.image = index
+		m.kernels = append(m.kernels, made)
+	}
+	if len(im.codes) == 0 {
+		return fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+	}
+	for _, k := range im.codes[0].Kernels {
+		if !declared[k.Name] && !g.skip[k.Name] && !k.Called {
+			return fmt.Errorf(`kernel %s of %s is not declared in %s: declare it there, as extern "C" __global__ void %[1]s(…), or leave it out, by -skip %[1]s`,
+				k.Name, im.file, file)
+		}
+	}
+	for _, v := range s.variables {
+		if err := g.addVariable(m, file, v, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromC makes a kernel of its declaration and of what the object says.
+func (g *generator) fromC(c *cKernel, k *kernelobject.Kernel, object string, params []kernelobject.Param) (*kernel, error) {
+	if len(c.params) != len(params) {
+		return nil, fmt.Errorf("%d parameters, and in %s %d, of %v bytes", len(c.params), object, len(params), sizesOf(params))
+	}
+	out := &kernel{name: c.name, goName: g.goName(c.name)}
+	var names, texts []string
+	for _, p := range c.params {
+		names, texts = append(names, p.name), append(texts, p.text)
+	}
+	names = paramNames(names)
+	out.doc = fmt.Sprintf("void %s(%s)", c.name, strings.Join(texts, ", "))
+	for i, p := range c.params {
+		what := fmt.Sprintf("parameter %d, %s", i, p.text)
+		t, given, err := g.given(c.name, p.name, i)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", what, err)
+		case given:
+		case p.flaw != "":
+			return nil, fmt.Errorf("%s: %s", what, p.flaw)
+		case p.stars == 0:
+			var ok bool
+			if t, ok = g.ctype(p.typ); !ok {
+				return nil, fmt.Errorf("%s: what %s is in Go is not known: say so, by -type '%[2]s=GoType', where GoType has the same bytes", what, p.typ)
+			}
+		default:
+			t = g.pointer(p.typ, p.stars)
+		}
+		if err := sizeOf(what, t, params[i], object); err != nil {
+			return nil, err
+		}
+		out.params = append(out.params, param{names[i], t, params[i].Size})
+	}
+	return out, nil
+}
+
+// sizeOf checks the size of a type.
+func sizeOf(what string, t goType, p kernelobject.Param, object string) error {
+	switch {
+	case p.Size == 0:
+		return fmt.Errorf("%s: %s does not tell its size", what, object)
+	case t.size != 0 && t.size != p.Size:
+		return fmt.Errorf("%s: %s has %d bytes, and the parameter in %s has %d", what, path.Base(t.expr), t.size, object, p.Size)
+	}
+	return nil
+}
+
+func sizesOf(params []kernelobject.Param) []int {
+	k := kernelobject.Kernel{Params: params, Told: true}
+	return k.Sizes()
+}
+
+// given returns the type that the command line gives for a parameter.
+func (g *generator) given(kernel, name string, index int) (goType, bool, error) {
+	for _, key := range []string{kernel + "." + name, fmt.Sprintf("%s.%d", kernel, index)} {
+		if t, ok := g.args[key]; ok {
+			g.used[key] = true
+			return t, true, nil
+		}
+	}
+	return goType{}, false, nil
+}
+
+// ctype returns what a type of C is in Go.
+func (g *generator) ctype(name string) (goType, bool) {
+	if t, ok := g.types[name]; ok {
+		g.used[name] = true
+		return t, true
+	}
+	t, ok := scalars[normalize(name)]
+	return t, ok
+}
+
+// pointer returns what a pointer is in Go: elements if their type is known, else a range of bytes.
+func (g *generator) pointer(elem string, stars int) goType {
+	if stars > 1 {
+		return goType{gpuPath + ".Slice[" + driverPath + ".Ptr]", 8}
+	}
+	if t, ok := g.ctype(elem); ok && !t.isMemory() {
+		return goType{gpuPath + ".Slice[" + t.expr + "]", 8}
+	}
+	return goType{gpuPath + ".Range", 8}
+}
+
+func (g *generator) goName(name string) string {
+	if to, ok := g.renames[name]; ok {
+		g.used[name] = true
+		return to
+	}
+	return goName(name)
+}
+
+// addVariable adds a variable, if the image has it.
+func (g *generator) addVariable(m *module, file string, v *cVariable, index int) error {
+	im := m.images[index]
+	var found *kernelobject.Variable
+	for i := range im.codes {
+		vars := im.codes[i].Variables
+		for j := range vars {
+			if vars[j].Name == v.name && !vars[j].Extern && found == nil {
+				found = &vars[j]
+			}
+		}
+	}
+	if g.skip[v.name] {
+		return nil
+	}
+	if found == nil {
+		m.notes = append(m.notes, fmt.Sprintf("variable %s of %s is not in %s, and is left out: nothing uses it, or it is static", v.name, file, im.file))
+		return nil
+	}
+	out := &global{name: v.name, goName: g.goName(v.name), image: index}
+	t, ok := g.ctype(v.typ)
+	if v.stars > 0 {
+		t, ok = goType{driverPath + ".Ptr", 8}, true
+	}
+	what := v.typ + strings.Repeat(" *", min(v.stars, 1)) + strings.Repeat("*", max(v.stars-1, 0))
+	if v.constant {
+		what = "__constant__ " + what
+	} else {
+		what = "__device__ " + what
+	}
+	out.doc = fmt.Sprintf("%s, of %d bytes", what, found.Size)
+	if ok && t.size > 0 && found.Size > 0 {
+		if want := uint64(v.count) * uint64(t.size); v.count > 0 && want != found.Size || found.Size%uint64(t.size) != 0 {
+			return fmt.Errorf("%s: variable %s: %s has %d bytes, and in %s %d", file, v.name, path.Base(t.expr), max(want, uint64(t.size)), im.file, found.Size)
+		}
+	}
+	if ok {
+		out.elem = t
+	}
+	m.globals = append(m.globals, out)
+	return nil
+}
+
+// addTriton adds the kernel of Triton's that an image has. A source, if there is one, declares its parameters without those that Triton
+// adds.
+func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonParam, c *cKernel) error {
+	im := m.images[index]
+	t := im.meta
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("kernel %s of Triton: %w", t.Name, fmt.Errorf(format, args...))
+	}
+	k, err := im.find(t.Name)
+	switch {
+	case err != nil:
+		return fail("%w", err)
+	case t.TensorMaps:
+		return fail("it takes tensor maps that Triton's host code makes: pass addresses, and have the kernel make descriptors (tl.make_tensor_descriptor)")
+	case t.ProfileScratch > 0:
+		return fail("it was compiled for a profiler")
+	}
+	if n := k.Threads; n[0] > 0 && n[0]*n[1]*n[2] != t.Threads {
+		return fail("its metadata say %d threads in a block, and %s %d", t.Threads, im.file, n[0]*n[1]*n[2])
+	}
+	n := len(sig)
+	if c != nil {
+		n = len(c.params)
+	}
+	extra := len(k.Params) - n
+	if extra < 0 || extra > 2 {
+		return fail("%d parameters in its signature, and in %s %d, of %v bytes; up to two more than in the signature are memory that Triton adds", n, im.file, len(k.Params), k.Sizes())
+	}
+	for i, p := range k.Params[n:] {
+		if p.Size != 8 {
+			return fail("parameter %d in %s has %d bytes, and is no address of memory that Triton adds: the signature lacks parameters", n+i, im.file, p.Size)
+		}
+	}
+	if t.GlobalScratch > 0 && extra == 0 {
+		return fail("it needs %d bytes of memory for each block, and no parameter in %s has the address", t.GlobalScratch, im.file)
+	}
+	var out *kernel
+	if c != nil {
+		if out, err = g.fromC(c, k, im.file, k.Params[:n]); err != nil {
+			return fail("%w", err)
+		}
+	} else if out, err = g.fromTriton(t, sig, k, im.file); err != nil {
+		return fail("%w", err)
+	}
+	out.image, out.triton, out.filled = index, t, extra
+	m.kernels = append(m.kernels, out)
+	return nil
+}
+
+// tritonTypes are what types of Triton are in Go.
+var tritonTypes = map[string]goType{
+	"i1": {"bool", 1}, "i8": {"int8", 1}, "i16": {"int16", 2}, "i32": {"int32", 4}, "i64": {"int64", 8},
+	"u8": {"uint8", 1}, "u16": {"uint16", 2}, "u32": {"uint32", 4}, "u64": {"uint64", 8},
+	"f16": {"uint16", 2}, "bf16": {"uint16", 2}, "f32": {"float32", 4}, "f64": {"float64", 8}, "f8": {"uint8", 1}, "ptr": {driverPath + ".Ptr", 8},
+}
+
+// fromTriton makes a kernel of its signature.
+func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.TritonParam, k *kernelobject.Kernel, object string) (*kernel, error) {
+	out := &kernel{name: t.Name, goName: g.goName(t.Name)}
+	var names, texts []string
+	for _, p := range sig {
+		names, texts = append(names, p.Name), append(texts, strings.TrimSpace(p.Name+" "+p.Text))
+	}
+	names = paramNames(names)
+	out.doc = fmt.Sprintf("%s(%s)", t.Name, strings.Join(texts, ", "))
+	for i, p := range sig {
+		what := fmt.Sprintf("parameter %d, %s", i, texts[i])
+		typ, given, err := g.given(t.Name, p.Name, i)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		if !given {
+			elem, known := tritonTypes[p.Type]
+			switch {
+			case p.Pointer && p.Type == "i1":
+				typ = goType{gpuPath + ".Slice[uint8]", 8} // any byte may be there
+			case p.Pointer && known:
+				typ = goType{gpuPath + ".Slice[" + elem.expr + "]", 8}
+			case p.Pointer:
+				typ = goType{gpuPath + ".Range", 8}
+			case !known:
+				return nil, fmt.Errorf("%s: what it is in Go is not known: say so, by -arg %s.%d=GoType", what, t.Name, i)
+			case k.Params[i].Size == 4 && (p.Type == "f16" || p.Type == "bf16"):
+				typ = goType{"float32", 4} // Triton passes halves so
+			case k.Params[i].Size == 4 && p.Type == "i1":
+				typ = goType{"int32", 4}
+			default:
+				typ = elem
+			}
+		}
+		if err := sizeOf(what, typ, k.Params[i], object); err != nil {
+			return nil, err
+		}
+		out.params = append(out.params, param{names[i], typ, k.Params[i].Size})
+	}
+	return out, nil
+}
+
+// check checks that no two things of what is written have the same name.
+func (m *module) check() error {
+	if len(m.kernels) == 0 {
+		return fmt.Errorf("%s: no kernel is left to write Go for", m.from)
+	}
+	lowerName := lower(m.name)
+	had := map[string]string{
+		m.name + "Code": "the code", "Load" + m.name: "the function that loads", m.name + "Twins": "the twins", "No" + m.name + "Twins": "the absent twins",
+		"Sim" + m.name: "the function for simulated GPUs", lowerName + "Image": "the image",
+	}
+	fields := map[string]string{"Close": "the method", "load": "a method", "exe": "a field", "exes": "a field"}
+	add := func(names map[string]string, name, what, c string) error {
+		if other, ok := names[name]; ok {
+			return fmt.Errorf("%s %s and %s would both be %s in Go: give it another name, by -rename %s=Name", what, c, other, name, c)
+		}
+		names[name] = what + " " + c
+		return nil
+	}
+	for _, k := range m.kernels {
+		if !gotoken.IsIdentifier(k.goName) {
+			return fmt.Errorf("kernel %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", k.name)
+		}
+		if err := add(had, k.goName, "kernel", k.name); err != nil {
+			return err
+		}
+		if err := add(had, lower(k.goName)+"Args", "the arguments of kernel", k.name); err != nil {
+			return err
+		}
+		if err := add(fields, k.goName, "kernel", k.name); err != nil {
+			return err
+		}
+	}
+	for _, v := range m.globals {
+		if !gotoken.IsIdentifier(v.goName) {
+			return fmt.Errorf("variable %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", v.name)
+		}
+		if err := add(fields, v.goName, "variable", v.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

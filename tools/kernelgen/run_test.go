@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	goparser "go/parser"
+	gotoken "go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// TestBuild builds and vets what the golden cases give, in a module that has nothing else, and runs twins.
+func TestBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a module")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	withoutCompilers(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"saxpy", "types", "fatbin", "triton"} {
+		ar, err := txtar.ParseFile("testdata/" + name + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range ar.Files {
+			if !strings.HasPrefix(f.Name, "want/") {
+				writeFile(t, filepath.Join(dir, name, f.Name), f.Data)
+			}
+		}
+		for line := range strings.Lines(string(ar.Comment)) {
+			if args, ok := strings.CutPrefix(strings.TrimSpace(line), "kernelgen "); ok {
+				if err := run(filepath.Join(dir, name), words(args), t.Output()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	mod, sum := read(t, filepath.Join(root, "go.mod")), []byte(read(t, filepath.Join(root, "go.sum")))
+	const path = "github.com/puregpu/puregpu"
+	_, rest, _ := strings.Cut(mod, "\n")
+	writeFile(t, filepath.Join(dir, "go.mod"), []byte("module example.com/built\n"+rest+"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n"))
+	writeFile(t, filepath.Join(dir, "go.sum"), sum)
+	for _, name := range []string{"saxpy", "types", "wrong", "triton"} {
+		text := []byte(read(t, filepath.Join("testdata", "built", name+".txt")))
+		file := name + "_test.go"
+		if name == "types" {
+			file = "particle.go"
+		}
+		writeFile(t, filepath.Join(dir, strings.Replace(name, "wrong", "saxpy", 1), file), text)
+	}
+	command := func(args ...string) (string, error) {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOPROXY=off", "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := command("vet", "./..."); err != nil {
+		t.Fatalf("go vet: %v\n%s", err, out)
+	}
+	if out, err := command("test", "-vet=off", "./saxpy", "./triton"); err != nil {
+		t.Fatalf("go test: %v\n%s", err, out)
+	}
+	small := strings.Replace(read(t, "testdata/built/types.txt"), "Position, Speed", "Position", 1)
+	// A twin that is left out, and a type of another size, do not compile, and the compiler says which.
+	if out, err := command("vet", "-tags=left_out", "./saxpy"); err == nil || !strings.Contains(out, "missing method Saxpy") {
+		t.Errorf("a twin that is left out: %v\n%s", err, out)
+	}
+	writeFile(t, filepath.Join(dir, "types", "particle.go"), []byte(small))
+	if out, err := command("build", "./types"); err == nil || !strings.Contains(out, "zall.go") {
+		t.Errorf("a type of another size: %v\n%s", err, out)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestReproducible generates again, and in another folder, and wants the same.
+func TestReproducible(t *testing.T) {
+	withoutCompilers(t)
+	ar, err := txtar.ParseFile("testdata/types.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, args, _ := strings.Cut(string(ar.Comment), "kernelgen ")
+	var first []byte
+	for range 5 {
+		dir := t.TempDir()
+		for _, f := range ar.Files {
+			writeFile(t, filepath.Join(dir, f.Name), f.Data)
+		}
+		for range 2 {
+			if err := run(dir, words(strings.TrimSpace(args)), t.Output()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "zall.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = got
+		} else if !bytes.Equal(got, first) {
+			t.Fatal("the same files give another Go file")
+		}
+	}
+}
+
+// TestCompilers compiles with programs that stand for compilers: they write what they were called with into the PTX.
+func TestCompilers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the compilers are scripts")
+	}
+	const script = `#!/bin/sh
+for last; do :; done
+out=$last
+printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x, .param .u32 n) {}\n' "$*" | sed "s|$out|OUT|" >"$out"
+`
+	const source = "#include \"part.h\"\nextern \"C\" __global__ void scale(float *x, int n);\n"
+	for _, c := range []struct {
+		variable string
+		args     string
+		called   string
+	}{
+		{"NVCC", "k.cu", "// -ptx -arch=compute_75 k.cu -o OUT"},
+		{"NVCC", "-arch compute_80 -options '-O1 -DX=2' k.cu", "// -O1 -DX=2 -ptx -arch=compute_80 k.cu -o OUT"},
+		{"NVCC", "-arch sm_90a k.cu", "// -cubin -arch=sm_90a k.cu -o OUT"},
+		{"NVCC", "-arch sm_80,compute_90 k.cu", "// -fatbin --no-compress -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=compute_90 k.cu -o OUT"},
+		{"CLANG", "k.cu", "// -x cuda --cuda-device-only --cuda-gpu-arch=sm_75 -O3 -S k.cu -o OUT"},
+		{"HIPCC", "-arch gfx90a,gfx942 k.cu", "// --genco --offload-arch=gfx90a --offload-arch=gfx942 k.cu -o OUT"},
+	} {
+		t.Run(c.variable+" "+c.args, func(t *testing.T) {
+			withoutCompilers(t)
+			dir := t.TempDir()
+			program := filepath.Join(dir, "compiler")
+			if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv(c.variable, program)
+			writeFile(t, filepath.Join(dir, "k.cu"), []byte(source))
+			writeFile(t, filepath.Join(dir, "part.h"), []byte("#define A 1\n"))
+			generate := func() string {
+				var out bytes.Buffer
+				if err := run(dir, append([]string{"-pkg", "k"}, words(c.args)...), &out); err != nil {
+					t.Fatal(err)
+				}
+				return out.String()
+			}
+			if out := generate(); strings.Count(out, "wrote") != 2 {
+				t.Errorf("the first time: %q", out)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "zk.*"))
+			if err != nil || len(files) != 2 {
+				t.Fatalf("%q, %v", files, err)
+			}
+			image := files[0]
+			if strings.HasSuffix(image, ".go") {
+				image = files[1]
+			}
+			text, err := os.ReadFile(image)
+			if first, _, _ := strings.Cut(string(text), "\n"); err != nil || first != c.called {
+				t.Errorf("%s: called with %q, want %q", image, first, c.called)
+			}
+			// What has not changed is not compiled again, and needs no compiler.
+			withoutCompilers(t)
+			if out := generate(); out != "" {
+				t.Errorf("a second time: %q", out)
+			}
+			writeFile(t, filepath.Join(dir, "part.h"), []byte("#define A 2\n"))
+			if out := generate(); !strings.Contains(out, "k.cu has changed since "+filepath.Base(image)+" was compiled") {
+				t.Errorf("a file that is included has changed: %q", out)
+			}
+			t.Setenv(c.variable, program)
+			if out := generate(); out != "kernelgen: wrote zk.go\n" { // with another hash
+				t.Errorf("compiled again: %q", out)
+			}
+		})
+	}
+}
+
+// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which needs no GPU.
+func TestRealNVRTC(t *testing.T) {
+	lib, err := nvrtc.Open(nvrtc.Options{})
+	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		t.Skipf("no NVRTC to compile with: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("NVRTC %s", nvrtc.FormatVersion(lib.Version()))
+	dir, from := t.TempDir(), filepath.Join("..", "..", "internal", "testkernels")
+	writeFile(t, filepath.Join(dir, "kernels.cu"), []byte(read(t, filepath.Join(from, "kernels.cu"))))
+	want := read(t, filepath.Join(from, "zkernels.go"))
+	for _, archs := range []string{"compute_75", "sm_80", "compute_75,sm_80,sm_90"} {
+		ext := map[string]string{"compute_75": ".ptx", "sm_80": ".cubin"}[archs]
+		if ext == "" {
+			ext = ".fatbin"
+		}
+		if err := run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "z*"))
+		if err != nil || len(files) != 2 {
+			t.Errorf("%s: files %q, %v", archs, files, err)
+		}
+		strip := func(text string) string { // what says how it was compiled
+			_, text, _ = strings.Cut(text, "package ")
+			return strings.Replace(text, "zkernels"+ext, "zkernels.ptx", 1)
+		}
+		if got := read(t, filepath.Join(dir, "zkernels.go")); strip(got) != strip(want) {
+			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "kernels.cu"), []byte("extern \"C\" __global__ void f(int *x) {\n\t*x = nothing;\n}\n"))
+	err = run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "kernels.cu"}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "kernels.cu(2): error: ") {
+		t.Errorf("a source that is wrong: %v", err)
+	}
+}
+
+// TestMessages has a compiler fail.
+func TestMessages(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the compiler is a script")
+	}
+	withoutCompilers(t)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "compiler")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho 'k.cu(1): error: no' >&2\nexit 2\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NVCC", program)
+	writeFile(t, filepath.Join(dir, "k.cu"), []byte("extern \"C\" __global__ void scale(float *x);\n"))
+	err := run(dir, []string{"-pkg", "k", "k.cu"}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "compile k.cu with nvcc: exit status 2\nk.cu(1): error: no") {
+		t.Error(err)
+	}
+}
+
+// FuzzSource reads anything as a source.
+func FuzzSource(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, x := range ar.Files {
+			if strings.HasSuffix(x.Name, ".cu") {
+				f.Add(string(x.Data))
+			}
+		}
+	}
+	f.Add("R\"x()\" x)x\" extern \"C\" { __global__ void k(int (*f)(int), struct { int a; } b = {1}, ...) {} } }")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := parseSource(text)
+		n := 0
+		for _, k := range s.kernels {
+			n += 1 + len(k.params)
+			for _, p := range k.params {
+				normalize(p.typ)
+			}
+		}
+		if n+len(s.variables) > len(text) {
+			t.Errorf("%d things of %d bytes", n, len(text))
+		}
+	})
+}
+
+// FuzzGenerate generates from anything, and wants an error or a file of Go.
+func FuzzGenerate(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var source, code string
+		for _, x := range ar.Files {
+			switch filepath.Ext(x.Name) {
+			case ".cu", ".h":
+				source = string(x.Data)
+			case ".ptx":
+				code = string(x.Data)
+			}
+		}
+		f.Add(source, code)
+	}
+	f.Add("extern \"C\" __global__ void \xff(int \xfe = R\"(\n)\", int ü) {} __device__ int Close;", ".version 7.0\n.entry \xff(.param .u32 a, .param .u32 b) {}")
+	f.Fuzz(func(t *testing.T, text, code string) {
+		if !strings.HasPrefix(code, ".version") {
+			code = ".version 7.0\n" + code
+		}
+		im, err := newImage("k.ptx", []byte(code))
+		if err != nil {
+			return
+		}
+		g := &generator{used: map[string]bool{}}
+		m := &module{pkg: "k", name: "K", from: "k.cu", images: []*image{im}}
+		if g.addSource(m, "k.cu", parseSource(text), 0) != nil || m.check() != nil {
+			return
+		}
+		out, err := m.render()
+		if err != nil {
+			t.Fatalf("%.2000s", err)
+		}
+		if _, err := goparser.ParseFile(gotoken.NewFileSet(), "zk.go", out, goparser.AllErrors); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+}
