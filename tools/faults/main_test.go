@@ -125,6 +125,21 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestApply: every patch applies to the code as it is, so that code which changes takes its patches along. Whether tests still catch the
+// faults only the program finds out.
+func TestApply(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	patches, err := find("runtime/gpu/testdata/faults", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range patches {
+		if _, err := p.apply(t.TempDir()); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	if err := run(t.Context(), []string{"-nothing"}, io.Discard, io.Discard); !errors.Is(err, errUsage) {
 		t.Error(err)
