@@ -1,7 +1,8 @@
-package main
+package extract
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,10 +112,10 @@ func TestHeaderFolder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "nccl.h"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"nccl", "-headers", dir}, nil, nil); err == nil || !strings.Contains(err.Error(), "a directory, not a regular file") {
+	if _, err := Table(describe(t, "nccl"), Input{Releases: []fs.FS{Folder(dir)}}); err == nil || !strings.Contains(err.Error(), "a directory, not a regular file") {
 		t.Error(err)
 	}
-	if _, err := headerFS(dir).Open("../x.h"); err == nil {
+	if _, err := Folder(dir).Open("../x.h"); err == nil {
 		t.Error("a header outside of the folder is opened")
 	}
 }

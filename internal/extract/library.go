@@ -1,7 +1,12 @@
-package main
+// Package extract reads the C headers of a library and makes its symbol table, as the library's description says.
+//
+// It is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same table everywhere.
+package extract
 
 import (
+	"crypto/sha256"
 	"debug/elf"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,25 +20,25 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// An input is what a table is extracted from.
-type input struct {
-	releases []fs.FS          // folders of headers, the newest release first
-	others   map[string]fs.FS // folder of another implementation, by its Lib
-	library  io.ReaderAt      // shared library whose version nodes date the functions, or nil
-	version  symbols.Version  // of headers that do not tell it
-	report   func(string)     // gets what a reader should know of and is no error
+// An Input is what a table is extracted from.
+type Input struct {
+	Releases []fs.FS          // folders of headers, the newest release first
+	Others   map[string]fs.FS // folder of another implementation, by its Lib
+	Library  io.ReaderAt      // shared library whose version nodes date the functions, or nil
+	Version  symbols.Version  // of headers that do not tell it
+	Report   func(string)     // gets what a reader should know of and is no error
 }
 
-// extract reads the headers of a library as its description says.
+// Table reads the headers of a library as its description says.
 //
 // Of several releases the newest declaration of each name stands, and the oldest release that has a name is its
 // since-version. Where a library is given, the version nodes of its symbols tell more exactly when each function came.
-func extract(d *symbols.Description, in input) (*symbols.Table, error) {
+func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	var t *symbols.Table
 	since := map[string]symbols.Version{}
 	var last symbols.Version
-	for i, files := range in.releases {
-		h, err := readHeaders(d, files, in.version)
+	for i, files := range in.Releases {
+		h, err := readHeaders(d, files, in.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -51,9 +56,9 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 			typeConstants(t, h.alias)
 			continue
 		}
-		mergeEnums(t, &h.table, v, in.report)
+		mergeEnums(t, &h.table, v, in.Report)
 		mergeTypes(t, &h.table, v)
-		mergeFunctions(t, &h.table, v, in.report)
+		mergeFunctions(t, &h.table, v, in.Report)
 		t.Headers = append(t.Headers, h.table.Headers...)
 	}
 	t.Library = d.Library
@@ -71,8 +76,8 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 		}
 	}
 	for _, m := range d.Implementations {
-		if files := in.others[m.Lib]; files != nil {
-			if err := addImplementation(d, &m, t, files, in.version); err != nil {
+		if files := in.Others[m.Lib]; files != nil {
+			if err := addImplementation(d, &m, t, files, in.Version); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
@@ -81,11 +86,11 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 }
 
 // dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell.
-func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in input) error {
-	if in.library == nil {
+func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in Input) error {
+	if in.Library == nil {
 		return nil
 	}
-	nodes, err := versionNodes(in.library, d.Headers.Nodes)
+	nodes, err := versionNodes(in.Library, d.Headers.Nodes)
 	if err != nil {
 		return fmt.Errorf("the library's version nodes: %w", err)
 	}
@@ -100,7 +105,7 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symb
 	// A name that the library does not export is an inline function or a macro's shadow: nothing to bind.
 	for _, f := range t.Functions {
 		if _, ok := nodes[f.Symbol]; !ok {
-			in.report(f.Symbol + " is declared and not exported by the library")
+			in.Report(f.Symbol + " is declared and not exported by the library")
 		}
 	}
 	return nil
@@ -286,6 +291,19 @@ func versionNodes(r io.ReaderAt, prefix string) (map[string]symbols.Version, err
 			return nil, fmt.Errorf("%s: version node %s: %w", s.Name, s.Version, err)
 		}
 		out[s.Name] = v
+	}
+	return out, nil
+}
+
+func hashes(files fs.FS, v symbols.Version, names ...string) ([]symbols.Header, error) {
+	var out []symbols.Header
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		out = append(out, symbols.Header{Name: name, Version: v, SHA256: hex.EncodeToString(sum[:])})
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"encoding/json"
@@ -94,21 +94,21 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 		typeConstants(&h.table, h.alias)
 		return &h.table, nil
 	case files["cuda.h"] != nil:
-		return extract(describe(t, "cuda"), input{releases: []fs.FS{files}})
+		return Table(describe(t, "cuda"), Input{Releases: []fs.FS{files}})
 	case files["nccl/nccl.h"] != nil:
-		in := input{releases: []fs.FS{sub("nccl")}}
+		in := Input{Releases: []fs.FS{sub("nccl")}}
 		if files["rccl/nccl.h"] != nil {
-			in.others = map[string]fs.FS{"rccl": sub("rccl")}
+			in.Others = map[string]fs.FS{"rccl": sub("rccl")}
 		}
-		return extract(describe(t, "nccl"), in)
+		return Table(describe(t, "nccl"), in)
 	case files["hip1/hip/hip_version.h"] != nil:
-		in := input{report: report}
+		in := Input{Report: report}
 		for _, dir := range []string{"hip1", "hip2", "hip3"} {
 			if files[dir+"/hip/hip_version.h"] != nil {
-				in.releases = append(in.releases, sub(dir))
+				in.Releases = append(in.Releases, sub(dir))
 			}
 		}
-		return extract(describe(t, "hip"), in)
+		return Table(describe(t, "hip"), in)
 	}
 	return nil, errors.New("the archive has no header that says how to read it")
 }
