@@ -114,7 +114,11 @@ func buildEcho(t *testing.T, p *pkg) string {
 	}
 	dir := t.TempDir()
 	source, path := filepath.Join(dir, "echo.c"), filepath.Join(dir, name)
-	if err := os.WriteFile(source, []byte(p.echoSource()), 0o644); err != nil {
+	text, err := p.echoSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(compiler, "-std=gnu11", "-O1", "-Wall", "-Wno-unused-function", "-fPIC", "-shared", "-o", path, source).CombinedOutput()

@@ -72,25 +72,29 @@ func EchoSource(library string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.echoSource(), nil
+	return p.echoSource()
 }
 
 // echoSource returns the C source of a library's echo.
-func (p *pkg) echoSource() string {
+func (p *pkg) echoSource() (string, error) {
 	var b strings.Builder
+	types, err := p.lib.CTypes()
+	if err != nil {
+		return "", err
+	}
 	fmt.Fprintf(&b, "/* Generated from the table of %s: every function, recording what it is called with. */\n", p.desc.Library)
-	b.WriteString(cTypes(p.lib))
+	b.WriteString(types)
 	b.WriteString(echoRuntime)
 	for i, f := range p.funcs {
 		p.echoFunction(&b, i, f)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	var params []string
 	for _, a := range f.sym.Args {
-		params = append(params, (&cWriter{lib: p.lib}).declare(a.Type, "p_"+a.Name))
+		params = append(params, symbols.CDeclaration(a.Type, "p_"+a.Name))
 	}
 	if params == nil {
 		params = []string{"void"}

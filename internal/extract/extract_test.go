@@ -92,7 +92,12 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 		}
 		h.table.Functions = functions(h, nil)
 		typeConstants(&h.table, h.alias)
-		return &h.table, nil
+		handles(&h.table, h.opaque)
+		var errs []error
+		for _, r := range h.refused {
+			errs = append(errs, r.err)
+		}
+		return &h.table, errors.Join(errs...)
 	case files["cuda.h"] != nil:
 		return Table(describe(t, "cuda"), Input{Releases: []fs.FS{files}})
 	case files["nccl/nccl.h"] != nil:

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,6 +24,12 @@ func parseText(text string) (*header, error) {
 	if err == nil {
 		functions(h, nil)
 		typeConstants(&h.table, h.alias)
+		handles(&h.table, h.opaque)
+		var errs []error
+		for _, r := range h.refused {
+			errs = append(errs, r.err)
+		}
+		err = errors.Join(errs...)
 	}
 	return h, err
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -31,12 +32,16 @@ type Input struct {
 
 // Table reads the headers of a library as its description says.
 //
+// What no table can hold, such as a variadic function, is refused: the error has all of it, and the description's omit leaves functions out.
+//
 // Of several releases the newest declaration of each name stands, and the oldest release that has a name is its
 // since-version. Where a library is given, the version nodes of its symbols tell more exactly when each function came.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	var t *symbols.Table
 	since := map[string]symbols.Version{}
 	var last symbols.Version
+	var refused []error
+	var opaque map[string]string
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.Version)
 		if err != nil {
@@ -50,8 +55,14 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		for _, f := range h.table.Functions {
 			since[f.Symbol] = v
 		}
+		for _, r := range h.refused {
+			if !omitted(r.name, d.Headers.Omit) {
+				refused = append(refused, r.err)
+			}
+		}
 		if t == nil {
 			t = &h.table
+			opaque = h.opaque
 			t.Handles = append(t.Handles, d.Headers.Handles...)
 			typeConstants(t, h.alias)
 			continue
@@ -82,7 +93,13 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			}
 		}
 	}
-	return t, nil
+	t.Borrow(d.Uses)
+	handles(t, opaque)
+	return t, errors.Join(append(refused, unknown(d, t)...)...)
+}
+
+func omitted(function string, omit []string) bool {
+	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
 // dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell.
@@ -147,6 +164,9 @@ func readHeaders(d *symbols.Description, files fs.FS, version symbols.Version) (
 	if err != nil {
 		return nil, err
 	}
+	if version.IsZero() {
+		version = d.Headers.Release
+	}
 	if d.Headers.Version.Header != "" {
 		if version, err = headerVersion(d, files); err != nil {
 			return nil, err
@@ -170,7 +190,10 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	if d.Headers.Since == symbols.SinceTypedefs {
 		return readTypedefs(d, files)
 	}
-	s := sourceOf(&d.Headers, files)
+	s, err := sourceOf(d, files)
+	if err != nil {
+		return nil, err
+	}
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
@@ -180,10 +203,6 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {
 				text.WriteString("#include <" + name + ">\n")
 			}
-		}
-		s.stubs = maps.Clone(s.stubs)
-		if s.stubs == nil {
-			s.stubs = map[string]string{}
 		}
 		s.stubs[s.main] = text.String()
 	}
@@ -196,12 +215,18 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 }
 
 // sourceOf returns what is to be parsed, but for the main header.
-func sourceOf(h *symbols.Headers, files fs.FS) source {
-	s := source{files: files, stubs: h.Stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
+	h := &d.Headers
+	stubs, err := symbols.StandIns(d.Uses)
+	if err != nil {
+		return source{}, err
+	}
+	maps.Copy(stubs, h.Stubs)
+	s := source{files: files, stubs: stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}
-	return s
+	return s, nil
 }
 
 // headerVersion reads the version off the macros that the description names.
@@ -238,7 +263,7 @@ func functions(h *header, omit []string) []symbols.Function {
 	var out []symbols.Function
 	seen := map[string]bool{}
 	for _, f := range h.funcs {
-		if seen[f.Symbol] || slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(f.Symbol, prefix) }) {
+		if seen[f.Symbol] || omitted(f.Symbol, omit) {
 			continue
 		}
 		seen[f.Symbol] = true
