@@ -9,11 +9,8 @@ import (
 
 // LayoutAsserts returns a C file that asserts the size of every named struct of a library and the offset of every field
 // that has a name, against the vendor's own headers. Records that only headers older than the table's have are left out.
-func LayoutAsserts(library string) (string, error) {
-	lib, err := symbols.Load(library)
-	if err != nil {
-		return "", err
-	}
+func LayoutAsserts(lib *symbols.Library) (string, error) {
+	library := lib.Description.Library
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* Generated from the table of %s: sizes, offsets and enumerators against the library's headers. */\n", library)
 	b.WriteString("#include <stddef.h>\n")

@@ -10,18 +10,17 @@ import (
 func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
 
 func (l *Library) cTypes(asserts bool) (string, error) {
-	lib, c := l, &cWriter{lib: l, asserts: asserts, done: map[string]bool{}}
+	c := &cWriter{lib: l, asserts: asserts, done: map[string]bool{}, structs: map[string]bool{}}
 	c.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
-	for _, name := range l.lenders() {
-		text, err := standIn(name)
-		if err != nil {
-			return "", err
-		}
-		c.b.WriteString(text)
+	if err := c.borrowed(); err != nil {
+		return "", err
 	}
-	for _, b := range l.Borrowed {
-		c.done[b.Name] = true
-	}
+	c.table(l.Table)
+	return c.b.String(), nil
+}
+
+// table writes the types of a table.
+func (c *cWriter) table(lib *Table) {
 	for _, h := range lib.Handles {
 		if h.Tag == "void" {
 			c.line("typedef void *%s;", h.Name)
@@ -47,17 +46,17 @@ func (l *Library) cTypes(asserts bool) (string, error) {
 	for _, s := range lib.Structs {
 		word := map[bool]string{true: "union", false: "struct"}[s.Union]
 		c.line("typedef %s %s %s;", word, cName(s.Name), cName(s.Name))
+		c.structs[s.Name] = true
 	}
 	pending, aliases := lib.Structs, lib.Aliases
 	for len(pending)+len(aliases) > 0 {
 		before := len(pending) + len(aliases)
 		aliases = c.aliases(aliases)
-		pending = c.structs(pending)
+		pending = c.defineAll(pending)
 		if len(pending)+len(aliases) == before {
 			break // a cycle of values, which C could not have declared either
 		}
 	}
-	return c.b.String(), nil
 }
 
 type cWriter struct {
@@ -65,6 +64,7 @@ type cWriter struct {
 	asserts bool
 	b       strings.Builder
 	done    map[string]bool // complete types
+	structs map[string]bool // declared ones
 }
 
 func (c *cWriter) line(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
@@ -75,16 +75,7 @@ func cName(name string) string { return strings.ReplaceAll(name, ".", "__") }
 // complete reports whether a type can stand by value at this point of the file.
 func (c *cWriter) complete(ct CType) bool {
 	_, _, builtin := Builtin(ct.Base)
-	return builtin || c.done[ct.Base] || ct.Pointers > 0 && c.isStruct(ct.Base)
-}
-
-func (c *cWriter) isStruct(name string) bool {
-	for _, s := range c.lib.Structs {
-		if s.Name == name {
-			return true
-		}
-	}
-	return false
+	return builtin || c.done[ct.Base] || ct.Pointers > 0 && c.structs[ct.Base]
 }
 
 func (c *cWriter) aliases(list []Alias) (later []Alias) {
@@ -103,7 +94,7 @@ func (c *cWriter) aliases(list []Alias) (later []Alias) {
 	return later
 }
 
-func (c *cWriter) structs(list []Struct) (later []Struct) {
+func (c *cWriter) defineAll(list []Struct) (later []Struct) {
 	for _, s := range list {
 		ready := true
 		for _, f := range s.Fields {

@@ -94,13 +94,64 @@ func standIn(library string) (string, error) {
 	return b.String(), nil
 }
 
-// lenders returns the libraries of which the table takes types, sorted.
-func (t *Table) lenders() []string {
-	set := map[string]bool{}
-	for _, b := range t.Borrowed {
-		set[b.Library] = true
+// borrowed writes the types that the library takes from others, with all that these are made of.
+func (c *cWriter) borrowed() error {
+	own, asserts := c.lib, c.asserts
+	c.asserts = false
+	defer func() { c.lib, c.asserts = own, asserts }()
+	want := map[string][]Lent{} // by library
+	for _, b := range own.Borrowed {
+		lent, ok := Lend(b.Library, b.Name)
+		if !ok {
+			return fmt.Errorf("symbols: library %s lends no %s", b.Library, b.Name)
+		}
+		want[b.Library] = append(want[b.Library], lent)
 	}
-	return slices.Sorted(maps.Keys(set))
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		lib, err := Load(name)
+		if err != nil {
+			return err
+		}
+		need := map[string]bool{}
+		for _, lent := range want[name] {
+			if ct, err := ParseType(lent.Type); err == nil {
+				need[ct.Base] = true
+			}
+		}
+		c.lib = lib
+		c.table(lib.only(need))
+		for _, lent := range want[name] {
+			if !c.done[lent.Name] {
+				c.line("typedef %s;", CDeclaration(lent.Type, lent.Name))
+				c.done[lent.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// only returns the types of a table that are named, and what they are made of.
+func (t *Table) only(need map[string]bool) *Table {
+	for before := -1; before != len(need); {
+		before = len(need)
+		t.EachType(func(record string, ctype *string) {
+			if ct, err := ParseType(*ctype); err == nil && need[record] {
+				need[ct.Base] = true
+			}
+		})
+	}
+	return &Table{
+		Handles:   filter(t.Handles, func(h Handle) bool { return need[h.Name] }),
+		Scalars:   filter(t.Scalars, func(s Scalar) bool { return need[s.Name] }),
+		Aliases:   filter(t.Aliases, func(a Alias) bool { return need[a.Name] }),
+		Enums:     filter(t.Enums, func(e Enum) bool { return need[e.Name] }),
+		Structs:   filter(t.Structs, func(s Struct) bool { return need[s.Name] }),
+		Callbacks: filter(t.Callbacks, func(c Callback) bool { return need[c.Name] }),
+	}
+}
+
+func filter[T any](list []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !keep(x) })
 }
 
 // Borrow adds to the table the types that it speaks of, does not have, and gets from one of the libraries.

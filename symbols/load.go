@@ -70,10 +70,15 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{file: path.Join(dir, "library.json")}
+	return l, l.Describe(path.Join(dir, "library.json"), d)
+}
+
+// Describe gives the library a description, from a file, and checks it against the table.
+func (l *Library) Describe(file string, d *Description) error {
+	c := &checker{file: file}
 	c.fits(d, l.Table)
 	l.Description = d
-	return l, c.err()
+	return c.err()
 }
 
 // ReadDescription reads the library.json of a folder.

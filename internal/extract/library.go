@@ -93,8 +93,8 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			}
 		}
 	}
-	t.Borrow(d.Uses)
 	handles(t, opaque)
+	t.Borrow(d.Uses)
 	return t, errors.Join(append(refused, unknown(d, t)...)...)
 }
 
@@ -181,6 +181,7 @@ func readHeaders(d *symbols.Description, files fs.FS, version symbols.Version) (
 	if name := d.Headers.Version.Header; name != "" && !slices.Contains(names, name) {
 		names = append(names, name)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { _, own := d.Headers.Stubs[name]; return own })
 	h.table.Version = version
 	h.table.Headers, err = hashes(files, version, names...)
 	return h, err
