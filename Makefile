@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs)|tools/(extract|symbols|ctxprobe|gpubench|faults))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|faults))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs)|tools/(extract|symbols|ctxprobe|faults))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs)|tools/(bindgen|extract|symbols|ctxprobe|faults))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

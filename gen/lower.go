@@ -3,6 +3,7 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"go/token"
 	"math"
 	"slices"
 	"strconv"
@@ -375,6 +376,9 @@ func (w *lowering) collisions() {
 		owner[name] = "the package's own " + name
 	}
 	take := func(name, cname string) {
+		if !token.IsExported(name) || !token.IsIdentifier(name) {
+			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay", name)
+		}
 		if other, taken := owner[name]; taken && other != cname {
 			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
 		}
@@ -414,6 +418,9 @@ func (w *lowering) collisions() {
 		methods[name] = "a method of dl.Library"
 	}
 	for _, f := range w.funcs {
+		if !token.IsExported(f.name) || !token.IsIdentifier(f.name) {
+			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay", f.name)
+		}
 		if other, taken := methods[f.name]; taken {
 			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
 		}

@@ -59,14 +59,14 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		case p.role == roleValue && p.typ.kind == kindDouble:
 			code = "d"
 		case p.role == roleStruct:
+			if w.hasFloat(p.c.Type) {
+				return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
+			}
 			switch p.typ.size {
 			case 8:
 			case 1, 2, 4:
 				return out, fmt.Errorf("parameter %s: struct of %d bytes by value", p.name, p.typ.size)
 			default:
-				if w.hasFloat(p.c.Type) {
-					return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
-				}
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}

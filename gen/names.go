@@ -63,8 +63,7 @@ func (n *namer) typ(cname string) string {
 	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
 		return n.typ(cname[:i]) + n.camel(cname[i+1:])
 	}
-	s := strings.TrimSuffix(cut(cname, n.desc.Prefixes.Types), "_t")
-	return n.camel(s)
+	return n.camel(cut(strings.TrimSuffix(cname, "_t"), n.desc.Prefixes.Types))
 }
 
 // value names an enumerator or a constant.

@@ -95,7 +95,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	}
 	handles(t, opaque)
 	t.Borrow(d.Uses)
-	return t, errors.Join(append(refused, unknown(d, t)...)...)
+	return t, errors.Join(append(refused, unknown(d, t, opaque)...)...)
 }
 
 func omitted(function string, omit []string) bool {
@@ -198,7 +198,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
-		s.main = d.Library + ".h"
+		s.main = "all headers of " + d.Library // a name that no header has
 		var text strings.Builder
 		for i, name := range included {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {

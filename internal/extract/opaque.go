@@ -42,17 +42,23 @@ func handles(t *symbols.Table, opaque map[string]string) {
 
 // unknown removes the functions that have types which are neither in the table nor lent, and returns an error for each. What else has such
 // a type is for the check of the table to say.
-func unknown(d *symbols.Description, t *symbols.Table) (errs []error) {
+func unknown(d *symbols.Description, t *symbols.Table, opaque map[string]string) (errs []error) {
 	have := t.TypeNames()
 	t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool {
 		var missing []string
+		byValue := false
 		for _, ctype := range append([]string{f.Result}, paramTypes(f.Params)...) {
 			if ct, err := symbols.ParseType(ctype); err == nil && !have[ct.Base] && !isC(ct.Base) && !slices.Contains(missing, ct.Base) {
 				missing = append(missing, ct.Base)
+				byValue = byValue || opaque[ct.Base] != ""
 			}
 		}
 		if len(missing) == 0 {
 			return false
+		}
+		if byValue {
+			errs = append(errs, fmt.Errorf("%s: %s: is by value, and no header in files defines it", f.Symbol, strings.Join(missing, ", ")))
+			return true
 		}
 		lend := "a library that is used"
 		if len(d.Uses) > 0 {
