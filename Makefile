@@ -76,8 +76,10 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	CGO_ENABLED=0 $(GO) test -count=1 ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/abi-arm64.test ./gen
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
+	cd examples/cublas && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o ../../$(BUILD)/cublas-arm64.test ./cublas
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
+	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
@@ -109,6 +111,17 @@ build-matrix: ## build and vet for every platform and tag; check that nogpu make
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
 	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
 
+.PHONY: test-bindgen
+test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, for every platform; it needs no cuBLAS
+	cd examples/cublas && CGO_ENABLED=0 $(GO) test ./...
+	@set -e; cd examples/cublas; for platform in $(PLATFORMS); do \
+		echo "build and vet examples/cublas for $$platform"; \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		$(GO) build -o /dev/null .; \
+		$(GO) vet ./...; \
+	done
+	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
+
 .PHONY: real-hip
 real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
@@ -116,6 +129,7 @@ real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD G
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables
 	$(GO) generate ./...
+	cd examples/cublas && $(GO) generate ./...
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file
@@ -125,6 +139,7 @@ check-generated: ## fail if generate changes a file
 check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	$(GO) mod tidy -diff
 	cd testdata/callbench && $(GO) mod tidy -diff
+	cd examples/cublas && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the Go files

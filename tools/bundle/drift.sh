@@ -9,11 +9,12 @@ go=${GO:-go}
 
 # The list has a checksum and a name a line. Comparing two of them needs no git, and leaves uncommitted work alone.
 list() {
-	find . -path ./build -prune -o -name 'z*.go' -type f -exec sha256sum {} + | sort -k 2
+	find . -path ./build -prune -o \( -name 'z*.go' -o -name 'zabi.*' -o -name '*.table.json' \) -type f -exec sha256sum {} + | sort -k 2
 }
 
 before=$(list)
 $go generate ./...
+(cd examples/cublas && $go generate ./...)
 after=$(list)
 if [ "$before" != "$after" ]; then
 	tmp=$(mktemp -d)

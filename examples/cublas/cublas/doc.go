@@ -2,4 +2,4 @@
 // device, with the types of package cuda. It was made by tools/bindgen.
 package cublas
 
-//go:generate go run github.com/puregpu/puregpu/tools/bindgen cublas.json
+//go:generate go tool bindgen cublas.json

@@ -505,7 +505,6 @@ const (
 	fnLtGetProperty
 	fnLtHeuristicsCacheGetCapacity
 	fnLtHeuristicsCacheSetCapacity
-	fnLtDisableCpuInstructionsSetMask
 	fnLtMatmul
 	fnLtMatrixTransform
 	fnLtMatrixLayoutCreate
@@ -536,7 +535,7 @@ const (
 	fnLtLoggerSetLevel
 	fnLtLoggerSetMask
 	fnLtLoggerForceDisable
-	numFuncs = 527
+	numFuncs = 526
 )
 
 // Create makes a handle on the device that is current.
@@ -14372,14 +14371,6 @@ func (l *Library) LtHeuristicsCacheSetCapacity(capacity uint64) (err error) {
 	}
 	res, err := l.Slow(fnLtHeuristicsCacheSetCapacity, uintptr(capacity))
 	return check(res, err)
-}
-
-// LtDisableCpuInstructionsSetMask calls cublasLtDisableCpuInstructionsSetMask.
-//
-// C: cublasLtDisableCpuInstructionsSetMask, since cuBLAS 12.0, set lt.
-func (l *Library) LtDisableCpuInstructionsSetMask(mask uint32) (n uint32, err error) {
-	res, err := l.Slow(fnLtDisableCpuInstructionsSetMask, uintptr(mask))
-	return uint32(res), err
 }
 
 // LtMatmul computes D = alpha op(A) op(B) + beta C by the algorithm that it is given.

@@ -502,7 +502,6 @@ var symbols = [...]dl.Symbol{
 	{Name: "cublasLtGetProperty", Since: 120000, Set: 1, Sig: "ww"},
 	{Name: "cublasLtHeuristicsCacheGetCapacity", Since: 120000, Set: 1, Sig: "w"},
 	{Name: "cublasLtHeuristicsCacheSetCapacity", Since: 120000, Set: 1, Sig: "w"},
-	{Name: "cublasLtDisableCpuInstructionsSetMask", Since: 120000, Set: 1, Sig: "w"},
 	{Name: "cublasLtMatmul", Since: 120000, Set: 1, Sig: "wwwwwwwwwwwwwwww"},
 	{Name: "cublasLtMatrixTransform", Since: 120000, Set: 1, Sig: "wwwwwwwwwww"},
 	{Name: "cublasLtMatrixLayoutCreate", Since: 120000, Set: 1, Sig: "wwwww"},

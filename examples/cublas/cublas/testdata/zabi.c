@@ -8030,14 +8030,8 @@ cublasStatus_t cublasLtHeuristicsCacheSetCapacity(size_t p_capacity) {
 	return (cublasStatus_t)(puregpu_echo.fail ? 947 : 0);
 }
 
-unsigned int cublasLtDisableCpuInstructionsSetMask(unsigned int p_mask) {
-	begin(496);
-	VALUE(0, p_mask);
-	return (unsigned int)(uintptr_t)923;
-}
-
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t p_lightHandle, cublasLtMatmulDesc_t p_computeDesc, const void *p_alpha, const void *p_A, cublasLtMatrixLayout_t p_Adesc, const void *p_B, cublasLtMatrixLayout_t p_Bdesc, const void *p_beta, const void *p_C, cublasLtMatrixLayout_t p_Cdesc, void *p_D, cublasLtMatrixLayout_t p_Ddesc, const cublasLtMatmulAlgo_t *p_algo, void *p_workspace, size_t p_workspaceSizeInBytes, cudaStream_t p_stream) {
-	begin(497);
+	begin(496);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_computeDesc);
 	VALUE(2, p_alpha);
@@ -8059,7 +8053,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t p_lightHandle, cublasLtMatmulDesc
 }
 
 cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t p_lightHandle, cublasLtMatrixTransformDesc_t p_transformDesc, const void *p_alpha, const void *p_A, cublasLtMatrixLayout_t p_Adesc, const void *p_beta, const void *p_B, cublasLtMatrixLayout_t p_Bdesc, void *p_C, cublasLtMatrixLayout_t p_Cdesc, cudaStream_t p_stream) {
-	begin(498);
+	begin(497);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_transformDesc);
 	VALUE(2, p_alpha);
@@ -8075,7 +8069,7 @@ cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t p_lightHandle, cublasLtM
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *p_matLayout, cudaDataType p_type, uint64_t p_rows, uint64_t p_cols, int64_t p_ld) {
-	begin(499);
+	begin(498);
 	VALUE(0, p_matLayout);
 	VALUE(1, p_type);
 	VALUE(2, p_rows);
@@ -8086,13 +8080,13 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *p_matLayout, c
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t p_matLayout) {
-	begin(500);
+	begin(499);
 	VALUE(0, p_matLayout);
 	return (cublasStatus_t)(puregpu_echo.fail ? 904 : 0);
 }
 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t p_matLayout, cublasLtMatrixLayoutAttribute_t p_attr, const void *p_buf, size_t p_sizeInBytes) {
-	begin(501);
+	begin(500);
 	VALUE(0, p_matLayout);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8101,7 +8095,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t p_matLayo
 }
 
 cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t p_matLayout, cublasLtMatrixLayoutAttribute_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(502);
+	begin(501);
 	VALUE(0, p_matLayout);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8112,7 +8106,7 @@ cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t p_matLayo
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *p_matmulDesc, cublasComputeType_t p_computeType, cudaDataType_t p_scaleType) {
-	begin(503);
+	begin(502);
 	VALUE(0, p_matmulDesc);
 	VALUE(1, p_computeType);
 	VALUE(2, p_scaleType);
@@ -8121,13 +8115,13 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *p_matmulDesc, cubl
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p_matmulDesc) {
-	begin(504);
+	begin(503);
 	VALUE(0, p_matmulDesc);
 	return (cublasStatus_t)(puregpu_echo.fail ? 944 : 0);
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p_matmulDesc, cublasLtMatmulDescAttributes_t p_attr, const void *p_buf, size_t p_sizeInBytes) {
-	begin(505);
+	begin(504);
 	VALUE(0, p_matmulDesc);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8136,7 +8130,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p_matmulDesc,
 }
 
 cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t p_matmulDesc, cublasLtMatmulDescAttributes_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(506);
+	begin(505);
 	VALUE(0, p_matmulDesc);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8147,7 +8141,7 @@ cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t p_matmulDesc,
 }
 
 cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t *p_transformDesc, cudaDataType p_scaleType) {
-	begin(507);
+	begin(506);
 	VALUE(0, p_transformDesc);
 	VALUE(1, p_scaleType);
 	fill(p_transformDesc, sizeof *p_transformDesc, 0x76c97734839f0534u, 0, 0);
@@ -8155,13 +8149,13 @@ cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t *
 }
 
 cublasStatus_t cublasLtMatrixTransformDescDestroy(cublasLtMatrixTransformDesc_t p_transformDesc) {
-	begin(508);
+	begin(507);
 	VALUE(0, p_transformDesc);
 	return (cublasStatus_t)(puregpu_echo.fail ? 950 : 0);
 }
 
 cublasStatus_t cublasLtMatrixTransformDescSetAttribute(cublasLtMatrixTransformDesc_t p_transformDesc, cublasLtMatrixTransformDescAttributes_t p_attr, const void *p_buf, size_t p_sizeInBytes) {
-	begin(509);
+	begin(508);
 	VALUE(0, p_transformDesc);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8170,7 +8164,7 @@ cublasStatus_t cublasLtMatrixTransformDescSetAttribute(cublasLtMatrixTransformDe
 }
 
 cublasStatus_t cublasLtMatrixTransformDescGetAttribute(cublasLtMatrixTransformDesc_t p_transformDesc, cublasLtMatrixTransformDescAttributes_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(510);
+	begin(509);
 	VALUE(0, p_transformDesc);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8181,20 +8175,20 @@ cublasStatus_t cublasLtMatrixTransformDescGetAttribute(cublasLtMatrixTransformDe
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p_pref) {
-	begin(511);
+	begin(510);
 	VALUE(0, p_pref);
 	fill(p_pref, sizeof *p_pref, 0xe8853b593a1be555u, 0, 0);
 	return (cublasStatus_t)(puregpu_echo.fail ? 921 : 0);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p_pref) {
-	begin(512);
+	begin(511);
 	VALUE(0, p_pref);
 	return (cublasStatus_t)(puregpu_echo.fail ? 978 : 0);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p_pref, cublasLtMatmulPreferenceAttributes_t p_attr, const void *p_buf, size_t p_sizeInBytes) {
-	begin(513);
+	begin(512);
 	VALUE(0, p_pref);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8203,7 +8197,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t p_pref, cublasLtMatmulPreferenceAttributes_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(514);
+	begin(513);
 	VALUE(0, p_pref);
 	VALUE(1, p_attr);
 	VALUE(2, p_buf);
@@ -8214,7 +8208,7 @@ cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t p
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t p_lightHandle, cublasLtMatmulDesc_t p_operationDesc, cublasLtMatrixLayout_t p_Adesc, cublasLtMatrixLayout_t p_Bdesc, cublasLtMatrixLayout_t p_Cdesc, cublasLtMatrixLayout_t p_Ddesc, cublasLtMatmulPreference_t p_preference, int p_requestedAlgoCount, cublasLtMatmulHeuristicResult_t *p_heuristicResultsArray, int *p_returnAlgoCount) {
-	begin(515);
+	begin(514);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_operationDesc);
 	VALUE(2, p_Adesc);
@@ -8231,7 +8225,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t p_lightHandle, cu
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t p_lightHandle, cublasComputeType_t p_computeType, cudaDataType_t p_scaleType, cudaDataType_t p_Atype, cudaDataType_t p_Btype, cudaDataType_t p_Ctype, cudaDataType_t p_Dtype, int p_requestedAlgoCount, int *p_algoIdsArray, int *p_returnAlgoCount) {
-	begin(516);
+	begin(515);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_computeType);
 	VALUE(2, p_scaleType);
@@ -8248,7 +8242,7 @@ cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t p_lightHandle, cublasCo
 }
 
 cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t p_lightHandle, cublasComputeType_t p_computeType, cudaDataType_t p_scaleType, cudaDataType_t p_Atype, cudaDataType_t p_Btype, cudaDataType_t p_Ctype, cudaDataType_t p_Dtype, int p_algoId, cublasLtMatmulAlgo_t *p_algo) {
-	begin(517);
+	begin(516);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_computeType);
 	VALUE(2, p_scaleType);
@@ -8263,7 +8257,7 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t p_lightHandle, cublasComp
 }
 
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t p_lightHandle, cublasLtMatmulDesc_t p_operationDesc, cublasLtMatrixLayout_t p_Adesc, cublasLtMatrixLayout_t p_Bdesc, cublasLtMatrixLayout_t p_Cdesc, cublasLtMatrixLayout_t p_Ddesc, const cublasLtMatmulAlgo_t *p_algo, cublasLtMatmulHeuristicResult_t *p_result) {
-	begin(518);
+	begin(517);
 	VALUE(0, p_lightHandle);
 	VALUE(1, p_operationDesc);
 	VALUE(2, p_Adesc);
@@ -8278,7 +8272,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t p_lightHandle, cublasLtM
 }
 
 cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *p_algo, cublasLtMatmulAlgoCapAttributes_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(519);
+	begin(518);
 	VALUE(0, p_algo);
 	MEMORY(0, p_algo, sizeof *p_algo);
 	VALUE(1, p_attr);
@@ -8290,7 +8284,7 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *p_a
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *p_algo, cublasLtMatmulAlgoConfigAttributes_t p_attr, const void *p_buf, size_t p_sizeInBytes) {
-	begin(520);
+	begin(519);
 	VALUE(0, p_algo);
 	MEMORY(0, p_algo, sizeof *p_algo);
 	VALUE(1, p_attr);
@@ -8300,7 +8294,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *p_algo
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *p_algo, cublasLtMatmulAlgoConfigAttributes_t p_attr, void *p_buf, size_t p_sizeInBytes, size_t *p_sizeWritten) {
-	begin(521);
+	begin(520);
 	VALUE(0, p_algo);
 	MEMORY(0, p_algo, sizeof *p_algo);
 	VALUE(1, p_attr);
@@ -8312,31 +8306,31 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 }
 
 cublasStatus_t cublasLtLoggerSetCallback(cublasLtLoggerCallback_t p_callback) {
-	begin(522);
+	begin(521);
 	VALUE(0, p_callback);
 	return (cublasStatus_t)(puregpu_echo.fail ? 968 : 0);
 }
 
 cublasStatus_t cublasLtLoggerOpenFile(const char *p_logFile) {
-	begin(523);
+	begin(522);
 	VALUE(0, p_logFile);
 	text(0, p_logFile);
 	return (cublasStatus_t)(puregpu_echo.fail ? 956 : 0);
 }
 
 cublasStatus_t cublasLtLoggerSetLevel(int p_level) {
-	begin(524);
+	begin(523);
 	VALUE(0, p_level);
 	return (cublasStatus_t)(puregpu_echo.fail ? 946 : 0);
 }
 
 cublasStatus_t cublasLtLoggerSetMask(int p_mask) {
-	begin(525);
+	begin(524);
 	VALUE(0, p_mask);
 	return (cublasStatus_t)(puregpu_echo.fail ? 931 : 0);
 }
 
 cublasStatus_t cublasLtLoggerForceDisable(void) {
-	begin(526);
+	begin(525);
 	return (cublasStatus_t)(puregpu_echo.fail ? 969 : 0);
 }
