@@ -122,6 +122,34 @@ func (u user) files() map[string]string {
 	return out
 }
 
+// spoil changes what was generated, one place after another, and has the proof find it.
+func (u user) spoil(files map[string]string) {
+	u.t.Helper()
+	for _, x := range []struct{ name, file, old, new, says string }{
+		{"two arguments change places", "zfuncs.go", "uintptr(to), uintptr(from), uintptr(bytes)", "uintptr(from), uintptr(to), uintptr(bytes)", "Copy: parameter to"},
+		{"a symbol is another one", "zsymbols.go", `"kitEmpty"`, `"kitCount"`, "Empty reached function"},
+		{"a float is passed as an integer", "zsymbols.go", `Sig: "wfd"`, `Sig: "www"`, "Scale: parameter"},
+		{"a field has another type", "ztypes.go", "Parts int32\n\tMode  Mode", "Parts int64\n\tMode  Mode", "cannot use"},
+	} {
+		if !strings.Contains(files[x.file], x.old) {
+			u.t.Errorf("%s: %s has no %s", x.name, x.file, x.old)
+			continue
+		}
+		write := func(text string) {
+			if err := os.WriteFile(filepath.Join(u.dir, x.file), []byte(text), 0o644); err != nil {
+				u.t.Fatal(err)
+			}
+		}
+		write(strings.ReplaceAll(files[x.file], x.old, x.new))
+		cmd := exec.Command("go", "test", "-run", "ABI", ".")
+		cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), x.says) {
+			u.t.Errorf("%s, and the test says %v:\n%s\nwant %q", x.name, err, out, x.says)
+		}
+		write(files[x.file])
+	}
+}
+
 // TestModule binds a library in a module of its own: generates twice, with headers and from the table alone, builds for each system, proves
 // the ABI, and runs a program that calls the library.
 func TestModule(t *testing.T) {
@@ -181,6 +209,9 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.command("", "test", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
 		u.command("", "test", "-tags", "nogpu", "-run", "ABI", ".")
+	}
+	if !testing.Short() {
+		u.spoil(first)
 	}
 	stand, err := symbols.StandIns([]string{"cuda"}) // for cuda_runtime_api.h, which is not here
 	if err != nil {
