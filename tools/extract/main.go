@@ -96,7 +96,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
 	case *library != "" && h.Nodes == "":
 		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
-	case *version == "" && h.Version.Header == "":
+	case *version == "" && h.Version.Header == "" && h.Release.IsZero():
 		return fmt.Errorf("the headers of %s do not tell their version: give it with -version", d.Library)
 	case *version != "" && (h.Version.Header != "" || len(dirs) > 1):
 		return fmt.Errorf("-version: the headers of %s tell it, or are of several releases", d.Library)
