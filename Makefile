@@ -26,6 +26,7 @@ help: ## list the targets
 .PHONY: demo
 demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
 	@$(GO) run ./runtime/examples/first
+	@$(GO) run ./runtime/examples/compile
 	@$(GO) run ./runtime/examples/pipeline
 	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./runtime/examples/allreduce
@@ -123,8 +124,12 @@ test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, 
 	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
 
 .PHONY: real-hip
-real-hip: ## test package hip against Debian's libamdhip64, which needs no AMD GPU to be opened
+real-hip: ## test packages hip and hiprtc against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
+
+.PHONY: real-nvidia
+real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
+	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables
@@ -155,4 +160,4 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/nvidia $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

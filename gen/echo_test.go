@@ -7,7 +7,10 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
 )
@@ -16,10 +19,13 @@ import (
 // records what arrives and answers what its name says.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
-		"cuda":  func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
-		"hip":   func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
-		"nccl":  func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },
-		"nvrtc": func(path string) (any, error) { return nvrtc.Open(nvrtc.Options{Path: path}) },
+		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
+		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
+		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },
+		"nvjitlink": func(path string) (any, error) { return nvjitlink.Open(nvjitlink.Options{Path: path}) },
+		"nvml":      func(path string) (any, error) { return nvml.Open(nvml.Options{Path: path}) },
+		"nvrtc":     func(path string) (any, error) { return nvrtc.Open(nvrtc.Options{Path: path}) },
 	}
 	for _, name := range Libraries() {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
@@ -130,7 +131,11 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 			fmt.Fprintf(b, "\tif (%s) *%s = \"%s.%s\";\n", name, name, f.sym.Symbol, a.c.Name)
 		case roleText:
 			fmt.Fprintf(b, "\tstatic const char text%d[] = \"%s\";\n", i, f.sym.Symbol)
-			fmt.Fprintf(b, "\tif (%s) for (size_t i = 0; i < sizeof text%d && i < (size_t)%s; i++) %s[i] = text%d[i];\n", name, i, "p_"+f.params[a.len].c.Name, name, i)
+			room := strconv.Itoa(a.c.Text)
+			if a.len >= 0 {
+				room = "p_" + f.params[a.len].c.Name
+			}
+			fmt.Fprintf(b, "\tif (%s) for (size_t i = 0; i < sizeof text%d && i < (size_t)%s; i++) %s[i] = text%d[i];\n", name, i, room, name, i)
 		}
 	}
 	switch f.ret {

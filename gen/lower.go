@@ -29,7 +29,7 @@ func lower(lib *symbols.Library) (*pkg, error) {
 // lowerTypes does all but the functions.
 func lowerTypes(lib *symbols.Library) (*lowering, error) {
 	desc := lib.Description
-	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}}, types: map[string]gotype{}, incomplete: map[string]bool{}}
+	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}, structVersions(lib)}, types: map[string]gotype{}, incomplete: map[string]bool{}}
 	if err := w.borrow(); err != nil {
 		return nil, err
 	}
@@ -344,7 +344,7 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	if t, ok := w.types[name]; ok {
 		return t, nil
 	}
-	if name == "long" || name == "unsigned long" {
+	if _, allowed := w.lib.TypeNote(name); !allowed && (name == "long" || name == "unsigned long") {
 		return gotype{}, fmt.Errorf("%s has another size on Windows", name)
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {

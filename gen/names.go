@@ -15,6 +15,8 @@ type namer struct {
 	desc *symbols.Description
 	lib  *symbols.Library
 	used map[string]bool // overlay entries that were asked for
+
+	versions map[string]bool // constants that are the version of a struct
 }
 
 // exception returns the overlay's name for a C name.
@@ -71,7 +73,21 @@ func (n *namer) value(cname string) string {
 	if name, ok := n.exception(cname); ok {
 		return name
 	}
+	if n.versions[cname] {
+		return n.typ(cname+"_t") + "Version"
+	}
 	return n.camel(cut(cname, n.desc.Prefixes.Values))
+}
+
+// structVersions returns the constants that are called as a struct without its _t: what its field version has to be.
+func structVersions(lib *symbols.Library) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range lib.Structs {
+		if name, ok := strings.CutSuffix(s.Name, "_t"); ok {
+			out[name] = true
+		}
+	}
+	return out
 }
 
 func (n *namer) field(structName, cname string) string {

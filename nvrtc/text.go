@@ -10,12 +10,9 @@ import (
 // that end with a zero byte. Go frees them once the slice is no longer used; the library keeps none of them. The error of a
 // text with a zero byte in it tells which one it is, and is [dl.ErrNUL].
 func Texts(texts ...string) ([]*byte, error) {
-	out := make([]*byte, len(texts))
-	for i, s := range texts {
-		var err error
-		if out[i], err = dl.CString(s); err != nil {
-			return nil, fmt.Errorf("nvrtc: text %d, %.40q: %w", i, s, err)
-		}
+	out, err := dl.CStrings(texts...)
+	if err != nil {
+		return nil, fmt.Errorf("nvrtc: %w", err)
 	}
 	return out, nil
 }

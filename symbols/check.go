@@ -422,7 +422,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Types {
 		once("type", seen, n.Name)
 		c.reason("type "+n.Name, n.Reason)
-		if !typed[n.Name] {
+		if !typed[n.Name] && !(sizedBySystem(n.Name) && n.Kind == "number") {
 			c.add("type "+n.Name, "name", "the table has no such type")
 		}
 		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
@@ -530,8 +530,8 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 	if n.Fixed < 0 {
 		c.add(record, "fixed", "is negative")
 	}
-	if n.Text < 0 || n.Text > 0 && n.Len == "" {
-		c.add(record, "text", "a text buffer needs its length parameter in len")
+	if n.Text < 0 {
+		c.add(record, "text", "is negative")
 	}
 	if n.Len != "" && (n.Slice || n.Fixed != 0) || n.Slice && n.Fixed != 0 {
 		c.add(record, "len", "an array has one of len, slice and fixed")

@@ -176,7 +176,6 @@ func TestOverlayChecks(t *testing.T) {
 		{"direction that is none", func(o *Overlay) { o.Params[0].Dir = "up" }, `param xRead.buf: dir: "up" is not one of`},
 		{"length that is no parameter", func(o *Overlay) { o.Params[0].Len = "count" }, `param xRead.buf: len: xRead has no parameter "count"`},
 		{"length that is a star", func(o *Overlay) { o.Params[0].Len = "*" }, `param xRead.buf: len: xRead has no parameter ""`},
-		{"text without a length", func(o *Overlay) { o.Params[0].Len = "" }, "param xRead.buf: text: a text buffer needs its length"},
 		{"negative text", func(o *Overlay) { o.Params[0].Text = -1 }, "param xRead.buf: text"},
 		{"negative fixed length", func(o *Overlay) { o.Params[0].Fixed = -1 }, "param xRead.buf: fixed: is negative"},
 		{"array written late", func(o *Overlay) { o.Params[0].Late = "it is done" }, "param xRead.buf: late: an array is the caller's anyway"},

@@ -84,6 +84,9 @@ var builtins = map[string]struct {
 
 func isBuiltin(name string) bool { _, ok := builtins[name]; return ok }
 
+// sizedBySystem reports whether Windows has another size for one of C's own types.
+func sizedBySystem(name string) bool { return name == "long" || name == "unsigned long" }
+
 // Builtin returns the size in bytes of one of C's own types and the Go type of the same shape.
 func Builtin(name string) (size int, goType string, ok bool) {
 	b, ok := builtins[name]

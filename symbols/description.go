@@ -91,10 +91,15 @@ type Headers struct {
 	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
 	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions that are left out
+	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
 	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it and Release the extractor has to be told
 	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
 	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
 	Since   Since             `json:"since"`             // where since-versions come from
+
+	// Old is a macro with which the headers declare ABIs that newer ones have replaced, by the names that otherwise their own
+	// macros give to the newest. They are then read twice.
+	Old string `json:"old,omitempty"`
 
 	Typedefs *Typedefs `json:"typedefs,omitempty"` // for SinceTypedefs
 	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that date the library's exports
@@ -329,6 +334,9 @@ func (c *checker) headers(h *Headers) {
 	case SinceTypedefs, SinceReleases, SinceOverlay:
 	default:
 		c.add("headers", "since", "%q is not one of typedefs, releases, overlay", h.Since)
+	}
+	if h.Old != "" && (!isName(h.Old) || h.Since == SinceTypedefs) {
+		c.add("headers", "old", "%q is no name of a macro, or the typedefs tell of old ABIs", h.Old)
 	}
 	if (h.Since == SinceTypedefs) != (h.Typedefs != nil) {
 		c.add("headers", "typedefs", "must be there where since is typedefs, and nowhere else")

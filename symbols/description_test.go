@@ -60,6 +60,7 @@ func TestDescriptionErrorsSayWhere(t *testing.T) {
 		{"no since", `"since": "typedefs",`, ``, "headers", "since", `"" is not one of`},
 		{"typedefs for nothing", `"since": "typedefs"`, `"since": "overlay"`, "headers", "typedefs", "nowhere else"},
 		{"nodes for nothing", `"since": "typedefs"`, `"nodes": "x_", "since": "typedefs"`, "headers", "nodes", "only for"},
+		{"old ABIs told twice", `"since": "typedefs"`, `"old": "X_OLD", "since": "typedefs"`, "headers", "old", "the typedefs tell"},
 		{"typedefs in no header", `{"header": "xtypes.h"`, `{"header": "y.h"`, "headers", "typedefs.header", "not one of files"},
 		{"typedefs without a prefix", `"prefix": "PFN_", `, ``, "headers", "typedefs.prefix", "no start"},
 		{"typedefs without a macro", `"define": "X_EVERY_ABI", `, ``, "headers", "typedefs.define", "no C name"},

@@ -50,7 +50,7 @@ type ParamNote struct {
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
 	Name   string `json:"name"`
-	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own)
+	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
 }

@@ -22,7 +22,7 @@ type paramFacts struct {
 var (
 	deprecatedTag = regexp.MustCompile(`[\\@]deprecated\b`)
 	paramTag      = regexp.MustCompile(`(?s)[\\@]param\s*(\[[a-z, ]+\])?\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:-|:)?\s*(.*)`)
-	returned      = regexp.MustCompile(`(?i)^(\*\s*)?(returned|returns\b|output\b|out\b|pointer to (the )?(returned|output)|pointer to store|pointer to (the )?(location|variable|memory) (to|where|in which)|address (to|in which|where)|location (to|where)|receives|value returned|the returned|resulting|size of .* returned)`)
+	returned      = regexp.MustCompile(`(?i)^(\*\s*)?(returned|returns\b|output\b|out\b|(array )?reference in which|reference to return|pointer to (the )?(returned|output)|pointer to store|pointer to (the )?(location|variable|memory) (to|where|in which)|address (to|in which|where)|location (to|where)|receives|value returned|the returned|resulting|size of .* returned)`)
 	readWritten   = regexp.MustCompile(`(?i)\b(input and output|in/out|on input.*on output|in-out)\b`)
 	nullable      = regexp.MustCompile(`(?i)(may|can|could|is allowed to) be (om+itted|NULL|nullptr|0\b)|\boptional(ly)?\b|\bif (this is |it is )?(NULL|nullptr)\b|(is|are) NULL,`)
 	inBytes       = regexp.MustCompile(`(?i)\b(in bytes|bytes to|number of bytes|size of .* bytes|bytecount|count in bytes)\b`)

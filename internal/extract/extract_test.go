@@ -24,6 +24,8 @@ var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
 //	cuda.h                 as CUDA's, with cudaTypedefs.h
 //	nccl/nccl.h            as NCCL's, with rccl/nccl.h where there is one
 //	hip1/hip/hip_version.h as releases of HIP: hip1, hip2 and so on, newest first
+//	nvjitlink/nvJitLink.h  as nvJitLink's
+//	nvml1/nvml.h           as releases 12.2 and 12.1 of NVML: nvml1 and nvml2
 //
 // The golden parts are want, the records as lines of JSON, notes, what was reported on the way, and error.
 func TestExtraction(t *testing.T) {
@@ -114,6 +116,11 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 			}
 		}
 		return Table(describe(t, "hip"), in)
+	case files["nvjitlink/nvJitLink.h"] != nil:
+		return Table(describe(t, "nvjitlink"), Input{Releases: []fs.FS{sub("nvjitlink")}})
+	case files["nvml1/nvml.h"] != nil:
+		versions := []symbols.Version{{Major: 12, Minor: 2}, {Major: 12, Minor: 1}}
+		return Table(describe(t, "nvml"), Input{Report: report, Releases: []fs.FS{sub("nvml1"), sub("nvml2")}, Versions: versions})
 	}
 	return nil, errors.New("the archive has no header that says how to read it")
 }

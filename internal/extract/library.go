@@ -23,11 +23,19 @@ import (
 
 // An Input is what a table is extracted from.
 type Input struct {
-	Releases []fs.FS          // folders of headers, the newest release first
-	Others   map[string]fs.FS // folder of another implementation, by its Lib
-	Library  io.ReaderAt      // shared library whose version nodes date the functions, or nil
-	Version  symbols.Version  // of headers that do not tell it
-	Report   func(string)     // gets what a reader should know of and is no error
+	Releases []fs.FS           // folders of headers, the newest release first
+	Others   map[string]fs.FS  // folder of another implementation, by its Lib
+	Library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
+	Versions []symbols.Version // of headers that do not tell it, one for each folder
+	Report   func(string)      // gets what a reader should know of and is no error
+}
+
+// version returns the release of a folder of headers, where it was given.
+func (in *Input) version(folder int) symbols.Version {
+	if folder < len(in.Versions) {
+		return in.Versions[folder]
+	}
+	return symbols.Version{}
 }
 
 // Table reads the headers of a library as its description says.
@@ -43,7 +51,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	var refused []error
 	var opaque map[string]string
 	for i, files := range in.Releases {
-		h, err := readHeaders(d, files, in.Version)
+		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +94,10 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			t.Functions[i].Since = v
 		}
 	}
+	versionedStructs(t)
 	for _, m := range d.Implementations {
 		if files := in.Others[m.Lib]; files != nil {
-			if err := addImplementation(d, &m, t, files, in.Version); err != nil {
+			if err := addImplementation(d, &m, t, files, in.version(0)); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
@@ -212,8 +221,62 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 		return nil, err
 	}
 	h.table.Functions = functions(h, d.Headers.Omit)
-	return h, nil
+	if d.Headers.Old == "" {
+		return h, nil
+	}
+	s.defines += "#define " + d.Headers.Old + " 1\n"
+	every, err := parse(s)
+	if err != nil {
+		return nil, err
+	}
+	every.table.Functions = oldABIs(h, functions(every, d.Headers.Omit))
+	every.alias = h.alias
+	return every, nil
 }
+
+// versionedStructs makes outputs that begin with their version parameters that are read too: the caller says there which
+// layout it has.
+func versionedStructs(t *symbols.Table) {
+	versioned := map[string]bool{}
+	for _, s := range t.Structs {
+		versioned[s.Name] = len(s.Fields) > 0 && s.Fields[0].Name == "version"
+	}
+	alias := aliasesOf(t)
+	for _, f := range t.Functions {
+		for i := range f.Params {
+			p := &f.Params[i]
+			if base, ok := strings.CutSuffix(resolve(p.Type, alias), " *"); ok && p.Dir == symbols.Out && versioned[base] {
+				p.Dir = symbols.InOut
+			}
+		}
+	}
+}
+
+// oldABIs names the functions of headers that declare old ABIs too after plain, which has the same headers without them: one
+// that is not there is the old ABI of the function that a macro there calls by its name.
+func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
+	names := map[string]string{}
+	for _, f := range plain.table.Functions {
+		names[f.Symbol] = f.API
+	}
+	for i := range every {
+		f := &every[i]
+		if api, is := names[f.Symbol]; is {
+			if strings.HasPrefix(f.Symbol, api) { // else a macro gives a function another name
+				f.API = api
+			}
+			continue
+		}
+		f.Current = false
+		base := abiSuffix.ReplaceAllString(f.Symbol, "")
+		if plain.alias[base] != "" {
+			f.API = base
+		}
+	}
+	return every
+}
+
+var abiSuffix = regexp.MustCompile(`_v\d+$`)
 
 // sourceOf returns what is to be parsed, but for the main header.
 func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
@@ -223,7 +286,7 @@ func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 		return source{}, err
 	}
 	maps.Copy(stubs, h.Stubs)
-	s := source{files: files, stubs: stubs, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+	s := source{files: files, stubs: stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}

@@ -20,6 +20,7 @@ type source struct {
 	stubs   map[string]string // stand-ins, by the name in #include
 	defines string            // #define lines
 	keep    func(file string) bool
+	inline  bool // inline functions are functions too
 }
 
 // The compiler's own macros that these headers look at, for LP64.
@@ -130,6 +131,7 @@ func parse(s source) (h *header, err error) {
 	}
 	w := &walker{keep: s.keep, seen: map[string]bool{}, named: map[string]string{}}
 	w.out.alias, w.out.opaque = map[string]string{}, map[string]string{}
+	w.inline = s.inline
 	w.walk(ast)
 	for i, r := range w.out.refused {
 		w.out.refused[i].err = fmt.Errorf("%s: %w", s.main, r.err)

@@ -13,10 +13,11 @@ import (
 
 // A walker turns the declarations of a translation unit into records.
 type walker struct {
-	keep  func(file string) bool
-	out   header
-	seen  map[string]bool   // names already recorded
-	named map[string]string // struct, union or enum tag to the name of its record
+	keep   func(file string) bool
+	inline bool // inline functions are functions too
+	out    header
+	seen   map[string]bool   // names already recorded
+	named  map[string]string // struct, union or enum tag to the name of its record
 }
 
 // walk records what it can, and notes what it cannot.
@@ -28,7 +29,11 @@ func (w *walker) walk(ast *cc.AST) {
 func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
-		if ed == nil || ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || !w.keep(path.Clean(ed.Position().Filename)) {
+		if ed == nil || !w.keep(path.Clean(ed.Position().Filename)) {
+			continue
+		}
+		defines := ed.FunctionDefinition != nil && w.inline
+		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
 			continue
 		}
 		do(ed)
@@ -44,6 +49,9 @@ func (w *walker) refuse(ed *cc.ExternalDeclaration, name string, err error) {
 
 // nameTags finds the name that a tagged type goes by: its first typedef, else the tag itself.
 func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
+	if ed.Declaration == nil {
+		return
+	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	tag := tagOf(spec)
 	if tag == "" || spec.Typedef() != nil {
@@ -58,6 +66,16 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 }
 
 func (w *walker) declaration(ed *cc.ExternalDeclaration) {
+	if def := ed.FunctionDefinition; def != nil {
+		ft, ok := def.Declarator.Type().(*cc.FunctionType)
+		if !ok || !def.Declarator.IsInline() {
+			return
+		}
+		if err := w.function(def.Declarator, ft, parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
+			w.refuse(ed, def.Declarator.Name(), err)
+		}
+		return
+	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	if spec.Typedef() == nil { // written out here, not by name
 		name := w.nameOf(spec)

@@ -1,6 +1,7 @@
 package dl
 
 import (
+	"fmt"
 	"strings"
 	"unsafe"
 )
@@ -14,6 +15,19 @@ func CString(s string) (*byte, error) {
 	b := make([]byte, len(s)+1)
 	copy(b, s)
 	return &b[0], nil
+}
+
+// CStrings returns copies of texts as [CString] does, as C takes them in an array of char *. The error of a text with a NUL in it
+// tells which one it is, and is [ErrNUL].
+func CStrings(texts ...string) ([]*byte, error) {
+	out := make([]*byte, len(texts))
+	for i, s := range texts {
+		var err error
+		if out[i], err = CString(s); err != nil {
+			return nil, fmt.Errorf("text %d, %.40q: %w", i, s, err)
+		}
+	}
+	return out, nil
 }
 
 // maxString bounds what GoString reads where a NUL never comes.

@@ -94,10 +94,12 @@ type Caps struct {
 	Values         bool // the device is a [Values]
 	IPCMem         bool // the device is an [IPCMem]
 	IPCEvents      bool // the device is an [IPCEvents]
+	Compile        bool // the device is a [Compilers]
 
 	Cooperative     bool // launches can be cooperative
 	Clusters        bool // launches can say how large their clusters are
 	DependentLaunch bool // launches can be dependent
+	LaunchEvents    bool // launches can record an event when they have begun
 	NodeAttrs       bool // kernel nodes of a graph can be cooperative, and say how large their clusters are
 
 	Prefetch         bool // the device is a [Prefetcher]

@@ -13,6 +13,12 @@ type Launch struct {
 	SharedMem uint32           // dynamic, bytes; at most Info.SharedOptIn less FuncInfo.SharedMem
 	Args      []unsafe.Pointer // one for each parameter, none nil: the API reads as many as the kernel has
 	Attrs     LaunchAttrs
+
+	// Begun is an event that the launch records, in its stream, as if between the beginning of all its blocks and all that they do later:
+	// what waits for it comes after they have begun, as far as the device can tell that, and at the latest after they have ended. Nothing is
+	// said of what they have written. It is one of [Device.NewEvent]. None is zero; without [Caps.LaunchEvents], and in a node of a graph, any
+	// other is [ErrUnsupported].
+	Begun Event
 }
 
 // LaunchAttrs say how a launch runs, besides its shape. The zero value is a launch as any other. Cluster, Cooperative and Dependent
@@ -63,6 +69,9 @@ func (l *Launch) String() string {
 	}
 	if a.Carveout != 0 {
 		s += fmt.Sprintf(", carve-out of %d percent", max(a.Carveout, 0))
+	}
+	if l.Begun != 0 {
+		s += fmt.Sprintf(", event %#x when it has begun", uintptr(l.Begun))
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
@@ -44,6 +45,7 @@ type options struct {
 	hip    hip.Options
 	nccl   nccl.Options
 	rccl   nccl.Options
+	nvrtc  nvrtc.Options
 	sim    simdriver.Config
 	pools  bool
 	noSim  bool
@@ -58,6 +60,9 @@ func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
 // WithNCCL says how to find NCCL, which the CUDA driver opens when a communicator is needed for the first time.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
+
+// WithNVRTC says how to find NVRTC, which the CUDA driver opens when a program is compiled for the first time.
+func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = opt } }
 
 // WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
@@ -95,7 +100,7 @@ func Open(name string, opts ...Option) (driver.Driver, error) { return collect(o
 func (o options) open(name string) (driver.Driver, error) {
 	switch name {
 	case CUDA:
-		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl))
+		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc))
 		if err != nil {
 			return nil, err // not d, which would be a driver that is nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/drivers"
@@ -95,6 +96,7 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 	opts := []drivers.Option{
 		drivers.WithCUDA(cuda.Options{Path: cudaFile}), drivers.WithNCCL(nccl.Options{Path: filepath.Join(dir, "mynccl.so")}),
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
+		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
 	}
 	for name, file := range map[string]string{drivers.CUDA: "mynccl.so", drivers.HIP: "myrccl.so"} {
 		d, err := drivers.Open(name, opts...)
@@ -108,6 +110,11 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		_, err = dev.(driver.Comms).NewUniqueID()
 		if !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Join(dir, file)+" (Options.Path): no such file") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if c, ok := dev.(driver.Compilers); ok {
+			if _, err := c.Compiler(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(dir, "mynvrtc.so")+" (Options.Path): no such file") {
+				t.Errorf("%s: a compiler: %v", name, err)
+			}
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)

@@ -25,6 +25,7 @@ var simulated = map[string]struct {
 	last string
 }{
 	"first":     {nil, "[12 24 36 48] on Simulated GPU 0"},
+	"compile":   {nil, "[12 24 36 48] [0.5 1 1.5 2] on Simulated GPU 0"},
 	"pipeline":  {nil, "pipeline: 12 batches of 262144 floats on Simulated GPU 0: ok"},
 	"serve":     {[]string{"-selftest"}, "serve: 200 requests, half of them cancelled, on Simulated GPU 0: ok"},
 	"allreduce": {[]string{"-devices", "3"}, "allreduce: rank 2 of 3 on Simulated GPU 2: 30 steps with 4096 samples: ok"},

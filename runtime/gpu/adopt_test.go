@@ -282,12 +282,12 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 // TestValueGivenUp closes a device with a stream that waits for a value which nobody writes.
 func TestValueGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev := openDevice(t, simdriver.New(simdriver.Config{}), 0, gpu.Options{Queues: 2}) // which leaves the stream behind
+		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
 		word, err := dev.Alloc(gpu.HostMem, 8)
 		must(t, err)
-		s := semaphores(t, 2)
+		s := semaphores(t, 3)
 		must(t, dev.Queue(0).WaitValue(gpu.Order{Signal: pts(s[0], 1)}, word.All(), 1))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, word.All(), []byte{1}))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, word.All(), []byte{1}))
 		must(t, dev.Queue(1).WriteValue(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, word.All(), 1)) // which comes behind it
 		began := time.Now()
 		var late *gpu.CloseError
@@ -301,6 +301,9 @@ func TestValueGivenUp(t *testing.T) {
 			if err := s[i].Wait(minute(t), v); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("Wait = %v", err)
 			}
+		}
+		if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrBusy) {
+			t.Errorf("whether the memory is free: %v", err)
 		}
 	})
 }

@@ -54,6 +54,7 @@ type rare struct {
 	host    []byte      // so that it stays
 	exe     *Executable // that it is a variable of
 	freed   func()      // to be called when it is not used any more
+	awaited atomic.Bool // it has been closed, and the device is asked until it is not used any more
 	read    bool        // it is for reading only
 
 	opened driver.Mem    // another process's, that it is a part of
@@ -265,11 +266,20 @@ func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size
 // Close lets go of the buffer, and returns nil. Submissions that were given it may use it still; new ones are refused with
 // [ErrClosed], and what a host call is to find in it must be left open until then. Closing again does nothing.
 func (b *Buffer) Close() error {
-	if b.exists() && b.closed.CompareAndSwap(false, true) {
-		b.release()
+	if !b.exists() || !b.closed.CompareAndSwap(false, true) {
+		return nil
 	}
+	if b.lent() { // somebody waits until it is used no more
+		b.rare.awaited.Store(true)
+		b.dev.short.Add(1)
+		b.dev.askAll()
+	}
+	b.release()
 	return nil
 }
+
+// lent reports whether somebody is to be told when the memory is used no more.
+func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
 
 // exists reports whether it is the buffer of a device, and not a zero value or none.
 func (b *Buffer) exists() bool { return b != nil && b.dev != nil }
@@ -376,7 +386,10 @@ func (b *Buffer) over() {
 	if b.rare.exe != nil {
 		b.rare.exe.release()
 	}
-	if b.rare.freed != nil {
+	if b.rare.awaited.Load() {
+		b.dev.short.Add(-1)
+	}
+	if b.lent() {
 		go b.rare.freed()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -319,6 +321,9 @@ func (d *Device) destroy() (errs []error) {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 		}
 	}
+	if !d.outlastOthers() {
+		return append(errs, d.leaveBehind())
+	}
 	for _, q := range d.all() {
 		q.tl.abandon()
 	}
@@ -357,6 +362,49 @@ func (d *Device) destroy() (errs []error) {
 	}
 	add(d.drv.Close())
 	return errs
+}
+
+// outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
+// is so. The streams have been destroyed, which no driver waits for.
+func (d *Device) outlastOthers() bool {
+	var gaveUp *CloseError
+	if !errors.As(d.failed(), &gaveUp) {
+		return true
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), d.giveBackBy)
+	defer cancel()
+	return wake.Until(ctx, func() bool {
+		return !slices.ContainsFunc(d.all(), func(q *Queue) bool { return q.tl.stillAwaits() })
+	})
+}
+
+// leaveBehind gives back nothing, since a stream waits for what others bring: to free memory, or to let go of the device, the driver would wait for
+// that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
+// functions that were to be called when memory is used no more are not.
+func (d *Device) leaveBehind() error {
+	left := fmt.Errorf("gpu: device %s: a stream waits for what others bring: what the device has is left to the driver: %w", d.info.Name, driver.ErrBusy)
+	for _, q := range d.all() {
+		q.tl.retireMu.Lock()
+		q.tl.ring.mu.Lock()
+		for seq := q.tl.ring.head; seq <= q.tl.issued.Load(); seq++ {
+			if l := q.tl.ring.at(seq).lent; l != nil {
+				l.tell(left)
+			}
+		}
+		q.tl.ring.mu.Unlock()
+		q.tl.retireMu.Unlock()
+	}
+	return left
+}
+
+// stillAwaits asks the driver whether the stream waits for what others bring. There is an event behind such a wait, for it is not brief.
+func (tl *timeline) stillAwaits() bool {
+	seq := tl.awaiting.Load()
+	if tl.passed.Load() >= seq {
+		return false
+	}
+	at, done, err := tl.query(seq, math.MaxUint64, 1)
+	return at != 0 && !done && err == nil
 }
 
 // notTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that

@@ -628,7 +628,8 @@ func (c *CommandBuffer) destroy() error {
 	for _, n := range c.nested {
 		n.release()
 	}
-	c.parts, c.timers, c.stages, c.nested = nil, nil, nil, nil
+	// The parts stay: who releases an execution that was parked looks at its part (callsNative), also after the device has been closed.
+	c.timers, c.stages, c.nested = nil, nil, nil
 	clear(c.held)
 	clear(c.code)
 	return errors.Join(errs...)

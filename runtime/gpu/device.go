@@ -38,7 +38,7 @@ type Device struct {
 	current    atomic.Pointer[Pool]
 
 	lent   loan         // what other devices' work uses of this one
-	short  atomic.Int32 // allocas that wait for memory of its pools: then it is asked about all work that may give memory back
+	short  atomic.Int32 // allocas that wait for memory of its pools, and closed buffers that were lent: then it is asked about all work that may give memory back
 	doubts atomic.Bool  // some of its timelines have, or have had, work in doubt
 
 	calls      atomic.Int64 // host calls that are running

@@ -14,6 +14,7 @@ type Dispatch struct {
 	Block     [3]uint32        // threads; zero counts as one
 	SharedMem uint32           // dynamic, bytes; with the kernel's own at most what a block of the device has
 	Attrs     LaunchAttrs      // none is as any launch
+	Begun     *SharedEvent     // recorded when all blocks have begun, as [Grid] says; nil is none
 	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
 	Sizes     []int            // of the values in bytes; nil where the driver tells them
 
@@ -30,7 +31,7 @@ type BufferArg struct {
 
 // check checks a launch on a device, and returns its grid and the layout of its arguments.
 func (x *Dispatch) check(d *Device) (Grid, work.Layout, error) {
-	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem, Attrs: x.Attrs}
+	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem, Attrs: x.Attrs, Begun: x.Begun}
 	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
 		return g, nil, argument("dispatch", "no kernel, or one of another device")
 	}
@@ -88,12 +89,24 @@ func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) e
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
+		if g.Begun != nil {
+			if err := g.Begun.hold(); err != nil {
+				q.dev.recycle(s)
+				return fmt.Errorf("gpu: dispatch: %w", err)
+			}
+			s.shared = g.Begun
+		}
 	}
 	args := s.launch.Args
 	s.launch = g.launch(k)
 	s.launch.Args = args
+	if s.shared != nil {
+		s.launch.Begun = s.shared.h
+	}
 	if g.nothing() {
-		s.op.Kind = work.Barrier
+		if s.op.Kind = work.Barrier; s.shared != nil {
+			s.op.Kind = work.EventRecord
+		}
 	}
 	return q.submit(s, o)
 }

@@ -16,6 +16,7 @@ type Executable struct {
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
+	built  *built // nil if it was not compiled; set before it is shared
 }
 
 // Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
@@ -85,7 +86,7 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// Global returns a variable of the code by name, as a buffer that keeps the executable loaded until it is closed. It blocks
+// Global returns a variable of the code by name, or by an expression of Source.Names, as a buffer that keeps the executable loaded until it is closed. It blocks
 // while the driver looks for it. The memory is the code's: what is in it stays from one dispatch to the next.
 func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
@@ -93,7 +94,7 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	}
 	b := newBuffer(x.dev, 0)
 	err := x.dev.do(func() (err error) {
-		b.mem.Ptr, b.mem.Size, err = x.dev.drv.Global(x.mod, name)
+		b.mem.Ptr, b.mem.Size, err = x.dev.drv.Global(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
@@ -116,7 +117,8 @@ type Kernel struct {
 	resident atomic.Pointer[residency] // of the last shape that was asked for, or nil
 }
 
-// Kernel returns a kernel by name. It blocks while the driver looks for it. One that is not there is the driver's error.
+// Kernel returns a kernel by name: of an executable that was compiled also by an expression of Source.Names. It blocks while the driver looks
+// for it. One that is not there is the driver's error.
 func (x *Executable) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
@@ -124,11 +126,14 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 	defer x.release()
 	k := &Kernel{exe: x, name: name}
 	err := x.dev.do(func() (err error) {
-		k.fn, k.info, err = x.dev.drv.Function(x.mod, name)
+		k.fn, k.info, err = x.dev.drv.Function(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
 		x.dev.check(err)
+		if x.built != nil && x.native(name) == name {
+			err = fmt.Errorf("%w; of what was compiled kernels are found that are extern \"C\", and those of Source.Names", err)
+		}
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}
 	return k, nil

@@ -15,6 +15,14 @@ type Grid struct {
 	SharedMem uint32      // dynamic, bytes; with the kernel's own at most what a block of the device has
 	Attrs     LaunchAttrs // none is as any launch
 
+	// Begun is an event that the launch records when all its blocks have begun; nil is none. It is one of [Device.NewEvent], or of
+	// [Device.AdoptEvent] if it notes no times, of the kernel's device; where that has no such events ([driver.Caps].LaunchEvents) the call is
+	// [driver.ErrUnsupported], as it is in a recording. What waits for the event, as [Queue.WaitEvent] does, may run beside the kernel and does not
+	// take its place: that is what it is for. It says nothing of what the kernel has written, the device takes it for advice, and the wait may last
+	// until the kernel has ended. The record is issued with the launch ([Semaphore.WaitIssued]), which holds the event as [Queue.RecordEvent] does.
+	// A launch of nothing records it as that does.
+	Begun *SharedEvent
+
 	flaw error // of what it was made from, for the launch to return
 }
 
@@ -68,7 +76,12 @@ func (g *Grid) check(k *Kernel) error {
 		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
 	}
 	if g.Attrs != (LaunchAttrs{}) {
-		return g.checkAttrs(k)
+		if err := g.checkAttrs(k); err != nil {
+			return err
+		}
+	}
+	if g.Begun != nil {
+		return g.checkBegun(k)
 	}
 	return nil
 }

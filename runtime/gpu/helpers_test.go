@@ -155,6 +155,15 @@ var simKernels = map[string]simdriver.Kernel{
 			w[0] = launched{w[0].Times + 1, g.Cluster, oneIf(g.Attrs.Cooperative), oneIf(g.Attrs.Dependent), int32(g.Attrs.Priority), int32(g.Attrs.Carveout)}
 		}
 	}),
+	"stamp": simdriver.MustKernel(func(g *simdriver.Grid, dst, src driver.Ptr) {
+		to, err := simdriver.View[uint32](g, dst, 2)
+		from, err2 := simdriver.View[uint32](g, src, 2)
+		if errors.Join(err, err2) == nil {
+			a := g.Attrs
+			a.Cluster = g.Cluster
+			to[0], to[1] = from[0]+stampOf(a), from[1]
+		}
+	}),
 	"tensor": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, small uint8, m [16]uint64, last uint32) {
 		if w, err := simdriver.View[uint64](g, out, 18); err == nil {
 			w[0], w[17] = uint64(small), uint64(last)
@@ -233,6 +242,12 @@ type launched struct {
 	Priority, Carveout     int32
 }
 
+// stampOf makes one number of the attributes that the kernel "stamp" sees, and adds.
+func stampOf(a gpu.LaunchAttrs) uint32 {
+	return 1 + a.Cluster[0] + a.Cluster[1]<<4 + a.Cluster[2]<<8 + oneIf(a.Cooperative)<<12 + oneIf(a.Dependent)<<13 +
+		uint32(a.Priority)<<16 + uint32(a.Carveout)<<22
+}
+
 // oneIf returns 1 if something is so.
 func oneIf(set bool) uint32 {
 	if set {
@@ -256,6 +271,7 @@ func newSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 		for _, name := range d.Leaks() {
 			t.Errorf("left behind: %s", name)
 		}
+		d.Kill() // a device that waits for others was left as it is
 	})
 	return d
 }

@@ -386,10 +386,15 @@ func TestOtherProcessKilled(t *testing.T) {
 		}
 		must(t, far.Close())
 		var late *gpu.CloseError
-		if err := b.Close(); !errors.As(err, &late) || late.Submissions != 2 {
+		if err := b.Close(); !errors.As(err, &late) || late.Submissions != 2 || !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("close: %v", err)
 		}
-		<-back
+		synctest.Wait()
+		select {
+		case <-back:
+			t.Error("the memory was given back, and the fill is still to come")
+		default:
+		}
 		a.Close()
 	})
 }
@@ -541,6 +546,11 @@ func TestHandles(t *testing.T) {
 // TestSharingFaults fails the n-th native call of a process that shares memory and events with another one, for every n: every signal of
 // both is reached or fails, and nothing is left behind.
 func TestSharingFaults(t *testing.T) {
+	sharingFaults(t, share)
+}
+
+// sharingFaults fails the n-th native call of one of two processes, for every n.
+func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver, sound bool) error) {
 	for _, kind := range []struct {
 		name  string
 		fault simdriver.Fault

@@ -79,6 +79,22 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	return nil
 }
 
+// checkBegun checks the event of a launch that has one.
+func (g *Grid) checkBegun(k *Kernel) error {
+	e, d := g.Begun, k.exe.dev
+	switch {
+	case !d.caps.LaunchEvents:
+		return fmt.Errorf("gpu: dispatch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.info.Name, driver.ErrUnsupported)
+	case e.dev == nil:
+		return argument("dispatch", "an event for kernel %s that was neither made nor adopted", k.name)
+	case e.dev != d:
+		return argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.info.Name, d.info.Name)
+	case e.from == forProcesses:
+		return argument("dispatch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
+	}
+	return nil
+}
+
 // checkCluster checks the clusters of a launch that has some.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info

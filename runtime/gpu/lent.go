@@ -15,16 +15,22 @@ func newLent(submissions int, points []Point) *lent {
 	return l
 }
 
-// over notes that so many submissions are over. The points are signalled by a goroutine, for the caller may hold locks. A value that has been
-// reached, or a semaphore that has failed, stays what it is.
+// over notes that so many submissions are over. A value that has been reached, or a semaphore that has failed, stays what it is.
 func (l *lent) over(submissions int) {
 	if l.left.Add(-int32(submissions)) == 0 {
-		go l.signal()
+		l.tell(nil)
 	}
 }
 
-func (l *lent) signal() {
-	for _, p := range l.points {
-		p.Semaphore.Signal(p.Value)
-	}
+// tell signals the points or, with an error, says that nobody will know. A goroutine does it, for the caller may hold locks.
+func (l *lent) tell(err error) {
+	go func() {
+		for _, p := range l.points {
+			if err != nil {
+				p.Semaphore.Fail(err)
+			} else {
+				p.Semaphore.Signal(p.Value)
+			}
+		}
+	}()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -235,4 +236,47 @@ func (v *watchedDevice) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) err
 		v.look("copy")
 	}
 	return v.Device.Copy(s, dst, src, n)
+}
+
+// TestLentMemoryIsGivenBackUnasked closes lent memory while work uses it that nobody waits for: issued, parked, and of another device.
+func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		_, err := gpu.NewGroup(dev, other)
+		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		own := allocate(t, dev, 64)
+		for what, submit := range map[string]func(b *gpu.Buffer, host *gpu.Semaphore) error{
+			"issued": func(b *gpu.Buffer, _ *gpu.Semaphore) error { return dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}) },
+			"parked": func(b *gpu.Buffer, host *gpu.Semaphore) error {
+				return dev.Queue(0).Fill(gpu.Order{Wait: pts(host, 1)}, b.All(), []byte{1})
+			},
+			"another device's": func(b *gpu.Buffer, _ *gpu.Semaphore) error {
+				return other.Queue(0).Copy(gpu.Order{}, allocate(t, other, 64).All(), b.All())
+			},
+		} {
+			host, back := semaphores(t, 1)[0], make(chan struct{})
+			b, err := dev.Import(own.Ptr(), 64, func() { close(back) })
+			must(t, err)
+			must(t, d.StallDevice(0))
+			must(t, d.StallDevice(1))
+			must(t, submit(b, host))
+			must(t, b.Close())
+			synctest.Wait()
+			select {
+			case <-back:
+				t.Errorf("%s: it is given back before the work is over", what)
+			default:
+			}
+			must(t, host.Signal(1))
+			must(t, d.ResumeDevice(0))
+			must(t, d.ResumeDevice(1))
+			select {
+			case <-back:
+			case <-minute(t).Done():
+				t.Errorf("%s: it is not given back", what)
+			}
+		}
+	})
 }

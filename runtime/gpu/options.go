@@ -27,6 +27,14 @@ type Options struct {
 
 	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
 	StageSize int
+
+	// CacheDir is the folder in which [Device.Compile] keeps code, made if it is not there; "" means puregpu in [os.UserCacheDir]. Processes
+	// may share it. Whoever can write to it decides what runs on the device.
+	CacheDir string
+
+	// CacheSize is how many bytes there may be in CacheDir, of which what was used the longest time ago goes; 0 means 256 MiB, and negative that
+	// nothing is kept or looked for.
+	CacheSize int64
 }
 
 func (o Options) check() (Options, error) {
@@ -55,6 +63,9 @@ func (o Options) check() (Options, error) {
 	}
 	if o.StageSize == 0 {
 		o.StageSize = 1 << 20
+	}
+	if o.CacheSize == 0 {
+		o.CacheSize = 256 << 20
 	}
 	return o, nil
 }

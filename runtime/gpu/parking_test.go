@@ -225,3 +225,40 @@ func TestParked(t *testing.T) {
 		}
 	})
 }
+
+// TestReleasedAfterClose closes a device between the failure of what a parked execution waits for and the execution's release, which other
+// goroutines can come between. The recording has been destroyed by then, and the execution fails all the same.
+func TestReleasedAfterClose(t *testing.T) {
+	checkLeaks(t)
+	d, err := Open(simdriver.New(simdriver.Config{}), 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.NewCommandBuffer(CommandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Fill(b.All(), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.End(); err != nil {
+		t.Fatal(err)
+	}
+	gate, done, why := newSemaphore(t, 0), newSemaphore(t, 0), errors.New("why")
+	if err := d.Queue(0).Execute(Order{Wait: []Point{{gate, 1}}, Signal: []Point{{done, 1}}}, c); err != nil {
+		t.Fatal(err)
+	}
+	list := gate.failWith(why)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	releaseFromHost(list)
+	if err := done.Wait(t.Context(), 1); !errors.Is(err, why) && !errors.Is(err, ErrClosed) {
+		t.Errorf("the execution's signal: %v", err)
+	}
+}

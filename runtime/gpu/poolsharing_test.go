@@ -1,9 +1,15 @@
 package gpu_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -146,5 +152,245 @@ func TestPoolSharingMistakes(t *testing.T) {
 		}
 		must(t, o.Close())
 		must(t, other.Close())
+	})
+}
+
+// TestPoolSharingFaults fails the n-th native call of a process that shares pools with another one, for every n: every signal of both is
+// reached or fails, and nothing is left behind.
+func TestPoolSharingFaults(t *testing.T) {
+	sharingFaults(t, sharePools)
+}
+
+// sharePools has each of two processes use memory of the other's pool, and ends whatever fails on the way. It reports what never ended, and if
+// nothing is to fail what has.
+func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
+	type side struct {
+		dev      *gpu.Device
+		pool     *gpu.Pool
+		imported *gpu.ImportedPool // the other's
+		stream   *gpu.Stream
+		own, far *gpu.Buffer // far is the other's
+		back     chan struct{}
+	}
+	var sides [2]*side
+	for i, d := range []driver.Driver{d, other} {
+		dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2})
+		if err != nil {
+			return failed(sound, err)
+		}
+		defer dev.Close() // with its error, if the fault meets it
+		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
+	}
+	for _, x := range sides {
+		var err error
+		if x.pool, err = x.dev.NewPool(gpu.PoolOptions{Shareable: true, Threshold: 64}); err != nil {
+			return failed(sound, err)
+		}
+	}
+	for i, x := range sides {
+		f, err := sides[1-i].pool.Export()
+		if err != nil {
+			return failed(sound, err)
+		}
+		x.imported, err = x.dev.ImportPool(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return failed(sound, err)
+		}
+	}
+	ctx := in(t, 30*time.Second)
+	var errs []error
+	for round := range byte(2) {
+		for _, x := range sides {
+			var err error
+			if x.own, err = x.stream.Alloca(x.pool, 64); err != nil {
+				return failed(sound, err)
+			}
+			x.stream.Fill(x.own.All(), []byte{round})
+		}
+		for i, x := range sides {
+			y := sides[1-i]
+			if err := y.stream.Wait(ctx); err != nil { // the host orders what they do
+				return endsIn(ctx, sound, err)
+			}
+			h, err := y.own.Export()
+			if err != nil {
+				return failed(sound, err)
+			}
+			back := make(chan struct{})
+			x.back = back
+			if x.far, err = x.imported.Import(h, func() { close(back) }); err != nil {
+				return failed(sound, err)
+			}
+			x.stream.Fill(x.far.Range(uint64(1+i), 1), []byte{10})
+		}
+		for i, x := range sides {
+			y := sides[1-i]
+			x.far.Close()
+			select {
+			case <-x.back:
+			case <-in(t, 5*time.Second).Done(): // what the fault has met is given back when the device is closed
+				x.dev.Close()
+				select {
+				case <-x.back:
+				case <-ctx.Done():
+					sound = true
+				}
+				return failed(sound, fmt.Errorf("the other process's memory is not given back\n%s", gpu.Dump(x.dev)))
+			}
+			got := make([]byte, 4)
+			err := x.stream.Wait(ctx)
+			y.stream.Download(got, y.own.Range(0, 4))
+			y.stream.Dealloca(y.own)
+			err2 := y.stream.Wait(ctx)
+			if err := endsIn(ctx, sound, errors.Join(err, err2)); err != nil {
+				return err
+			}
+			want := []byte{round, round, round, round}
+			want[1+i] = 10
+			if err == nil && err2 == nil && !bytes.Equal(got, want) {
+				errs = append(errs, fmt.Errorf("%v came, and %v was to", got, want))
+			}
+		}
+	}
+	for _, x := range sides {
+		errs = append(errs, failed(sound, x.imported.Close()))
+	}
+	synctest.Wait()
+	return errors.Join(errs...)
+}
+
+// endsIn returns an error if a context has ended, or one was not to come.
+func endsIn(ctx context.Context, sound bool, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("work has neither come to its end nor failed: %w", err)
+	}
+	return failed(sound, err)
+}
+
+// TestPoolProcessKilled has a process end that shares a pool with another one, which has the pool's memory and work in flight.
+func TestPoolProcessKilled(t *testing.T) {
+	// shared has process 0's memory in process 1, with 1 in it.
+	shared := func(t *testing.T, devs [2]*gpu.Device) (p *gpu.Pool, q *gpu.ImportedPool, own, far *gpu.Buffer, h gpu.MemoryHandle, back chan struct{}) {
+		p, q = sharedPool(t, devs[0], devs[1])
+		s := semaphores(t, 1)[0]
+		own = alloca(t, devs[0].Queue(0), gpu.Order{}, p, 64)
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, own.All(), []byte{1}))
+		must(t, s.Wait(minute(t), 1))
+		h, err := own.Export()
+		must(t, err)
+		back = make(chan struct{})
+		far, err = q.Import(h, func() { close(back) })
+		must(t, err)
+		return p, q, own, far, h, back
+	}
+	t.Run("that has made it", func(t *testing.T) {
+		onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
+			if !caps.PoolSharing {
+				return
+			}
+			a, b := devs[0], devs[1]
+			p, q, own, far, h, back := shared(t, devs)
+			file, err := p.Export()
+			must(t, err)
+			defer file.Close()
+			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
+			must(t, ds[0].StallDevice(0))
+			must(t, ds[1].StallDevice(0))
+			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.All(), []byte{2})) // which it never comes to
+			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 1)}, far.Range(0, 8), []byte{3}))
+			ds[0].Kill()
+			if err := sa.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
+				t.Errorf("the process that was killed: %v", err)
+			}
+			own.Close()
+			p.Close()
+			a.Close()
+			must(t, ds[1].ResumeDevice(0))
+			must(t, sb.Wait(minute(t), 1))
+			want := append(bytes.Repeat([]byte{3}, 8), bytes.Repeat([]byte{1}, 56)...)
+			if got := bytesOf(t, b.Queue(1), far); !bytes.Equal(got, want) {
+				t.Errorf("its memory has %v", got)
+			}
+			if _, err := q.Import(h, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "its process has ended") {
+				t.Errorf("import of its memory: %v", err)
+			}
+			if _, err := b.ImportPool(file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
+				t.Errorf("import of its pool: %v", err)
+			}
+			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 2)}, far.All(), []byte{4})) // nobody waits for it
+			must(t, far.Close())
+			<-back
+			must(t, q.Close())
+			must(t, b.Close())
+		})
+	})
+	t.Run("that has imported it", func(t *testing.T) {
+		onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
+			if !caps.PoolSharing {
+				return
+			}
+			a, b := devs[0], devs[1]
+			p, q, own, far, h, back := shared(t, devs)
+			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
+			must(t, ds[1].StallDevice(0))
+			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 1)}, far.All(), []byte{3})) // which it never comes to
+			must(t, b.Queue(1).Fill(order(sa, 2, sb, 2), far.All(), []byte{4}))
+			ds[1].Kill()
+			if err := sb.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
+				t.Errorf("the process that was killed: %v", err)
+			}
+			if _, err := q.Import(h, nil); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("an import on a lost device: %v", err)
+			}
+			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.Range(0, 8), []byte{2}))
+			if got := bytesOf(t, a.Queue(1), own, sa.At(1)); got[7] != 2 || got[8] != 1 {
+				t.Errorf("the memory has %v", got)
+			}
+			must(t, a.Queue(0).Dealloca(gpu.Order{Wait: pts(sa, 1), Signal: pts(sa, 2)}, own))
+			must(t, sa.Wait(minute(t), 2))
+			must(t, p.Trim(0))
+			if st, err := p.Stats(); err != nil || st.Used != 0 {
+				t.Errorf("%+v, %v", st, err)
+			}
+			must(t, p.Close())
+			must(t, a.Close())
+			far.Close()
+			q.Close()
+			b.Close()
+			<-back
+		})
+	})
+	t.Run("while another waits for its event", func(t *testing.T) {
+		onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
+			if !caps.PoolSharing || !caps.IPCEvents {
+				return
+			}
+			a, b := devs[0], devs[1]
+			_, _, own, far, _, back := shared(t, devs)
+			e, in := sharedEvent(t, a, b)
+			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
+			must(t, ds[0].StallDevice(0))
+			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.All(), []byte{2}))
+			must(t, a.Queue(0).RecordEvent(order(sa, 1, sa, 2), e))
+			must(t, sa.WaitIssued(minute(t), 2))
+			must(t, b.Queue(0).WaitEvent(gpu.Order{Signal: pts(sb, 1)}, in))
+			must(t, b.Queue(0).Fill(order(sb, 1, sb, 2), far.All(), []byte{3}))
+			ds[0].Kill()
+			why := errors.New("the other process has gone")
+			sb.Fail(why)
+			if err := sb.Wait(minute(t), 2); !errors.Is(err, why) {
+				t.Errorf("%v", err)
+			}
+			if got := bytesOf(t, b.Queue(1), far); !bytes.Equal(got, bytes.Repeat([]byte{1}, 64)) {
+				t.Errorf("its memory has %v", got)
+			}
+			far.Close()
+			var late *gpu.CloseError
+			if err := b.Close(); !errors.As(err, &late) {
+				t.Errorf("close: %v", err)
+			}
+			<-back
+			a.Close()
+		})
 	})
 }

@@ -189,8 +189,8 @@ func (p *Pool) comes(err error) bool {
 	})
 }
 
-// askAll has devices asked about all that they have been given which may use memory of this one's pools. What they are given from now on
-// they are asked about as long as an alloca waits.
+// askAll has devices asked about all that they have been given which may use memory of this one. What they are given from now on they are
+// asked about as long as somebody waits for memory to come back (short).
 func (d *Device) askAll() {
 	for _, q := range d.all() {
 		q.tl.want(q.tl.issued.Load())

@@ -31,6 +31,7 @@ var (
 
 // TestRandom submits random graphs of operations, in an order of its own and from several goroutines, and compares what
 // they leave with what a sequential model says. They run over 1, 2 and 8 devices in turn, with CUDA's rules and with HIP's.
+// In some, another process has a part of the memory, or lends it, and works on it too.
 // Into some of them a device is closed, or lost: then what is reached must come after what it waited for, what is not must
 // have a reason, the other devices must go on, and nothing may hang. A pool may be closed at the same time.
 func TestRandom(t *testing.T) {
@@ -174,10 +175,13 @@ type node struct {
 
 // A cell is a piece of memory, as the model has it, and what the next access must come after.
 type cell struct {
-	r       gpu.Range
-	value   [8]byte
-	written []gpu.Point // by the last one who wrote
-	read    []gpu.Point // by those who read since
+	r        gpu.Range
+	far      gpu.Range // the same memory as the other process has it, if it does
+	imported bool      // it is the other process's
+	pooled   bool      // of a pool of that
+	value    [8]byte
+	written  []gpu.Point // by the last one who wrote
+	read     []gpu.Point // by those who read since
 }
 
 // A graph is one round of the test.
@@ -193,6 +197,8 @@ type graph struct {
 	queues   []*gpu.Queue // of which some are on native streams
 	natives  []*native    // of the devices
 	values   bool         // there are values in memory
+	caps     driver.Caps
+	far      *farSide // another process, if there is one
 	supplies map[*gpu.Device]*supply
 	shut     *gpu.Pool // is closed with the device, or before it is lost
 	cells    []cell
@@ -218,12 +224,14 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
+		caps.Cooperative = r.IntN(2) == 0 // which is nothing for its graphs
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
 	caps.RerecordEvents = r.IntN(2) == 0
+	config := simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels, Machine: new(simdriver.Machine)}
 	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices), values: caps.Values,
-		sim: simdriver.New(simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels})}
+		caps: caps, sim: simdriver.New(config)}
 	switch k := r.IntN(10); {
 	case k < 2:
 		g.mode = closes
@@ -260,7 +268,10 @@ func newGraph(t *testing.T, seed uint64) *graph {
 				g.cells = append(g.cells, cell{r: b.Range(8*c, 8)})
 			}
 		}
-		g.supplies[dev] = g.supply(dev)
+		g.supply(dev)
+	}
+	if r.IntN(2) == 0 {
+		g.far = newFarSide(g, config)
 	}
 	if r.IntN(2) == 0 {
 		g.shut = g.supplies[g.devs[r.IntN(devices)]].pools[1].pool
@@ -283,6 +294,15 @@ func newGraph(t *testing.T, seed uint64) *graph {
 func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
 
 func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
+
+// cellOf returns a cell in memory of a device, or of the host's that was allocated on it.
+func (g *graph) cellOf(dev *gpu.Device) *cell {
+	for {
+		if c := &g.cells[g.r.IntN(len(g.cells))]; c.r.Buffer.Device() == dev {
+			return c
+		}
+	}
+}
 
 // bytes returns some.
 func (g *graph) bytes(n int) []byte {
@@ -377,6 +397,9 @@ func (g *graph) add() {
 		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
 	case kind < 28 && g.values:
 		c := &g.cells[r.IntN(len(g.cells))]
+		for c.pooled { // in which there are no values
+			c = &g.cells[r.IntN(len(g.cells))]
+		}
 		to := c.r
 		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
 			x.what, src = "wait for a value", c
@@ -390,11 +413,7 @@ func (g *graph) add() {
 	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
-		for { // a cell that is the device's, or the host's
-			if dst = &g.cells[r.IntN(len(g.cells))]; dst.r.Buffer.Device() == n.dev {
-				break
-			}
-		}
+		dst = g.cellOf(n.dev)
 		p, at := g.bytes(1), dst.r
 		copy(dst.value[:], bytes.Repeat(p, 8))
 		x.submit = func(o gpu.Order) error { return n.fill(o, at, p[0]) }
@@ -405,6 +424,8 @@ func (g *graph) add() {
 		to := dst.r
 		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
 		copy(dst.value[:], p)
+	case kind < 35 && g.far != nil:
+		dst, src = g.far.add(x)
 	case kind < 45:
 		x.what = "fill"
 		p := g.bytes(1 << r.IntN(4))
@@ -460,11 +481,16 @@ func (g *graph) add() {
 			dst, src = nil, nil
 			break
 		}
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0:
 			g.execution(x, q, dst, src)
 		case 1:
 			g.transient(x, q, dst, src)
+		case 2:
+			if dst, src = g.cellOf(q.Device()), g.cellOf(q.Device()); dst == src {
+				src = nil
+			}
+			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
 			to, from := dst.r, src.r
@@ -503,6 +529,9 @@ func (g *graph) run() {
 	defer cancel()
 	left := false
 	defer func() {
+		if g.far != nil {
+			g.far.giveBack()
+		}
 		for _, dev := range g.devs {
 			if err := dev.Close(); err != nil {
 				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has what waits for the lost device
@@ -516,6 +545,9 @@ func (g *graph) run() {
 			if err := n.close(); err != nil && !errors.Is(err, driver.ErrLost) && !left {
 				t.Error(err)
 			}
+		}
+		if g.far != nil {
+			g.far.close()
 		}
 		for _, name := range g.sim.Leaks() {
 			if !left {
@@ -654,6 +686,9 @@ func (g *graph) hung(format string, args ...any) {
 	g.t.Helper()
 	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
 	fmt.Fprintf(os.Stderr, "TestRandom %s\n%s", what, gpu.Dump(g.devs...))
+	if g.far != nil {
+		fmt.Fprintf(os.Stderr, "the other process:\n%s", gpu.Dump(g.far.dev))
+	}
 	g.t.Fatal(what)
 }
 
@@ -661,7 +696,11 @@ func (g *graph) hung(format string, args ...any) {
 func (g *graph) compare(ctx context.Context) {
 	for i := range g.cells {
 		c, got, s := &g.cells[i], make([]byte, 8), g.sem()
-		if err := g.queue().Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, c.r); err != nil {
+		q, from := g.queue(), c.r
+		if c.far.Buffer != nil && g.r.IntN(2) == 0 {
+			q, from = g.far.queue(), c.far
+		}
+		if err := q.Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, from); err != nil {
 			g.t.Fatal(err)
 		}
 		if err := s.Wait(ctx, 1); ctx.Err() != nil {

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -19,6 +20,7 @@ type supply struct {
 	pools []*source // the first is the current one
 	moves []*move
 	way   *move
+	stamp *gpu.Kernel
 }
 
 // A source is a pool.
@@ -34,7 +36,7 @@ type source struct {
 const blockSize = 512
 
 // supply makes what there is on a device.
-func (g *graph) supply(dev *gpu.Device) *supply {
+func (g *graph) supply(dev *gpu.Device) {
 	r := g.r
 	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
 	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
@@ -63,15 +65,15 @@ func (g *graph) supply(dev *gpu.Device) *supply {
 		p.kind, p.zero = p.pool.Options().Kind, o.Zero
 		s.pools = append(s.pools, p)
 	}
-	x, err := dev.Load(simdriver.Image("words"))
+	x, err := dev.Load(simdriver.Image("stamp"))
 	must(g.t, err)
-	words, err := x.Kernel("words")
+	s.stamp, err = x.Kernel("stamp")
 	must(g.t, err)
+	g.supplies[dev] = s
 	for range 2 {
 		s.moves = append(s.moves, g.move(dev, r.IntN(3), gpu.Range{}))
 	}
-	s.way = g.way(dev, words)
-	return s
+	s.way = g.way(dev)
 }
 
 // A move is a recording that copies 8 bytes from what is bound last to what is bound first, and writes over some.
@@ -123,7 +125,11 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 		b, err := m.c.Alloca(8 + 8*r.Uint64N(64))
 		must(g.t, err)
 		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
-		recorded(g.t)(m.c.Copy(to, from))
+		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot have what may be bound
+			g.recordLaunch(m, dev, to, from)
+		} else {
+			recorded(g.t)(m.c.Copy(to, from))
+		}
 		recorded(g.t)(m.c.Barrier())
 		from = to
 	}
@@ -158,6 +164,44 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	return m
 }
 
+// stamped returns a launch of the kernel "stamp", with attributes that the device has, and what becomes of a value.
+func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Dispatch, func(v *[8]byte)) {
+	c := launches[g.r.IntN(len(launches))]
+	for !has(g.caps, c.attrs) {
+		c = launches[g.r.IntN(len(launches))]
+	}
+	is := c.attrs
+	is.Priority, is.Cluster = g.caps.ClampPriority(is.Priority), c.cluster
+	if is.Cluster == [3]uint32{} {
+		is.Cluster = [3]uint32{1, 1, 1}
+	}
+	d := gpu.Dispatch{Kernel: g.supplies[dev].stamp, Grid: [3]uint32{4, 2, 2}, Block: [3]uint32{32}, Attrs: c.attrs, Sizes: []int{8, 8},
+		Args: make([]unsafe.Pointer, 2), Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
+	return d, func(v *[8]byte) {
+		binary.NativeEndian.PutUint32(v[:], binary.NativeEndian.Uint32(v[:])+stampOf(is))
+	}
+}
+
+// recordLaunch records a launch that takes 8 bytes on.
+func (g *graph) recordLaunch(m *move, dev *gpu.Device, to, from gpu.Range) {
+	d, write := g.stamped(dev, to, from)
+	recorded(g.t)(m.c.Dispatch(d))
+	m.write = append(m.write, write)
+}
+
+// launch launches a kernel on cells of its device. Without src it changes dst alone.
+func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
+	x.what = "launch"
+	from := src
+	if from == nil {
+		from = dst
+	}
+	d, write := g.stamped(q.Device(), dst.r, from.r)
+	dst.value = from.value
+	write(&dst.value)
+	x.submit = func(o gpu.Order) error { return q.Dispatch(o, d) }
+}
+
 // nativeFill is a function of Native that writes bytes where its range is, one after the other.
 func nativeFill(p []byte) func(gpu.Native) error {
 	return func(n gpu.Native) error {
@@ -174,7 +218,7 @@ func nativeFill(p []byte) func(gpu.Native) error {
 const waySize = 64
 
 // way records a way from one binding to another through a third, of other recordings, once or twice the same.
-func (g *graph) way(dev *gpu.Device, words *gpu.Kernel) *move {
+func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)
 	x, middle, y := b[0], b[1], b[2]
@@ -189,10 +233,7 @@ func (g *graph) way(dev *gpu.Device, words *gpu.Kernel) *move {
 	m.write = append(m.write, first.write...)
 	if r.IntN(2) == 0 {
 		k, kb := g.newMove(dev, 2)
-		n := uint64(2)
-		recorded(g.t)(k.c.Dispatch(gpu.Dispatch{Kernel: words, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{2}, Sizes: []int{8, 8, 8},
-			Args:    []unsafe.Pointer{unsafe.Pointer(&n), nil, nil},
-			Buffers: []gpu.BufferArg{{Index: 1, Range: kb[0].Range(0, 8)}, {Index: 2, Range: kb[1].Range(0, 8)}}}))
+		g.recordLaunch(k, dev, kb[0].Range(0, 8), kb[1].Range(0, 8))
 		must(g.t, k.c.End())
 		to := (at + 8) % waySize
 		g.pass(m, k, middle.Range(to, 8), middle.Range(at, 8))
@@ -229,6 +270,11 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
 	s := g.supplies[q.Device()]
 	p := s.pools[r.IntN(len(s.pools))]
+	for _, c := range []*cell{dst, src} { // between which drivers make no copies
+		if p.kind == gpu.HostMem && c.imported && c.r.Buffer.Device() != q.Device() {
+			p = s.pools[0]
+		}
+	}
 	if len(p.slots) > 0 { // what must be free then
 		free := &p.slots[r.IntN(len(p.slots))]
 		if free.Semaphore != nil {
@@ -326,12 +372,20 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				defer b.Close()
 			}
 			if err := do([]*gpu.Queue{other, q}[i%2], next, b); err != nil {
+				b.Close()
 				return err
 			}
 			at++
 		}
 		if closes {
 			return nil
+		}
+		if g.mode != sound && len(p.slots) == 0 { // for a dealloca whose wait fails leaves the memory, and others may wait for that
+			middle.OnReached(at, func(err error) {
+				if err != nil {
+					b.Close()
+				}
+			})
 		}
 		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal}, b)
 	}

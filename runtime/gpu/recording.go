@@ -126,6 +126,9 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 
 // recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
 func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
+	if g.Begun != nil {
+		return -1, c.fail(work.Dispatch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", k.kernel.name, driver.ErrUnsupported))
+	}
 	arg := k.layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+k.layout.Words(), len(buffers)); err != nil {
 		return -1, c.fail(work.Dispatch, err)

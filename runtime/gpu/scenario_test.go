@@ -468,6 +468,15 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		}
 	}()
 	const size = 600 // three pieces
+	v, err := d.Open(0)
+	if err != nil {
+		return nil
+	}
+	caps := v.Caps()
+	natively(v, func() error {
+		v.Bind() // if it has failed
+		return v.Close()
+	})
 	for i := range devices {
 		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // what asks little makes few calls
 		if err != nil {
@@ -487,12 +496,22 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		}
 		bufs = append(bufs, b)
 	}
-	x, err := first.Load(simdriver.Image("index", "table=64"))
+	x, err := first.Load(simdriver.Image("index", "stamp", "table=64"))
 	if err != nil {
 		return nil
 	}
+	if y, err := first.Compile(gpu.Source{Text: "extern \"C\" __global__ void index();"}); err == nil {
+		_, err = y.Kernel("index")
+		y.Close()
+		if err != nil {
+			return nil
+		}
+	} else if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
 	k, err := x.Kernel("index")
-	if err != nil {
+	stamp, err2 := x.Kernel("stamp")
+	if err := errors.Join(err, err2); err != nil {
 		return nil
 	}
 	table, err := x.Global("table")
@@ -517,7 +536,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	}
 	var recordings []*gpu.CommandBuffer
 	for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
-		c, err := recording(first, k, m)
+		c, err := recording(first, caps, k, stamp, m)
 		if err != nil {
 			return nil
 		}
@@ -540,6 +559,9 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		func(o gpu.Order) error {
 			return q(0, 0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64}, Sizes: []int{8, 4, 4, 8},
 				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}})
+		},
+		func(o gpu.Order) error {
+			return q(0, 1).Dispatch(o, stamped(caps, stamp, a.Range(0, 8), a.Range(8, 8)))
 		},
 		func(o gpu.Order) error { return q(0, 1).Copy(o, a.Range(0, 64), a.Range(64, 64)) },
 		func(o gpu.Order) error { return q(0, 0).Native(o, nativeFill([]byte{1, 2}), a.All()) },
@@ -641,7 +663,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 var errNoMemory = errors.New("an alloca was refused")
 
 // recording records something of everything, for two bindings of 64 bytes.
-func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
+func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
 		return nil, err
@@ -652,6 +674,9 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 	_, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
 		Args:    []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), nil},
 		Buffers: []gpu.BufferArg{{Index: 3, Range: x.Range(0, 32)}}})
+	if _, err := c.Dispatch(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8))); err != nil {
+		return c, err
+	}
 	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8))
 	_, err5 := c.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	_, err6 := c.Barrier()
@@ -676,6 +701,16 @@ func recording(d *gpu.Device, k *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, er
 		word.Close() // the recording holds it
 	}
 	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
+}
+
+// stamped launches the kernel "stamp" with all attributes that its device has.
+func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Dispatch {
+	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
+	if caps.Clusters {
+		a.Cluster = [3]uint32{2, 1, 1}
+	}
+	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{32}, Attrs: a, Args: make([]unsafe.Pointer, 2), Sizes: []int{8, 8},
+		Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
 }
 
 // execute executes what recording has recorded.

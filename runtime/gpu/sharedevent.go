@@ -83,7 +83,7 @@ func (d *Device) canShareEvents(op string) error {
 }
 
 // NewEvent makes an event for code of this process that works with the driver's own API (C: cuEventCreate with CU_EVENT_DISABLE_TIMING),
-// which every device can. It cannot be exported. It blocks while the driver does.
+// which every device can, or for launches to record ([Grid].Begun). It cannot be exported. It blocks while the driver does.
 func (d *Device) NewEvent() (*SharedEvent, error) {
 	const op = "make an event"
 	if err := d.failed(); err != nil {

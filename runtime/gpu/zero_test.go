@@ -69,6 +69,8 @@ func newWorld(t *testing.T) world {
 	just(w, float32(0), 1)
 	just(w, false, true)
 	just(w, "", "nothing")
+	just(w, []string(nil), []string{"nothing"})
+	just(w, map[string]string(nil), map[string]string{"": ""}, map[string]string{"nothing": "at all"})
 	just(w, []float32(nil), []float32{1}, make([]float32, 5000))
 	just(w, []byte(nil), []byte{}, []byte{1, 2, 3}, make([]byte, 8), make([]byte, 5000))
 	just(w, (func())(nil), func() {})
@@ -213,7 +215,8 @@ func documented(err error) bool {
 		}
 	}
 	_, panics := errors.AsType[*gpu.PanicError](err)
-	return panics
+	_, compiling := errors.AsType[*driver.CompileError](err)
+	return panics || compiling
 }
 
 // exported returns the names of the package's exported types that have exported methods.

@@ -28,12 +28,20 @@ fi
 # Which copies of two devices' memory the driver makes; all that ctxprobe tries takes minutes.
 item ctxprobe "$here" "$here/bin/ctxprobe" -jobs 16 -only "^cuMemcpy" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}
 
-# One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all.
+# One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all. Of a group with
+# few tests of several devices only these run.
 test="$here/bin/cudadriver.test"
 suite="$here/src/runtime/driver/cudadriver"
-for group in devices groups threads current_device collectives; do
-	item $group "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^$group\$"
+for group in devices groups threads current_device facts native_work values_in_memory collectives \
+	'native_streams_and_events/^B16[46]_' 'pools/^(B82|B130)_' 'command_buffers/^B82_modes'; do
+	case $group in
+	*/*) item "${group%%/*}" "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^${group%%/*}\$/${group#*/}" ;;
+	*) item $group "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^$group\$" ;;
+	esac
 done
+
+# What each device's facts are to nvidia-smi, and its links.
+item elsewhere "$suite" "$test" -test.v -test.run '^TestGPUFactsElsewhere$'
 
 # The same runtime over HIP on top of CUDA.
 hip_libraries
@@ -68,8 +76,9 @@ else
 	item torchrun "$here" echo "four.sh: not run: there is no torchrun"
 fi
 
-# Tests that start processes themselves, and that kill one. Those that the bundle has go by these names.
-for kind in Processes Kill; do
+# Tests that start processes themselves, that kill one, and of which one is of another program, in Python. Those that the bundle has go by
+# these names.
+for kind in Processes KilledRank ForeignRank; do
 	if "$test" -test.list "$kind" | grep -q '^Test'; then
 		item "$kind" "$suite" "$test" -test.v -test.run "$kind"
 	else

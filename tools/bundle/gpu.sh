@@ -35,7 +35,7 @@ for p in hip runtime/driver runtime/driver/hipdriver; do # whose source a test r
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
-for p in cuda nccl nvrtc hip gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink hip hiprtc gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then
@@ -74,7 +74,7 @@ fi
 cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"
 chmod +x "$out/run.sh" "$out/four.sh" "$out/sanitize.sh"
 
-cp "$here/memcheck.sh" "$out/bin/"
+cp "$here/memcheck.sh" "$here/watch.sh" "$out/bin/"
 
 # One archive, which run.sh unpacks: programs of Go shrink to a third.
 ls "$out/bin"

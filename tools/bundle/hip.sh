@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests package hip against a real libamdhip64. Opening one and resolving its functions needs no AMD GPU.
+# Tests packages hip and hiprtc against a real libamdhip64. Opening one, resolving its functions and compiling needs no AMD GPU.
 #
 # usage: hip.sh DIR, in the module's root
 #
@@ -50,15 +50,18 @@ else
 	export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 	PUREGPU_HIP_LIBRARY=$(find "$dir/root" -name "$library" | head -n 1)
 	export PUREGPU_HIP_LIBRARY
+	export PUREGPU_HIPRTC_LIBRARY="$PUREGPU_HIP_LIBRARY" # of which it is part
 	[ -n "$PUREGPU_HIP_LIBRARY" ] || { echo "real-hip: $package has no $library; it was unpacked into $dir/root" >&2; exit 1; }
 	echo "real-hip: using $PUREGPU_HIP_LIBRARY"
 fi
 
 export CGO_ENABLED=0 PUREGPU_TEST_REAL_HIP=1
 $go run ./tools/gpuinfo
-out=$($go test -count=1 -v -run Real ./hip) || { printf '%s\n' "$out"; exit 1; }
-printf '%s\n' "$out"
-case $out in
-*"--- PASS: "*) ;;
-*) echo "real-hip: no test of package hip ran: it has none whose name has Real in it, or that was skipped" >&2; exit 1 ;;
-esac
+for package in hip hiprtc; do
+	out=$($go test -count=1 -v -run Real ./$package) || { printf '%s\n' "$out"; exit 1; }
+	printf '%s\n' "$out"
+	case $out in
+	*"--- PASS: "*) ;;
+	*) echo "real-hip: no test of package $package ran: it has none whose name has Real in it, or that was skipped" >&2; exit 1 ;;
+	esac
+done

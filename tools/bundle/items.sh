@@ -4,9 +4,10 @@
 limit=300 # seconds each
 
 table=$(mktemp)
+skips=$(mktemp)
 log=$(mktemp)
 tmp=$(mktemp -d)
-trap 'rm -rf "$table" "$log" "$tmp"' EXIT
+trap 'rm -rf "$table" "$skips" "$log" "$tmp"' EXIT
 failed=0
 tar -C "$tmp" -xzf "$here/files.tar.gz" || exit
 here=$tmp
@@ -14,7 +15,8 @@ here=$tmp
 # Without a compiler the tests take the libraries that were compiled beforehand.
 command -v gcc >/dev/null 2>&1 || export PUREGPU_TEST_FIXTURES="$here/fixtures"
 
-# item NAME FOLDER COMMAND... runs a command and adds a line to the table.
+# item NAME FOLDER COMMAND... runs a command and adds a line to the table: ok, FAILED, or missing if it printed "...: not run: why". Tests of
+# which none has the name that was asked for have failed. Those that were skipped are listed behind the table.
 item() {
 	name=$1 folder=$2
 	shift 2
@@ -28,6 +30,11 @@ item() {
 		failed=1
 	fi
 	cat "$log"
+	if grep -q 'warning: no tests to run' "$log"; then
+		result='FAILED (none)'
+		failed=1
+	fi
+	skipped_tests "$name" >>"$skips"
 	skipped=$(grep -c '^ *--- SKIP' "$log")
 	passed=$(grep -c '^ *--- PASS' "$log")
 	case $result in
@@ -36,6 +43,15 @@ item() {
 	esac
 	[ "$passed$skipped" = 00 ] || note="$passed passed, $skipped skipped"
 	printf '%-18s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
+}
+
+# skipped_tests ITEM prints a line for each test of the log that was skipped: its name, and the last that it logged, which is the reason.
+skipped_tests() {
+	awk -v item="$1" '
+		/^=== (RUN|NAME|CONT) / { test = $3 }
+		/^ +[A-Za-z0-9_]+\.go:[0-9]+: / { why = $0; sub(/^ +[^ ]+ /, "", why); last[test] = why }
+		/^ *--- SKIP: / { printf "%s: %s: %.150s\n", item, $3, last[$3] }
+	' "$log"
 }
 
 # hip_libraries sets hip and strict to HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from
@@ -65,7 +81,7 @@ hip_suites() {
 }
 
 # examples are the example programs, in the order in which they are shown. They take the driver that PUREGPU_DRIVER names.
-examples="saxpy ncclrank first pipeline mlp allreduce serve"
+examples="saxpy ncclrank first compile pipeline mlp allreduce serve"
 
 # arguments prints what an example is started with.
 arguments() {
@@ -74,45 +90,84 @@ arguments() {
 	esac
 }
 
-# sanitized are the tests of the CUDA driver that compute-sanitizer watches: kernels launched in every way, and by others than the runtime.
-sanitized='^TestGPU(Params|Cluster|LaunchAttrs|TensorMap|Priorities|Capture|CuBLAS|Native.*|Adopt.*|Value.*|Scratch.*)$'
+# sanitized are the tests of the CUDA driver that compute-sanitizer watches, by tool: kernels launched in every way, and by others than the
+# runtime. For racecheck, which takes a kernel a hundred times as long, and synccheck there are those whose threads wait for each other, or
+# share memory of a block or a cluster.
+sanitized() {
+	case $1 in
+	memcheck | initcheck) echo '^TestGPU(Params|Cluster|LaunchAttrs|LaunchEvents|TensorMap|Priorities|Capture|CuBLAS.*|Adopt.*|EventsOfOthers|Value.*|Scratch.*|Compiled.*)$' ;;
+	*) echo '^TestGPU(Cluster|LaunchAttrs|TensorMap|CuBLAS.*|Compiled.*)$' ;;
+	esac
+}
 
-# sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
-# call of CUDA that fails. COMPUTE_SANITIZER names the tool if it is not where it is usually.
-sanitize() {
-	tool=${COMPUTE_SANITIZER:-}
+# sanitized_groups are the groups of the conformance suite that it watches.
+sanitized_groups() {
+	case $1 in
+	memcheck) echo '^TestGPUConformance$/^(launches|native_work|values_in_memory|native_streams_and_events|scratch_memory)$' ;;
+	initcheck) echo '^TestGPUConformance$/^(launches|native_work|scratch_memory)$' ;;
+	*) echo '^TestGPUConformance$/^launches$' ;;
+	esac
+}
+
+# find_sanitizer sets tool to compute-sanitizer, and refused to why it is of no use here, or to nothing. COMPUTE_SANITIZER names it if it is not
+# where it is usually.
+find_sanitizer() {
+	tool=${COMPUTE_SANITIZER:-} refused=
 	for t in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer; do
 		[ -n "$tool" ] || [ ! -x "$t" ] || tool=$t
 	done
 	if [ -z "$tool" ]; then
-		item memcheck "$here" echo "memcheck: not run: there is no compute-sanitizer"
+		refused="there is no compute-sanitizer"
 		return
 	fi
 	timeout $limit "$tool" --tool memcheck "$here/bin/gpuinfo" >"$tmp/memcheck" 2>&1
 	if ! grep -q 'ERROR SUMMARY' "$tmp/memcheck"; then
-		item memcheck "$here" echo "memcheck: not run: $tool does not work here: $(grep '^=' "$tmp/memcheck" | tail -n 1)"
-		return
+		refused="$tool does not work here: $(grep '^=' "$tmp/memcheck" | tail -n 1)"
 	fi
+}
+
+# sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
+# call of CUDA that fails.
+sanitize() {
+	find_sanitizer
 	for p in gpuinfo $examples; do
+		if [ -n "$refused" ]; then
+			item "memcheck $p" "$here" echo "memcheck: not run: $refused"
+			continue
+		fi
 		# shellcheck disable=SC2046 # a word each
 		item "memcheck $p" "$here" "$here/bin/memcheck.sh" "$tool" "$here/bin/$p" $(arguments $p)
 	done
 }
 
-# sanitize_tests runs tests under each tool of compute-sanitizer, where there is one. Calls of CUDA may fail in them.
+# sanitize_tests TOOL... runs tests under tools of compute-sanitizer, short ones, which start no program of Python's.
 sanitize_tests() {
-	[ -n "${tool:-}" ] || return 0
-	for t in memcheck initcheck synccheck racecheck; do
-		calls=
-		[ $t != memcheck ] || calls='--report-api-errors no'
-		# shellcheck disable=SC2086 # two words, or none
-		item "$t tests" "$here/src/runtime/driver/cudadriver" "$tool" --tool $t $calls --error-exitcode 9 "$here/bin/cudadriver.test" -test.v -test.run "$sanitized"
+	find_sanitizer
+	for kind in "$@"; do
+		if [ -n "$refused" ]; then
+			item "$kind tests" "$here" echo "$kind: not run: $refused"
+			continue
+		fi
+		for tests in "$(sanitized $kind)" "$(sanitized_groups $kind)"; do
+			name="$kind tests"
+			[ "$tests" = "$(sanitized $kind)" ] || name="$kind suite"
+			item "$name" "$here/src/runtime/driver/cudadriver" "$here/bin/watch.sh" "$tool" $kind \
+				"$here/bin/cudadriver.test" -test.v -test.short -test.run "$tests"
+		done
+		if [ $kind = memcheck ]; then # two processes
+			item "memcheck sharing" "$here/src/runtime/driver/cudadriver" "$here/bin/watch.sh" "$tool" memcheck \
+				"$here/bin/cudadriver.test" -test.v -test.run '^TestGPUPoolSharing$'
+		fi
 	done
 }
 
-# finish prints the table and ends.
+# finish prints the table, and the tests that were skipped, and ends.
 finish() {
 	echo "== table"
 	cat "$table"
+	if [ -s "$skips" ]; then
+		echo "== skipped"
+		cat "$skips"
+	fi
 	exit $failed
 }

@@ -1,13 +1,17 @@
 #!/bin/sh
 # Runs the programs of this bundle, and tests that launch kernels, on the GPU of this machine under compute-sanitizer, and nothing else: see
-# run.sh. The exit status is 1 if a kernel's access was wrong or a call of CUDA in a program failed, or a program did.
+# run.sh. The exit status is 1 if a kernel's access was wrong or a call of CUDA in a program failed, or a program did. Where a tool does
+# not work the table says that it is missing. With names of tools only tests run, under these.
 #
-# usage: sanitize.sh
+# usage: sanitize.sh [memcheck|initcheck|synccheck|racecheck]...
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-export PUREGPU_DRIVER=cuda
+export PUREGPU_TEST_REQUIRE_GPU=1 PUREGPU_DRIVER=cuda
 . "$here/items.sh"
-sanitize
-sanitize_tests
+if [ $# = 0 ]; then
+	sanitize
+	set -- memcheck initcheck synccheck racecheck
+fi
+sanitize_tests "$@"
 finish

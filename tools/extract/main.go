@@ -1,13 +1,13 @@
 // Command extract reads the C headers of a GPU library and writes its symbol table.
 //
-//	extract LIBRARY -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE]
+//	extract LIBRARY -headers DIR[,DIR...] [-library FILE] [-version V[,V...]] [-IMPLEMENTATION DIR] [-o FILE]
 //	extract diff OLD NEW
 //
 // LIBRARY is one that package symbols has, such as cuda, or a folder with a library.json, which says how the headers are
 // read; the name of a folder has a slash in it. DIR holds the headers by the names that programs include them by. Where
 // since-versions come from a comparison of releases, as HIP's do, several are given, the newest first, and the shared library
-// is one whose ELF version nodes date its functions. A version is given where the headers do not tell it. What another
-// implementation of the API declares beyond is read from the folder that a flag of its name gives: -rccl, for nccl.
+// is one whose ELF version nodes date its functions. A version for each folder is given where the headers do not tell it. What
+// another implementation of the API declares beyond is read from the folder that a flag of its name gives: -rccl, for nccl.
 //
 // Extraction is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same
 // table everywhere. Without -o the table goes to standard output. diff prints what a new table adds, removes and changes. The
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: extract " + strings.Join(symbols.Names(), "|") + "|./DIR -headers DIR[,DIR...] [-library FILE] [-version V] [-IMPLEMENTATION DIR] [-o FILE], or extract diff OLD NEW")
+var errUsage = errors.New("usage: extract " + strings.Join(symbols.Names(), "|") + "|./DIR -headers DIR[,DIR...] [-library FILE] [-version V[,V...]] [-IMPLEMENTATION DIR] [-o FILE], or extract diff OLD NEW")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
 	library := flags.String("library", "", "shared `library` whose version nodes date the functions")
-	version := flags.String("version", "", "`release` of the headers, where they do not tell it")
+	version := flags.String("version", "", "`releases` of the headers, one for each folder, where they do not tell it")
 	out := flags.String("o", "", "`file` to write")
 	others, err := implementations(flags, d)
 	if err != nil {
@@ -98,11 +98,18 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
 	case *version == "" && h.Version.Header == "" && h.Release.IsZero():
 		return fmt.Errorf("the headers of %s do not tell their version: give it with -version", d.Library)
-	case *version != "" && (h.Version.Header != "" || len(dirs) > 1):
-		return fmt.Errorf("-version: the headers of %s tell it, or are of several releases", d.Library)
+	case *version != "" && h.Version.Header != "":
+		return fmt.Errorf("-version: the headers of %s tell it", d.Library)
 	case *version != "":
-		if in.Version, err = symbols.ParseVersion(*version); err != nil {
-			return fmt.Errorf("-version: %w", err)
+		for text := range strings.SplitSeq(*version, ",") {
+			v, err := symbols.ParseVersion(text)
+			if err != nil {
+				return fmt.Errorf("-version: %w", err)
+			}
+			in.Versions = append(in.Versions, v)
+		}
+		if len(in.Versions) != len(dirs) {
+			return fmt.Errorf("-version: %d releases for %d folders of headers", len(in.Versions), len(dirs))
 		}
 	}
 	for lib, dir := range others {

@@ -55,6 +55,9 @@ func TestFake(t *testing.T) {
 			t.Errorf("%s was not compared: %+v", name, r)
 		}
 	}
+	if r := rows["native/2,000 products of 64 × 64, raw with an event behind each: submitting"]; r.Raw == nil || r.Ratio == nil || r.Goal != nil {
+		t.Errorf("the raw side with an event behind each product was not compared, or has a goal: %+v", r)
+	}
 	var ctl dl.Library
 	if err := ctl.Open(&dl.Spec{Name: "fake", Package: "fake", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "fake_live"}}}, nil, dl.Options{Path: path}); err != nil {
 		t.Fatal(err)

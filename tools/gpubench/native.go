@@ -12,20 +12,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// nativeBenches time products of matrices by cuBLAS that Queue.Native puts into a queue's order, each behind the one before. The raw side
-// makes the same call of cuBLAS on a stream, with a mark behind it.
+// nativeBenches time products of matrices by cuBLAS that Queue.Native puts into a queue's order, each behind the one before and each of which
+// somebody can wait for. The raw side makes the same calls of cuBLAS on a stream, and nothing else, which is what the goals are about. Rows
+// without a goal have it record an event behind each call besides, so that there too each can be waited for.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}
-	rows := func(side int) []row {
-		name := fmt.Sprintf("native/2,000 products of %d × %d: ", side, side)
-		return []row{{name: name + "total", unit: ns, goal: goal}, {name: name + "submitting", unit: ns}, {name: name + "CPU", unit: ns}}
+	rows := func(side int, events string) []row {
+		name := fmt.Sprintf("native/2,000 products of %d × %d%s: ", side, side, events)
+		return []row{{name: name + "total", unit: ns}, {name: name + "submitting", unit: ns}, {name: name + "CPU", unit: ns}}
 	}
-	small := rows(side)
-	small[1].goal = goal // of the large ones the device holds both sides up
+	const each = ", raw with an event behind each"
+	small, slow := rows(side, ""), rows(large, "")
+	small[0].goal, small[1].goal = goal, goal
+	slow[0].goal = goal // while the device holds both sides up
 	return []bench{
-		{rows: small, rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n) }},
-		{rows: rows(large), rounds: 11, open: func(e *env) (sides, error) { return products(e, large, n) }},
+		{rows: small, rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, false) }},
+		{rows: rows(side, each), rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, true) }},
+		{rows: slow, rounds: 11, open: func(e *env) (sides, error) { return products(e, large, n, false) }},
 		{
 			rows:   []row{{name: "native/product of 64 × 64, p50 to wait", unit: ns, goal: goal}},
 			rounds: 31,
@@ -39,7 +43,7 @@ func nativeBenches() []bench {
 					raw: func(f []float64) error {
 						return e.anywhere(func() (err error) {
 							f[0], err = typical(times, func() error {
-								if err := x.raw(); err != nil {
+								if err := x.raw(true); err != nil {
 									return err
 								}
 								return e.await(x.mark)
@@ -64,8 +68,8 @@ func nativeBenches() []bench {
 	}
 }
 
-// products submits n products ahead on each side.
-func products(e *env, side, n int) (s sides, err error) {
+// products submits n products ahead on each side. The raw one has an event behind each, or behind the last.
+func products(e *env, side, n int, events bool) (s sides, err error) {
 	x, err := newProducer(e, side)
 	if err != nil {
 		return s, err
@@ -74,8 +78,8 @@ func products(e *env, side, n int) (s sides, err error) {
 		raw: func(f []float64) error {
 			return e.thread.do(func() error {
 				return ahead(f, n, func() error {
-					for range n {
-						if err := x.raw(); err != nil {
+					for i := range n {
+						if err := x.raw(events || i == n-1); err != nil {
 							return err
 						}
 					}
@@ -175,14 +179,17 @@ func (x *producer) pure(o gpu.Order) error {
 	return x.r.q.Native(o, x.multi, x.uses[0], x.uses[1], x.uses[2])
 }
 
-// raw is the same on a stream.
-func (x *producer) raw() error {
+// raw is the same on a stream, with or without an event behind it.
+func (x *producer) raw(event bool) error {
 	p := [3]cuda.DevicePtr{}
 	for i, u := range x.uses {
 		p[i] = cuda.DevicePtr(u.Buffer.Ptr()) + cuda.DevicePtr(u.Offset)
 	}
 	if err := x.of[0].Multiply(x.e.raw.(*rawCUDA).stream[0], p[0], p[1], p[2]); err != nil {
 		return err
+	}
+	if !event {
+		return nil
 	}
 	x.mark = (x.mark + 1) % rawEvents
 	return x.e.raw.record(x.mark, 0)

@@ -9,8 +9,11 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -47,7 +50,9 @@ var probes = []probe{
 		links:   func(lib opened, devices int) []Link { return cudaLinks(lib.(*cuda.Library), devices) },
 	},
 	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
 	{name: "NVRTC", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
+	{name: "nvJitLink", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{
 		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),
@@ -55,6 +60,7 @@ var probes = []probe{
 		devices: func(lib opened, memory bool) ([]Device, error) { return hipDevices(lib.(*hip.Library), memory) },
 		links:   func(lib opened, devices int) []Link { return hipLinks(lib.(*hip.Library), devices) },
 	},
+	{name: "hipRTC", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
 	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 }
 

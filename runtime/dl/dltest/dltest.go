@@ -489,7 +489,7 @@ func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) e
 		case OutString:
 			want.SetString(f.Symbol + "." + a.Name)
 		case Text:
-			want.SetString(f.Symbol)
+			want.SetString(f.Symbol[:min(len(f.Symbol), a.Text)])
 		default:
 			fillValue(want, Seed(f.Symbol, i), e.arena)
 		}

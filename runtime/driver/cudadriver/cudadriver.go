@@ -45,6 +45,14 @@
 // A cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the driver does not define is refused by Load,
 // which names them.
 //
+// # Compiling
+//
+// The compiler is NVRTC. It is looked for when a program is compiled for the first time, and that it is missing is an error of that call,
+// and [driver.ErrUnsupported]. The code is a cubin for the device's own architecture, or, where this NVRTC does not know that, PTX for the newest one
+// before it, which Load has the driver compile; an option -arch or --gpu-architecture of the source goes before either. A driver older than NVRTC
+// loads cubins as long as both are of one major release, and need not know NVRTC's PTX. NVRTC brings few headers: those of the toolkit
+// need an option -I, or are given by name.
+//
 // # Graphs
 //
 // Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new
@@ -77,6 +85,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -89,6 +98,7 @@ type Driver struct {
 
 	hostPools hostPools
 	comms     *ncclcomm.Library
+	nvrtc     func() (*nvrtcLibrary, error)
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -98,6 +108,9 @@ type Option func(*Driver)
 
 // WithNCCL says how to find NCCL, which is opened when a communicator is needed for the first time.
 func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.NCCL(opt) } }
+
+// WithNVRTC says how to find NVRTC, which is opened when a program is compiled for the first time.
+func WithNVRTC(opt nvrtc.Options) Option { return func(d *Driver) { d.nvrtc = openNVRTC(opt) } }
 
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
@@ -113,7 +126,7 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // which is not open
 	}
-	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{})}
+	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{})}
 	for _, set := range opts {
 		if set != nil {
 			set(d)
@@ -158,5 +171,6 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	dev.nvrtc = d.nvrtc
 	return dev, nil
 }

@@ -33,6 +33,7 @@ type device struct {
 
 	noPools, noGraphs error // why there are none, or nil
 	hostPools         *hostPools
+	nvrtc             func() (*nvrtcLibrary, error)
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
@@ -145,6 +146,7 @@ func (d *device) askCaps() error {
 		Occupancy:      d.lib.HasSymbol("cuOccupancyMaxActiveBlocksPerMultiprocessor"),
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
+		Compile:        true, // what is missing says the call that needs it
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")
 	if d.lib.Version() >= valueOps && d.lib.HasSymbol("cuStreamWriteValue64_v2") && d.lib.HasSymbol("cuStreamWaitValue64_v2") {
@@ -155,6 +157,7 @@ func (d *device) askCaps() error {
 	d.caps.Cooperative = d.hasLaunchEx && d.info.Cooperative
 	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
 	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent
+	d.caps.LaunchEvents = d.hasLaunchEx && d.lib.Version() >= launchEvents
 	d.caps.NodeAttrs = d.caps.Graphs // setting them is one of their functions
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
 	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools

@@ -414,7 +414,8 @@ func TestProbe(t *testing.T) {
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
 		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
-		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
+		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
+		Compile: true,
 	}
 	if caps := open(); caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)

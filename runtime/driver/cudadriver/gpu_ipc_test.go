@@ -63,7 +63,8 @@ type named struct {
 }
 
 // TestGPUSharingPython exchanges a tensor with a process of Python's, a thousand times each way: by PyTorch, by CuPy, and by calls of the CUDA
-// driver without either. Each waits for the other by events, and copies on the device.
+// driver without either. Each waits for the other by events, and copies on the device. Of each round an element is checked, and of the first, the
+// last and every hundredth all elements, each of which is another number.
 func TestGPUSharingPython(t *testing.T) {
 	openGPU(t)
 	python, err := exec.LookPath("python3")
@@ -79,7 +80,7 @@ func TestGPUSharingPython(t *testing.T) {
 const missing = 77
 
 func exchangeWith(t *testing.T, python, with string) {
-	const rounds, size = 1000, 1 << 20
+	const rounds, size = 1000, sharedSize
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	drv, err := Open(cuda.Options{})
@@ -96,7 +97,11 @@ func exchangeWith(t *testing.T, python, with string) {
 	ok(t, err)
 	start := time.Now()
 	for i := range rounds {
-		ok(t, x.turn(i+1, seen.Range(uint64(4*i), 4)))
+		if i == 0 || i%100 == 99 || i == rounds-1 {
+			ok(t, x.whole(i+1, seen.Range(uint64(4*i), 4)))
+		} else {
+			ok(t, x.turn(i+1, seen.Range(uint64(4*i), 4)))
+		}
 	}
 	took := time.Since(start)
 	data := make([]byte, 4*rounds)
@@ -216,9 +221,38 @@ func (x *exchange) issued() error {
 	return p.Semaphore.WaitIssued(x.ctx, p.Value)
 }
 
-// turn has a number go there and come back, to seen.
+// turn has a number go there and come back, to seen: all elements are that number.
 func (x *exchange) turn(v int, seen gpu.Range) error {
 	x.s.Fill(x.own.All(), binary.LittleEndian.AppendUint32(nil, uint32(v)))
+	return x.pass(v, seen)
+}
+
+// whole has a tensor go there and come back of which each element is another number, and checks them all; the number v comes to seen.
+func (x *exchange) whole(v int, seen gpu.Range) error {
+	data := make([]byte, x.theirs.Size)
+	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
+	for i := range len(data) / 4 {
+		binary.LittleEndian.PutUint32(data[4*i:], first+uint32(i))
+	}
+	x.s.UploadCopy(x.own.All(), data)
+	if err := x.pass(v, seen); err != nil {
+		return err
+	}
+	clear(data)
+	x.s.Download(data, x.far.All())
+	if err := x.s.Wait(x.ctx); err != nil {
+		return err
+	}
+	for i := range len(data) / 4 {
+		if got, want := binary.LittleEndian.Uint32(data[4*i:]), first+uint32(i); got != want {
+			return fmt.Errorf("round %d has brought %#x as element %d; want %#x", v, got, i, want)
+		}
+	}
+	return nil
+}
+
+// pass has what own holds go there and come back, an element of it to seen.
+func (x *exchange) pass(v int, seen gpu.Range) error {
 	x.s.RecordEvent(x.there)
 	if err := x.issued(); err != nil {
 		return err
@@ -238,128 +272,234 @@ func (x *exchange) close() error {
 	return errors.Join(x.far.Close(), x.ready.Close(), x.there.Close(), x.own.Close())
 }
 
-// TestGPUSharingKilled kills one of two processes that exchange a tensor, in the middle: ten times that of Python, ten times that of Go. The
-// other one learns of it by its pipe, and goes on. What its stream was given to wait for may never come, so each exchange has a queue of
-// its own; a stream of which the wait is never over is given up when the device is closed.
+// TestGPUSharingKilled kills one of two processes that exchange a tensor, in the middle: ten times that of Python, ten times that of Go, half of
+// the times with PyTorch. The other one learns of it by its pipe, says so, and goes on. It is a process of its own each time, for a stream of
+// it may wait for what never comes.
 func TestGPUSharingKilled(t *testing.T) {
-	const env, size, kills = "PUREGPU_TEST_SHARING_KILLED", 1 << 20, 10
-	with := os.Getenv(env)
-	if with == "" {
-		openGPU(t)
+	const env, kills = "PUREGPU_TEST_SHARING_KILLED", 5
+	if doing := os.Getenv(env); doing != "" {
+		what, with, _ := strings.Cut(doing, " ")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if what == "kill" {
+			killsPython(ctx, t, with)
+		} else {
+			isKilled(ctx, t, with)
+		}
+		return
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
+	openGPU(t)
+	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	drv, err := Open(cuda.Options{})
+	exe, err := os.Executable()
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 1 + kills})
-	ok(t, err)
-	stuck := 0
-	defer func() {
-		if err := dev.Close(); err != nil && stuck == 0 {
-			t.Error(err)
-		} else {
-			t.Logf("%d streams wait for what never comes; Close says: %v", stuck, err)
-		}
-	}()
-	seen, err := dev.Alloc(gpu.DeviceMem, 4)
-	ok(t, err)
-	if with != "" { // the process of Go's that will be killed
-		x, err := meet(ctx, dev.Queue(0), python, with, size, os.NewFile(3, "report"))
-		ok(t, err)
-		for v := 1; ; v++ {
-			ok(t, x.turn(v, seen.All()))
-			fmt.Println("turn", v)
+	// command starts the process of Go's.
+	command := func(ctx context.Context, doing string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUSharingKilled$", "-test.v")
+		cmd.Env = append(os.Environ(), env+"="+doing, "PUREGPU_TEST_REQUIRE_GPU=1")
+		return cmd
+	}
+	right := 0
+	for _, with := range []string{"torch", "cuda"} {
+		for i := range kills {
+			right += tried(t, fmt.Sprintf("Python is killed/%s %d", with, i), func(ctx context.Context, t *testing.T) {
+				out, err := command(ctx, "kill "+with).CombinedOutput()
+				t.Logf("%s", out)
+				if err == nil && bytes.Contains(out, []byte("--- SKIP")) {
+					t.Skipf("there is no %s", with)
+				}
+				if err != nil || !bytes.Contains(out, []byte("\ngoes on\n")) {
+					t.Errorf("the process of Go's does not go on: %v", err)
+				}
+			})
+			right += tried(t, fmt.Sprintf("Go is killed/%s %d", with, i), func(ctx context.Context, t *testing.T) {
+				last := 1 + rand.IntN(100)
+				report := killGo(ctx, t, command(ctx, "exchange "+with), last)
+				var turns int
+				if n, err := fmt.Sscanf(report, "the other process has ended after %d turns", &turns); n != 1 || turns < last || !strings.HasSuffix(report, "\ngoes on\n") {
+					t.Errorf("after %d turns Python says %q, %v", last, report, err)
+				}
+				t.Log(report)
+			})
 		}
 	}
+	t.Logf("%d of %d processes that were left have gone on", right, 4*kills)
+}
+
+// tried runs a test with a context, and returns 1 if it has not failed and was not skipped.
+func tried(t *testing.T, name string, f func(ctx context.Context, t *testing.T)) (right int) {
+	t.Run(name, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		f(ctx, t)
+		if !t.Failed() {
+			right = 1
+		}
+	})
+	return right
+}
+
+// sharedSize is how large the tensor is.
+const sharedSize = 1 << 20
+
+// killsPython exchanges a tensor with a process of Python's, kills that, and checks that all who wait for it are told, and that the device does
+// what it is given.
+func killsPython(ctx context.Context, t *testing.T, with string) {
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 2})
+	ok(t, err)
 	own, err := dev.Alloc(gpu.DeviceMem, 4)
 	ok(t, err)
+	seen, err := dev.Alloc(gpu.DeviceMem, 4)
+	ok(t, err)
+	python, err := exec.LookPath("python3")
+	ok(t, err)
+	x, err := meet(ctx, dev.Queue(0), python, with, sharedSize)
+	if errors.Is(err, errMissing) {
+		t.Skip(err, dev.Close())
+	}
+	ok(t, err)
+
+	// What waits for news of the other process: a goroutine, and an operation of another queue, for which somebody waits.
+	news, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	behind, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	told := make(chan error, 1)
+	go func() { told <- news.Wait(ctx, 1) }()
+	ok(t, dev.Queue(1).Fill(order(news, 1, behind, 1), own.All(), []byte{0}))
+
+	last, turn := 1+rand.IntN(100), 0
+	for err == nil {
+		if turn++; turn == last {
+			time.AfterFunc(rand.N(100*time.Microsecond), func() { x.cmd.Process.Kill() })
+		}
+		err = x.turn(turn, seen.All())
+	}
+	x.cmd.Wait() // was killed
+	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
+		t.Fatalf("killed about turn %d, in turn %d: %v", last, turn, err)
+	}
+	gone := fmt.Errorf("process %d has ended in turn %d: %w", x.cmd.Process.Pid, turn, err)
+	t.Log(gone)
+	hears := func(who string, err error) {
+		t.Helper()
+		if !errors.Is(err, gone) || !strings.Contains(err.Error(), gone.Error()) {
+			t.Errorf("%s is told %v; want %v", who, err, gone)
+		}
+	}
+	news.Fail(gone)
+	hears("a goroutine that waits", <-told)
+	hears("what waits for an operation that waits", behind.Wait(ctx, 1))
+
 	check := func() { // that the device does what it is given
 		t.Helper()
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		s, data := dev.Queue(kills).NewStream(), make([]byte, 4)
+		s, data := dev.Queue(1).NewStream(), make([]byte, 4)
 		s.Fill(own.All(), []byte{1, 2, 3, 4})
 		s.Download(data, own.All())
 		if err := s.Wait(short); err != nil || !bytes.Equal(data, []byte{1, 2, 3, 4}) {
 			t.Fatalf("%v, %v", data, err)
 		}
 	}
-	for i := range kills {
-		with := "cuda"
-		if i == 0 {
-			with = "torch"
-		}
-		x, err := meet(ctx, dev.Queue(i), python, with, size)
-		if errors.Is(err, errMissing) {
-			x, err = meet(ctx, dev.Queue(i), python, "cuda", size)
-		}
+	check()
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	err = x.s.Wait(short)
+	cancel()
+	stuck := errors.Is(err, context.DeadlineExceeded)
+	if stuck { // behind an event that is never recorded
+		t.Log("the stream waits for what never comes")
+		p := x.s.Point()
+		p.Semaphore.Fail(gone)
+		hears("who waits for the stream", x.s.Wait(ctx))
+		check()
+	} else {
 		ok(t, err)
-		last := 1 + rand.IntN(100)
-		for v := 1; err == nil; v++ {
-			if v == last {
-				time.AfterFunc(rand.N(100*time.Microsecond), func() { x.cmd.Process.Kill() })
-			}
-			err = x.turn(v, seen.All())
-		}
-		x.cmd.Wait() // was killed
-		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
-			t.Fatalf("kill %d: %v", i, err)
-		}
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		if err := x.s.Wait(short); err != nil {
-			t.Logf("kill %d: %v", i, err)
-			stuck++
-		}
-		cancel()
-		check()
-		ok(t, x.close())
-		check()
-		if stuck > 0 { // it is this process's until no stream waits for a process any more, which is never
-			continue
-		}
+	}
+	ok(t, x.close())
+	check()
+	if !stuck {
 		select {
 		case <-x.gone:
 		case <-ctx.Done():
-			t.Fatalf("kill %d: the memory was not given back", i)
+			t.Fatal("the memory was not given back")
 		}
-		if _, err := dev.ImportShared(x.theirs, nil); err == nil {
-			t.Errorf("kill %d: memory of a process that is no more was imported", i)
-		} else if i == 0 {
-			t.Logf("to import memory of a process that is no more: %v", err)
+		_, err := dev.ImportShared(x.theirs, nil)
+		if err == nil {
+			t.Error("memory of a process that is no more was imported")
 		}
+		t.Logf("to import memory of a process that is no more: %v", err)
 		check()
 	}
-	for i := range kills {
-		r, w, err := os.Pipe()
+	closing, cancel := context.WithTimeout(ctx, time.Second)
+	err = dev.Shutdown(closing)
+	cancel()
+	var late *gpu.CloseError
+	if stuck && (errors.As(err, &late) || errors.Is(err, driver.ErrBusy)) {
+		t.Logf("Shutdown says: %v", err)
+	} else {
 		ok(t, err)
-		exe, err := os.Executable()
-		ok(t, err)
-		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUSharingKilled$")
-		cmd.Env, cmd.ExtraFiles = append(os.Environ(), env+"=cuda", "PUREGPU_TEST_REQUIRE_GPU=1"), []*os.File{w}
-		cmd.Stderr = os.Stderr
-		stdout, err := cmd.StdoutPipe()
-		ok(t, err)
-		ok(t, cmd.Start())
-		w.Close()
-		lines, last := bufio.NewScanner(stdout), fmt.Sprint("turn ", 1+rand.IntN(100))
-		for lines.Scan() && lines.Text() != last {
-			if !strings.HasPrefix(lines.Text(), "turn ") {
-				t.Log(lines.Text())
-			}
-		}
-		time.Sleep(rand.N(100 * time.Microsecond)) // anywhere in a turn
-		ok(t, cmd.Process.Kill())
-		cmd.Wait() // was killed
-		ok(t, r.SetReadDeadline(time.Now().Add(10*time.Second)))
-		report, err := io.ReadAll(r)
-		r.Close()
-		if err != nil || string(report) != "goes on\n" {
-			t.Errorf("kill %d after %s: Python says %q, %v", i, last, report, err)
-		}
-		check()
 	}
+	if !t.Failed() {
+		fmt.Println("\ngoes on")
+	}
+}
+
+// isKilled is the process of Go's that is killed: it exchanges a tensor, and prints its turns. File 3 is for Python's report.
+func isKilled(ctx context.Context, t *testing.T, with string) {
+	drv, err := Open(cuda.Options{})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 1})
+	ok(t, err)
+	seen, err := dev.Alloc(gpu.DeviceMem, 4)
+	ok(t, err)
+	python, err := exec.LookPath("python3")
+	ok(t, err)
+	x, err := meet(ctx, dev.Queue(0), python, with, sharedSize, os.NewFile(3, "report"))
+	if errors.Is(err, errMissing) {
+		t.Skip(err, dev.Close())
+	}
+	ok(t, err)
+	for v := 1; ; v++ {
+		ok(t, x.turn(v, seen.All()))
+		fmt.Println("turn", v)
+	}
+}
+
+// killGo starts such a process, kills it in a turn behind the last one, and returns what Python then reports.
+func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
+	r, w, err := os.Pipe()
+	ok(t, err)
+	defer r.Close()
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{w}, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	w.Close()
+	lines, reached, skipped := bufio.NewScanner(stdout), false, false
+	for !reached && lines.Scan() {
+		reached = lines.Text() == fmt.Sprint("turn ", last)
+		skipped = skipped || strings.Contains(lines.Text(), "--- SKIP")
+		if !strings.HasPrefix(lines.Text(), "turn ") {
+			t.Log(lines.Text())
+		}
+	}
+	time.Sleep(rand.N(100 * time.Microsecond)) // anywhere in a turn
+	cmd.Process.Kill()
+	err = cmd.Wait()
+	switch {
+	case skipped:
+		t.Skip("Python lacks a package")
+	case !reached:
+		t.Fatalf("the process has ended before turn %d: %v", last, err)
+	}
+	ok(t, r.SetReadDeadline(time.Now().Add(30*time.Second)))
+	report, err := io.ReadAll(r)
+	if err != nil {
+		t.Errorf("Python reports nothing: %v", err)
+	}
+	return string(report)
 }

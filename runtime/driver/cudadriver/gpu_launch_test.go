@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -204,6 +205,92 @@ func TestGPULaunchAttrs(t *testing.T) {
 		if err == nil || errors.Is(err, driver.ErrLost) {
 			t.Errorf("a cooperative grid that is too large: %v", err)
 		}
+	}
+}
+
+// await is a kernel that waits, for some tens of milliseconds at the most, until a word is not 0, and writes what it has found to the next one.
+const await = `.version 6.4
+.target sm_52
+.address_size 64
+
+.visible .entry await(.param .u64 await_p)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<3>;
+
+	ld.param.u64 %rd1, [await_p];
+	cvta.to.global.u64 %rd2, %rd1;
+	mov.u32 %r1, 0;
+$await_again:
+	ld.volatile.global.u32 %r2, [%rd2];
+	setp.ne.u32 %p1, %r2, 0;
+	@%p1 bra $await_end;
+	add.u32 %r1, %r1, 1;
+	setp.lt.u32 %p2, %r1, 100000;
+	@%p2 bra $await_again;
+$await_end:
+	st.global.u32 [%rd2+4], %r2;
+	ret;
+}
+` + "\x00"
+
+// TestGPULaunchEvents has a fill in another stream wait for an event that a launch records when it has begun: the kernel, which waits for the
+// fill, finds it. A fill behind an event that is recorded after the launch comes when the kernel has given up.
+func TestGPULaunchEvents(t *testing.T) {
+	d := openGPU(t)
+	if !d.caps.LaunchEvents {
+		t.Skip("launches record no events")
+	}
+	fn, _ := load(t, d, []byte(await), "await")
+	s, other, e := newStream(t, d), newStream(t, d), newEvent(t, d)
+	mem, host := alloc(t, d, driver.DeviceMem, 8), alloc(t, d, driver.HostMem, 8)
+	words := unsafe.Slice((*uint32)(host.Host), 2)
+	found := func(begun driver.Event) bool {
+		t.Helper()
+		l := driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{arg(mem.Ptr)}, Begun: begun}
+		ok(t, d.Fill(s, mem.Ptr, 0, 4, 2))
+		ok(t, d.Launch(s, &l))
+		if begun == 0 {
+			ok(t, d.Record(e, s))
+		}
+		ok(t, d.StreamWait(other, e))
+		ok(t, d.Fill(other, mem.Ptr, 1, 4, 1))
+		finish(t, d, other)
+		finish(t, d, s)
+		ok(t, d.Copy(s, host.Ptr, mem.Ptr, 8))
+		finish(t, d, s)
+		if done, err := d.Query(e); !done || err != nil || words[0] != 1 {
+			t.Fatalf("the event is complete: %v, %v; the fill has written %d", done, err, words[0])
+		}
+		return words[1] != 0
+	}
+	const rounds = 10
+	beside := 0
+	for range rounds {
+		if found(e) {
+			beside++
+		}
+	}
+	t.Logf("in %d of %d rounds the fill came beside the kernel", beside, rounds)
+	// To begin beside the kernel is allowed and not owed; a tool that watches kernels, for which tests are to be short, may not let it.
+	if beside == 0 && !testing.Short() {
+		t.Error("what waits for the begin of a kernel never came beside it")
+	}
+	if found(0) {
+		t.Error("what waits for the end of a kernel came beside it")
+	}
+	for what, flags := range map[string]cuda.EventFlags{"notes times": cuda.EventDefault, "is one of several processes": cuda.EventDisableTiming | cuda.EventInterprocess} {
+		event, err := d.lib.EventCreate(flags)
+		ok(t, err)
+		l := driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{arg(mem.Ptr)}, Begun: driver.Event(event)}
+		err = d.Launch(s, &l)
+		t.Logf("an event that %s: %v", what, err)
+		if errors.Is(err, driver.ErrLost) {
+			t.Errorf("an event that %s: %v", what, err)
+		}
+		finish(t, d, s)
+		ok(t, d.lib.EventDestroy(event))
 	}
 }
 

@@ -1,12 +1,18 @@
 package cudadriver
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -111,6 +117,15 @@ type matrix [side * side]float32
 func newMatrix(seed int) (m matrix) {
 	for i := range m {
 		m[i] = float32((i*i*7+i*seed+seed)%5) - 2
+	}
+	return m
+}
+
+// realMatrix is one of numbers between -1 and 1, which sums round.
+func realMatrix(seed int) (m matrix) {
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	for i := range m {
+		m[i] = 2*r.Float32() - 1
 	}
 	return m
 }
@@ -237,10 +252,11 @@ func (x *blas) same(what string, got []byte, want matrix) {
 	}
 }
 
-// TestGPUCuBLAS chains an upload, a product by cuBLAS, a kernel of the program's, another product and a download, on two queues.
+// TestGPUCuBLAS chains an upload, a product by cuBLAS, a kernel of the program's, another product and a download, on two queues, and compares
+// the results with what the host computes, and with PyTorch's.
 func TestGPUCuBLAS(t *testing.T) {
 	x := openBlas(t)
-	const rounds = 100
+	const whole, rounds = 100, 120 // with whole numbers, and in all
 	host, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	s, err := gpu.NewSemaphore(0)
@@ -249,10 +265,13 @@ func TestGPUCuBLAS(t *testing.T) {
 	by := [2]func(gpu.Native) error{x.product(x.multiplier()), x.product(x.multiplier())} // a handle a queue
 	a, c, d := x.buffer(1), x.buffer(1), x.buffer(1)
 	x.calls.Store(0)
-	got := make([][]byte, rounds)
+	in, got := make([]matrix, rounds), make([][]byte, rounds)
 	v := uint64(0)
 	for i := range got {
-		m := newMatrix(i)
+		m := &in[i]
+		if *m = newMatrix(i); i >= whole {
+			*m = realMatrix(i)
+		}
 		got[i] = make([]byte, matrixSize)
 		steps := []func(o gpu.Order) error{
 			func(o gpu.Order) error { return q[0].Upload(o, a.All(), m.bytes()) },
@@ -274,13 +293,35 @@ func TestGPUCuBLAS(t *testing.T) {
 		}
 	}
 	ok(t, s.Wait(t.Context(), v))
-	for i := range got {
-		m := newMatrix(i)
-		x.same(fmt.Sprintf("round %d", i), got[i], m.want(&x.b))
+	for i := range whole {
+		x.same(fmt.Sprintf("round %d", i), got[i], in[i].want(&x.b))
 	}
 	if n := x.calls.Load(); n != 2*rounds {
 		t.Errorf("%d calls, want %d", n, 2*rounds)
 	}
+	t.Run("PyTorch", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("PyTorch takes its time")
+		}
+		// The elements are some hundreds at the most, which float32 rounds by 1.5e-5 each time something is added. Factors that were rounded to
+		// fewer bits, as those of TF32, would make more of a difference than this.
+		const bound = "1e-3"
+		dir, all := t.TempDir(), make([]byte, 0, rounds*matrixSize)
+		for i := range in {
+			all = append(all, in[i].bytes()...)
+		}
+		for name, data := range map[string][]byte{"a": all, "b": x.b.bytes(), "got": bytes.Join(got, nil)} {
+			ok(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+		}
+		out, err := exec.CommandContext(t.Context(), "python3", "testdata/chain.py", fmt.Sprint(side), fmt.Sprint(whole), bound, dir).CombinedOutput()
+		if e, is := errors.AsType[*exec.ExitError](err); errors.Is(err, exec.ErrNotFound) || is && e.ExitCode() == missing {
+			t.Skipf("%v: %s", err, out)
+		}
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		t.Log(strings.TrimSpace(string(out)))
+	})
 }
 
 // TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with other matrices each time.
@@ -290,7 +331,11 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
 			defer func(outer *testing.T) { x.T = outer }(x.T)
 			x.T = t
-			const executions, inputs, outputs = 1000, 7, 100
+			const inputs, outputs = 7, 100
+			executions := uint64(1000)
+			if testing.Short() {
+				executions = outputs
+			}
 			c, err := x.dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 			ok(t, err)
 			defer c.Close()
@@ -322,8 +367,9 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			ok(t, up.Wait(t.Context()))
 			x.calls.Store(0)
 			got, all := make([]byte, outputs*matrixSize), slices.Repeat([]int{-1}, outputs)
-			for v := range uint64(executions) {
-				i, slot := v*v%inputs, v%outputs
+			compared := 0
+			for v := range executions {
+				i, slot := v*v%inputs, v%outputs // each has another output than the one before
 				all[slot] = int(i)
 				o := gpu.Order{Wait: []gpu.Point{s.At(v)}, Signal: []gpu.Point{s.At(v + 1)}}
 				ok(t, x.dev.Queue(int(v%2)).Execute(o, c, a.Range(i*matrixSize, matrixSize), d.Range(slot*matrixSize, matrixSize)))
@@ -334,8 +380,21 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 					ok(t, down.Wait(t.Context()))
 					for k, i := range all {
 						x.same(fmt.Sprintf("after execution %d, output %d", v, k), got[k*matrixSize:], want[i])
+						compared++
 					}
 				}
+			}
+			if v, err := s.Query(); v != executions || uint64(compared) != executions || err != nil {
+				t.Errorf("%d executions are over and %d results were compared, %v; want %d", v, compared, err, executions)
+			}
+			// An execution without a graph calls both functions. One with a graph calls those whose ranges are somewhere else than the last
+			// time: that of the second product at the least.
+			least := 2 * executions
+			if mode == gpu.GraphMode {
+				least = executions
+			}
+			if n := uint64(x.calls.Load()); n < least || n > 2*executions {
+				t.Errorf("%d executions called functions %d times; want %d to %d", executions, n, least, 2*executions)
 			}
 			t.Logf("%d executions called functions %d times", executions, x.calls.Load())
 		})

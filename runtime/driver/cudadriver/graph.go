@@ -104,9 +104,12 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	case driver.EmptyNode:
 		n, err = d.lib.GraphAddEmptyNode(graph, deps)
 	case driver.KernelNode:
-		if op.Launch.Attrs != (driver.LaunchAttrs{}) {
+		switch {
+		case op.Launch.Begun != 0:
+			err = errNodeEvent
+		case op.Launch.Attrs != (driver.LaunchAttrs{}):
 			n, err = d.addKernelEx(graph, deps, &op.Launch.Attrs, p)
-		} else {
+		default:
 			n, err = d.addKernel(graph, deps, p)
 		}
 	case driver.FillNode:
@@ -125,6 +128,9 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	}
 	return driver.Node(n), nil
 }
+
+// errNodeEvent is that a node of a graph was to record an event when its kernel has begun, which CUDA has edges for instead.
+var errNodeEvent = fmt.Errorf("an event when a kernel has begun, in a graph: %w", driver.ErrUnsupported)
 
 func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (cuda.GraphNode, error) {
 	if d.hasKernelNodes {
@@ -245,7 +251,9 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	p.fillIn(op)
 	switch op.Kind {
 	case driver.KernelNode:
-		if d.hasKernelNodes {
+		if op.Launch.Begun != 0 {
+			err = errNodeEvent
+		} else if d.hasKernelNodes {
 			err = d.lib.GraphExecKernelNodeSetParams(exec, node, &p.kernel)
 		} else {
 			err = d.lib.GraphExecKernelNodeSetParamsV1(exec, node, p.kernelV1())

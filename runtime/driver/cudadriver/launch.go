@@ -13,7 +13,7 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
 	}
-	if l.Attrs != (driver.LaunchAttrs{}) {
+	if l.Attrs != (driver.LaunchAttrs{}) || l.Begun != 0 {
 		return d.launchEx(s, l)
 	}
 	err := d.lib.LaunchKernel(cuda.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
@@ -27,6 +27,9 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 // carveouts is the release from which on a launch can say how much shared memory a processor is to have.
 const carveouts = 12080
 
+// launchEvents is the release from which on a launch can record an event when all its blocks have begun.
+const launchEvents = 12030
+
 // dependent is the major compute capability from which on kernels can wait for those in front of them.
 const dependent = 9
 
@@ -34,7 +37,7 @@ const dependent = 9
 // launchRoom keeps some for the next call.
 type launchParams struct {
 	config cuda.LaunchConfig
-	attrs  [5]cuda.LaunchAttribute
+	attrs  [6]cuda.LaunchAttribute
 	node   [1]cuda.GraphNode
 	edge   [1]cuda.GraphEdgeData
 }
@@ -49,7 +52,12 @@ func (p *launchParams) drop() {
 
 // launchEx is Launch for a launch with attributes.
 func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
-	if err := d.lacksAttrs(&l.Attrs); err != nil {
+	err := d.lacksAttrs(&l.Attrs)
+	if err == nil && l.Begun != 0 && !d.caps.LaunchEvents {
+		err = fmt.Errorf("an event when a launch has begun: the driver is of CUDA %s, and it takes CUDA %s: %w",
+			cuda.FormatVersion(d.lib.Version()), cuda.FormatVersion(launchEvents), driver.ErrUnsupported)
+	}
+	if err != nil {
 		return d.fail("launch", err, "%s", l.String())
 	}
 	if !d.hasLaunchEx { // and there are only wishes
@@ -60,6 +68,10 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 	p := launchRoom.Get().(*launchParams)
 	defer p.drop()
 	attrs := d.attributes(p.attrs[:0], &l.Attrs)
+	if l.Begun != 0 {
+		attrs = append(attrs, cuda.LaunchAttribute{Id: cuda.LaunchAttributeLaunchCompletionEvent})
+		attrs[len(attrs)-1].Value.LaunchCompletionEvent().Event = cuda.Event(l.Begun)
+	}
 	p.config = cuda.LaunchConfig{
 		GridDimX: l.Grid[0], GridDimY: l.Grid[1], GridDimZ: l.Grid[2],
 		BlockDimX: l.Block[0], BlockDimY: l.Block[1], BlockDimZ: l.Block[2],

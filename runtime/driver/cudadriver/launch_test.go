@@ -118,6 +118,67 @@ func TestLaunchAttrsMissing(t *testing.T) {
 	}
 }
 
+// TestLaunchEvents has launches record an event when they have begun, and drivers that are too old for that.
+func TestLaunchEvents(t *testing.T) {
+	for release, has := range map[dl.Version]bool{13000: true, 12030: true, 12020: false, 11040: false} {
+		t.Run(fmt.Sprint(release), func(t *testing.T) {
+			f := newFake(t, release)
+			d := f.device()
+			if d.caps.LaunchEvents != has {
+				t.Errorf("LaunchEvents is %v", d.caps.LaunchEvents)
+			}
+			e, err := d.NewEvent()
+			ok(t, err)
+			fn, _ := function(t, d, "count")
+			counter, by := new(uint64), new(uint32)
+			*by = 1
+			op := countOp(fn, &counter, by)
+			op.Launch.Begun = e
+			for i, c := range []struct {
+				attrs    driver.LaunchAttrs
+				launched string
+			}{
+				{driver.LaunchAttrs{}, ""},
+				{driver.LaunchAttrs{Cluster: [3]uint32{1, 1, 8}, Cooperative: true, Dependent: true, Priority: 2}, " 4: 1 1 8 2: 1 6: 1 8: 2"},
+			} {
+				op.Launch.Attrs = c.attrs
+				f.calls()
+				err := d.Launch(stream0, &op.Launch)
+				if !has {
+					if !errors.Is(err, driver.ErrUnsupported) || *counter != 0 {
+						t.Errorf("%+v: %v, %d", c.attrs, err, *counter)
+					}
+					continue
+				}
+				ok(t, err)
+				f.want(fmt.Sprintf("cuLaunchKernelEx(0xf001, 2 3 4, 5 6 7, 8, 0x5000;%s 12: %#x 0)", c.launched, uintptr(e)))
+				if *counter != uint64(i+1) {
+					t.Errorf("%+v: the kernel counts %d", c.attrs, *counter)
+				}
+			}
+			if d.noGraphs != nil {
+				return
+			}
+			g, err := d.NewGraph()
+			ok(t, err)
+			op.Launch.Attrs = driver.LaunchAttrs{}
+			if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "when it has begun") {
+				t.Errorf("a node: %v", err)
+			}
+			op.Launch.Begun = 0
+			n, err := d.AddNode(g, nil, op)
+			ok(t, err)
+			x, err := d.Instantiate(g)
+			ok(t, err)
+			op.Launch.Begun = e
+			if err := d.SetNode(x, n, op); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("a node that is set: %v", err)
+			}
+			ok(t, errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.DestroyEvent(e)))
+		})
+	}
+}
+
 // TestNodeAttrs has the attributes of kernel nodes, and the edges to those that are dependent.
 func TestNodeAttrs(t *testing.T) {
 	for _, release := range []dl.Version{13000, 12020} {

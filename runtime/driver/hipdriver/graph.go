@@ -108,6 +108,9 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	if d.noGraphs != nil {
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
 	}
+	if op.Kind == driver.KernelNode && op.Launch.Begun != 0 {
+		return 0, d.refuse("add node", errBegun, "%s", op)
+	}
 	if a := &op.Launch.Attrs; op.Kind == driver.KernelNode && relies(a) {
 		err := d.lacksAttrs(a)
 		if err == nil { // nothing says that a node makes use of its attributes, which have another layout from 7.0 on

@@ -12,6 +12,9 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
 	}
+	if l.Begun != 0 {
+		return d.refuse("launch", errBegun, "%s", l.String())
+	}
 	var err error
 	if l.Attrs != (driver.LaunchAttrs{}) && relies(&l.Attrs) {
 		if err := d.lacksAttrs(&l.Attrs); err != nil {
@@ -28,6 +31,9 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	}
 	return nil
 }
+
+// errBegun is that a launch was to record an event when it has begun.
+var errBegun = fmt.Errorf("HIP has no events for when a kernel has begun: %w", driver.ErrUnsupported)
 
 // relies reports whether a kernel relies on attributes of its launch. The others are wishes, which HIP does not take.
 func relies(a *driver.LaunchAttrs) bool {

@@ -26,6 +26,7 @@ func TestLaunchAttrs(t *testing.T) {
 		call  string // that launches it, or
 		says  string
 		node  bool
+		begun driver.Event
 	}{
 		{attrs: driver.LaunchAttrs{Cooperative: true}, call: cooperative},
 		{attrs: driver.LaunchAttrs{Cooperative: true, Priority: -1, Carveout: 10}, call: cooperative},
@@ -33,9 +34,10 @@ func TestLaunchAttrs(t *testing.T) {
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Cooperative: true, Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Dependent: true}, says: "HIP has no dependent launches"},
+		{begun: event0, says: "HIP has no events for when a kernel has begun"},
 	} {
 		l := driver.Launch{Function: fn, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
-			Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}, Attrs: c.attrs}
+			Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}, Attrs: c.attrs, Begun: c.begun}
 		f.calls()
 		err := d.Launch(stream0, &l)
 		if c.call != "" {

@@ -52,7 +52,8 @@ type Config struct {
 	// LingerComms lets DestroyComm wait for the other ranks to destroy theirs, unless the communicator was aborted.
 	LingerComms bool
 
-	// Kernels are the kernels that modules can have, by name. The map is read by New alone.
+	// Kernels are the kernels that modules can have, by name. One of C++ that is not extern "C", such as an instance of a template, has
+	// the expression for a name by which sources that are compiled ask for it: "scale<float>". Space in names means nothing. The map is read by New alone.
 	Kernels map[string]Kernel
 
 	// Strict refuses calls from threads on which the device is not current: creating ones, and submitting ones too
@@ -95,8 +96,8 @@ func CUDACaps() driver.Caps {
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true, ReadOnlyRegister: true,
 		ResizeNodes: true, ManagedPools: true, Native: true, Capture: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
-		Cooperative: true, Clusters: true, DependentLaunch: true, NodeAttrs: true,
-		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true,
+		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
+		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true, Compile: true,
 	}
 }
 

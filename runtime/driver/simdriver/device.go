@@ -20,6 +20,7 @@ type device struct {
 	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
 	lossMu  sync.Mutex                    // of a device that is lost, or lost no more; a leaf
 	stalled atomic.Bool
+	stuck   atomic.Bool // a stream was destroyed that waited for what others bring
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that streams executed which are no more
 

@@ -6,7 +6,7 @@
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
 // The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers], [driver.Comms], [driver.MemInfo],
-// [driver.Links], [driver.Occupancy], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem], [driver.IPCEvents] and [driver.PoolSharing] as far
+// [driver.Links], [driver.Occupancy], [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem], [driver.IPCEvents] and [driver.PoolSharing] as far
 // as their [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently. A dependent launch begins when the one in
 // front of it is done, as any other, and priorities are kept and told, but nothing follows them.
 //
@@ -21,6 +21,9 @@
 // atomics are, and so should they be by whoever else does.
 //
 // Drivers that have the same [Machine] are processes of one machine, which share memory and events.
+//
+// Of a source that is compiled only the kernels' names are read, which must be registered. Those that a macro makes are not
+// found, and those that a condition leaves out are.
 //
 // # What it is strict about
 //

@@ -6,23 +6,29 @@ import (
 )
 
 // A question is what somebody wants to know of a stream's work, which is its goroutine's to look at: what the oldest operation
-// waits for, if it does, and how many operations wait for an event.
+// waits for, and how many operations wait for an event.
 type question struct {
-	event  *event
-	source *stream
-	waits  int32
-	answer chan struct{} // closed when source and waits are known
+	event *event
+	awaited
+	answered chan struct{} // closed when awaited is known
+}
+
+// An awaited is what a stream waits for.
+type awaited struct {
+	source *stream // in which the oldest operation waits for another one, or nil
+	value  bool    // the oldest operation waits for a value
+	waits  int32   // how many operations wait for the event that was asked about
 }
 
 // look answers the question. The caller takes the stream's operations.
 func (q *question) look(s *stream) {
 	if o := s.peek(); o != nil && !o.ready() {
-		q.source = o.source
+		q.source, q.value = o.source, o.code == codeWaitValue
 	}
 	if q.event != nil {
 		q.waits = s.waitsFor(q.event)
 	}
-	close(q.answer)
+	close(q.answered)
 }
 
 // waitsFor counts the operations that wait for an event. The caller takes the stream's operations.
@@ -42,18 +48,17 @@ func (s *stream) waitsFor(e *event) (n int32) {
 	return n
 }
 
-// ask returns what the oldest operation waits for in which stream, or nil, and how many operations wait for e, which may be nil. It
-// reports false if an operation is executing, and nobody can say.
-func (s *stream) ask(e *event) (source *stream, waits int32, ok bool) {
+// ask returns what the stream waits for, also for e, which may be nil. It reports false if an operation is executing, and nobody can say.
+func (s *stream) ask(e *event) (a awaited, ok bool) {
 	if s.pending() == 0 {
-		return nil, 0, true
+		return a, true
 	}
-	q := &question{event: e, answer: make(chan struct{})}
+	q := &question{event: e, answered: make(chan struct{})}
 	if d := s.dev.d; d.manual {
 		d.steps.mu.Lock()
 		defer d.steps.mu.Unlock()
 		q.look(s)
-		return q.source, q.waits, true
+		return q.awaited, true
 	}
 	for !s.question.CompareAndSwap(nil, q) { // somebody else's, about to be answered or withdrawn
 		runtime.Gosched()
@@ -61,15 +66,15 @@ func (s *stream) ask(e *event) (source *stream, waits int32, ok bool) {
 	for {
 		s.poke()
 		select {
-		case <-q.answer:
-			return q.source, q.waits, true
+		case <-q.answered:
+			return q.awaited, true
 		case <-s.ended:
 			s.question.CompareAndSwap(q, nil)
-			return nil, 0, true // nothing is left
+			return a, true // nothing is left
 		default:
 		}
 		if s.executing.Load() && s.question.CompareAndSwap(q, nil) {
-			return nil, 0, false
+			return a, false
 		}
 		runtime.Gosched()
 	}
@@ -90,15 +95,21 @@ func (s *stream) answer() {
 func (s *stream) doomed() bool {
 	// Waits form no circle, but while streams run on, what is read of them one by one might.
 	for range 100 {
-		source, _, ok := s.ask(nil)
-		if !ok || source == nil {
+		a, ok := s.ask(nil)
+		if !ok || a.source == nil {
 			return false
 		}
-		if s = source; s.dev.down.Load() != nil || s.stopped.Load() {
+		if s = a.source; s.dev.down.Load() != nil || s.stopped.Load() {
 			return true
 		}
 	}
 	return false
+}
+
+// awaitsOthers reports whether the stream waits for a value, or for another process's event.
+func (s *stream) awaitsOthers() bool {
+	a, ok := s.ask(nil)
+	return ok && (a.value || a.source != nil && a.source.dev.d != s.dev.d)
 }
 
 // awaited returns how many operations wait for the event, in streams that may ever come to them.
@@ -114,8 +125,8 @@ func (e *event) awaited() (n int32) {
 	known, unknown := int32(0), false
 	for _, s := range streams {
 		waits, live := int32(0), s.dev.down.Load() == nil
-		if _, w, ok := s.ask(e); ok {
-			waits = w
+		if a, ok := s.ask(e); ok {
+			waits = a.waits
 		} else if live {
 			unknown = true
 		}

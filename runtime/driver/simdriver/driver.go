@@ -73,6 +73,10 @@ func New(c Config) *Driver {
 		machine:  c.Machine,
 		comms:    comms{ids: make(map[driver.UniqueID]*communicator), lazy: c.LazyComms, linger: c.LingerComms},
 	}
+	for name, k := range c.Kernels {
+		delete(d.kernels, name)
+		d.kernels[squeeze(name)] = k
+	}
 	if d.machine == nil {
 		d.machine = new(Machine)
 	}

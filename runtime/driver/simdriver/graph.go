@@ -141,6 +141,9 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 		if f, err = v.checkLaunch(&op.Launch); err == nil && !v.d.caps.NodeAttrs && relied(&op.Launch.Attrs) {
 			err = fmt.Errorf("kernel %s: a node with %+v: %w", f.name, op.Launch.Attrs, driver.ErrUnsupported)
 		}
+		if err == nil && op.Launch.Begun != 0 {
+			err = fmt.Errorf("kernel %s: a node with an event for its begin: %w", f.name, driver.ErrUnsupported)
+		}
 	case driver.FillNode:
 		err = checkFill(op)
 	case driver.CopyNode:

@@ -87,6 +87,7 @@ func (m *Machine) leave(v *device) {
 	}
 	for name, p := range m.pools {
 		if p.dev == v {
+			p.left.Store(true)
 			delete(m.pools, name)
 		}
 	}
@@ -97,13 +98,17 @@ func (m *Machine) leave(v *device) {
 	}
 }
 
-// Kill ends the process that the driver stands for, as a signal would: all its devices are lost, with ErrKilled. They are to be closed
-// all the same.
+// Kill ends the process that the driver stands for, as a signal would: all its devices are lost, with ErrKilled, and the goroutines of their
+// streams end. The devices are to be closed all the same.
 func (d *Driver) Kill() {
 	for _, v := range d.devices {
 		d.machine.leave(v)
 		v.lose(ErrKilled)
 	}
+	d.streams.all(func(_ uintptr, s *stream) {
+		s.stopped.Store(true)
+		s.poke()
+	})
 }
 
 // ExportMem names an allocation.

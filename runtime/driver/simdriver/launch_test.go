@@ -1,6 +1,7 @@
 package simdriver_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unsafe"
@@ -117,6 +118,71 @@ func TestLaunchAttrsRefused(t *testing.T) {
 			t.Errorf("%+v: the launch is not counted", c.attrs)
 		}
 	}
+}
+
+// TestLaunchEvents has a launch record an event when its stream comes to it: what waits for that runs beside the kernel.
+func TestLaunchEvents(t *testing.T) {
+	begun, end := make(chan bool), make(chan bool)
+	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) { begun <- true; <-end }})})
+	v := vs[0]
+	f, s, other, e, mem := function(t, v, "k"), stream(t, v), stream(t, v), event(t, v), alloc(t, v, driver.DeviceMem, 4)
+	l := &driver.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Begun: e}
+	reached := func() bool { t.Helper(); return must(v.Query(e))(t) }
+	for range 3 {
+		d.StallDevice(0)
+		check(t, v.Launch(s, l))
+		check(t, v.StreamWait(other, e))
+		if reached() {
+			t.Error("the event is complete though nothing begins")
+		}
+		d.ResumeDevice(0)
+		check(t, v.Fill(other, mem.Ptr, 1, 4, 1))
+		check(t, drain(t, v, other))
+		if <-begun; !reached() {
+			t.Error("the kernel has begun, and the event is not complete")
+		}
+		check(t, v.Record(e, s)) // as any event
+		if reached() {
+			t.Error("an event behind the kernel is complete while that runs")
+		}
+		end <- true
+		check(t, drain(t, v, s))
+	}
+
+	timer := must(v.(driver.Timers).NewTimer())(t)
+	shared := must(v.(driver.IPCEvents).NewIPCEvent())(t)
+	for what, c := range map[string]struct {
+		e   driver.Event
+		err error
+	}{
+		"none that there is":       {5, simdriver.ErrInvalidHandle},
+		"one of another device":    {event(t, vs[1]), simdriver.ErrInvalidHandle},
+		"one that notes times":     {timer, simdriver.ErrInvalidValue},
+		"one of several processes": {shared, simdriver.ErrInvalidValue},
+	} {
+		l.Begun = c.e
+		if err := v.Launch(s, l); !errors.Is(err, c.err) {
+			t.Errorf("an event that is %s: %v", what, err)
+		}
+	}
+	check(t, v.DestroyEvent(timer))
+	check(t, v.DestroyEvent(shared))
+	l.Begun = e
+	_, err := graphs(v).AddNode(graph(t, v), nil, &driver.NodeOp{Kind: driver.KernelNode, Launch: *l})
+	refused(t, err, driver.ErrUnsupported, "a node with an event")
+	check(t, v.(driver.Capturer).BeginCapture(other))
+	if err := v.Launch(other, l); err == nil {
+		t.Error("a launch with an event is captured")
+	}
+	if g, err := v.(driver.Capturer).EndCapture(other); g != 0 || err == nil {
+		t.Errorf("graph %#x, %v, though it was given what cannot be captured", g, err)
+	}
+
+	caps := simdriver.CUDACaps()
+	caps.LaunchEvents = false
+	_, none := open(t, simdriver.Config{Caps: &caps, Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}})})
+	l.Function, l.Begun = function(t, none[0], "k"), event(t, none[0])
+	refused(t, none[0].Launch(stream(t, none[0]), l), driver.ErrUnsupported, "an event when it has begun")
 }
 
 func TestPriorities(t *testing.T) {

@@ -167,11 +167,15 @@ func (v *device) Global(h driver.Module, name string) (driver.Ptr, uint64, error
 	return a.base, a.size, nil
 }
 
-// Launch launches a kernel.
+// Launch launches a kernel. An event for its begin is recorded by an operation of its own in front of the kernel: it is complete when the
+// stream has come to the kernel.
 func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {
 		return err
+	}
+	if l.Begun != 0 {
+		return v.launchWith(h, l, later)
 	}
 	f, err := v.checkLaunch(l)
 	if err != nil {
@@ -188,6 +192,49 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	o.fail, o.call = later, c
 	s.publish()
 	s.mu.Unlock()
+	return nil
+}
+
+// launchWith is Launch with an event.
+func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) error {
+	f, err := v.checkLaunch(l)
+	if err == nil && !v.d.caps.LaunchEvents {
+		err = fmt.Errorf("kernel %s: an event when it has begun: %w", f.name, driver.ErrUnsupported)
+	}
+	if err != nil {
+		return fail(codeLaunch, err)
+	}
+	e, err := v.event(codeLaunch, l.Begun)
+	if err != nil {
+		return err
+	}
+	s, err := v.working(codeLaunch, h)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.timer != nil:
+		err = fmt.Errorf("kernel %s: event %#x notes times, and must not when a launch records it: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+	case e.opened || e.users != nil:
+		err = fmt.Errorf("kernel %s: event %#x is one of several processes, which no launch records: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+	default:
+		err = e.recordable(l.Begun)
+	}
+	if err != nil {
+		return fail(codeLaunch, err)
+	}
+	c := s.calls.get(f.kernel)
+	c.set(f, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slot(codeRecord)
+	s.publish()
+	e.stream, e.seq = s, s.tail.Load()
+	o := s.slot(codeLaunch)
+	o.fail, o.call = later, c
+	s.publish()
 	return nil
 }
 

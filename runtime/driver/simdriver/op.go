@@ -2,7 +2,7 @@ package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
 // [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.Adopter], [driver.Values], [driver.MemInfo], [driver.Links],
-// [driver.Occupancy], [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
+// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -64,6 +64,7 @@ const (
 	OpMemInfo      Op = "memory info"
 	OpLink         Op = "link"
 	OpOccupancy    Op = "occupancy"
+	OpCompile      Op = "compile"
 
 	OpAdoptStream Op = "adopt stream"
 	OpCapturing   Op = "capturing"
@@ -154,6 +155,7 @@ const (
 	codeMemInfo
 	codeLink
 	codeOccupancy
+	codeCompile
 	codeAdoptStream
 	codeCapturing
 	codeWriteValue
@@ -196,7 +198,7 @@ var ops = [codes]Op{
 	OpNewTimer, OpElapsed,
 	OpEnablePeer,
 	OpEnter, OpBeginCapture, OpEndCapture,
-	OpMemInfo, OpLink, OpOccupancy,
+	OpMemInfo, OpLink, OpOccupancy, OpCompile,
 	OpAdoptStream, OpCapturing, OpWriteValue, OpWaitValue,
 	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
 	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,

@@ -146,6 +146,12 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
 	}
 	offset := uint64(p - a.base)
+	if a.origin != nil && a.origin.segment != nil {
+		if e := a.origin.segment.offers(offset, n); e != nil {
+			e.Addr, e.Base = p, a.base+(e.Base-a.origin.base) // as this process has them
+			return nil, e
+		}
+	}
 	return a.bytes()[offset : offset+n : offset+n], nil
 }
 

@@ -24,6 +24,7 @@ type pool struct {
 	users     []atomic.Bool // by index of a device: it may use the memory
 	dying     atomic.Bool   // destroyed: it goes with the last allocation
 	shareable bool          // other processes may have its memory
+	left      atomic.Bool   // it was exported, and its process has ended
 	origin    *pool         // not nil: it is another process's, imported
 
 	mu        sync.Mutex
@@ -356,6 +357,9 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	p := a.segment.pool
 	p.mu.Lock()
 	b, bad := a.segment.block(m)
+	if bad == nil && p.shareable {
+		v.d.machine.released(b)
+	}
 	switch {
 	case bad != nil:
 	case v.down.Load() != nil:

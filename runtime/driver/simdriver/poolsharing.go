@@ -16,6 +16,35 @@ type pooledMem struct {
 	offset, size uint64
 }
 
+// released notes that an allocation of a pool has been given to FreeAsync: nobody can open it any more.
+func (m *Machine) released(b *block) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, x := range m.pooled {
+		if x.in == b.segment.memory && x.offset == uint64(b.base-x.in.base) {
+			delete(m.pooled, h)
+		}
+	}
+}
+
+// offers says why n bytes at an offset of another process's segment must not be accessed: nothing is allocated there that this process may
+// have opened. Of a process that has ended everything stays.
+func (g *segment) offers(offset, n uint64) *AccessError {
+	p := g.memory.base + driver.Ptr(offset)
+	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() { // again, for its end abandons what it had
+		return nil
+	}
+	e := &AccessError{Addr: p, Size: n, Opened: true}
+	g.explain(e)
+	switch at := uint64(p - e.Base); {
+	case e.Base == 0:
+		e.Base, e.Length, e.Freed = g.memory.base, g.memory.size, true
+	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // it has begun since
+		e.Early = true
+	}
+	return e
+}
+
 // sharing begins a call about pools that processes share.
 func (v *device) sharing(c code) error {
 	err := v.enter(c, true)

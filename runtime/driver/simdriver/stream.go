@@ -116,6 +116,9 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	if n := s.pending(); n > 0 && err == nil && !s.doomed() {
 		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are left: %w", uint64(h), v.index, n, ErrBusy)
 	}
+	if s.awaitsOthers() {
+		v.stuck.Store(true)
+	}
 	if v.d.streams.remove(uintptr(h)) != nil {
 		if v.d.dropStream(s) && err == nil {
 			<-s.ended // at once, for it executes nothing

@@ -358,6 +358,14 @@ var operations = []struct {
 			x.Error("no code is loaded")
 		}
 	}},
+	{"Device.Compile", func(x *stand) {
+		c, err := x.d.Compile(saxpySource)
+		if err == nil {
+			x.must(c.Close())
+		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // also where there is no compiler
+			x.Error(err)
+		}
+	}},
 	{"Device.LoadFile", func(x *stand) {
 		name := filepath.Join(x.TempDir(), "code")
 		x.must(os.WriteFile(name, kernels.Basic, 0o666))
@@ -894,6 +902,11 @@ var operations = []struct {
 			}
 		}
 	}},
+	{"Executable.CompileInfo", func(x *stand) {
+		if x.x != nil {
+			x.x.CompileInfo()
+		}
+	}},
 	{"Executable.Close", func(x *stand) {
 		if x.x != nil {
 			c, err := x.d.Load(kernels.Basic)
@@ -944,6 +957,15 @@ var operations = []struct {
 	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
 	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
 	{"Group.PickAfter", func(x *stand) { x.group.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
+	{"Group.Compile", func(x *stand) {
+		all, err := x.group.Compile(saxpySource)
+		if err != nil && x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) {
+			x.Error(err)
+		}
+		for _, c := range all {
+			x.must(c.Close())
+		}
+	}},
 	{"Group.Load", func(x *stand) {
 		if x.h.Kernels {
 			all, err := x.group.Load(kernels.Basic)

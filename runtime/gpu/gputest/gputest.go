@@ -23,6 +23,9 @@ type Harness struct {
 	// Kernels says that the driver can load the PTX of testdata/kernels, or what stands for it.
 	Kernels bool
 
+	// Code is other code for some kernels of package kernels, by their names, which the tests of launches use instead.
+	Code map[string][]byte
+
 	// Comms says that the driver's devices can make communicators: that the library for them is there.
 	Comms bool
 
@@ -55,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"transfers", transfers},
 		{"files", files},
 		{"code", dispatches},
+		{"compiling", compiling},
 		{"typed", typed},
 		{"launches", launches},
 		{"host calls", hostCalls},
@@ -79,6 +83,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 // RunCollectives runs what the suite has of collectives alone.
 func RunCollectives(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"collectives", collectives}})
+}
+
+// RunLaunches runs what the suite has of launches in clusters, cooperative and dependent ones, and of those with wishes.
+func RunLaunches(t *testing.T, open func(t *testing.T) Harness) {
+	run(t, open, []group{{"launches", launches}})
 }
 
 type group struct {
@@ -120,6 +129,7 @@ func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
 					for i := range n {
 						opt := x.options
 						opt.Queues = 4
+						opt.CacheSize = -1 // nothing is left on the machine
 						d, err := gpu.Open(h.Driver, i, opt)
 						if err != nil {
 							t.Fatal(err)

@@ -478,6 +478,7 @@ _Static_assert(sizeof(attribute) == 72 && sizeof(config) == 56, "layout");
 static char *attributeText(char *end, int id, const void *value)
 {
 	const unsigned *dims = value;
+	if (id == 12) return end + sprintf(end, " %d: %#lx %u", id, *(const long *)value, dims[2]);
 	return end + (id == 4 ? sprintf(end, " %d: %u %u %u", id, dims[0], dims[1], dims[2]) : sprintf(end, " %d: %d", id, *(const int *)value));
 }
 

@@ -4,14 +4,16 @@ usage: exchange.py torch|cupy|cuda SIZE
 
 It prints what its own memory and event are, in JSON, reads what the Go program's are, and then does for each line "turn": have its stream
 wait for the Go program's event, copy the Go program's memory to its own, record its own event, print "turned". The exit status is 77 where the
-package is missing. If its input ends before a line "leave" the Go program has died: then it says to file 3 whether it goes on, on another stream,
-for its own may wait for what never comes.
+package is missing. If its input ends before a line "leave" the Go program has died: then it says so to file 3, whether its stream is free or waits
+for what never comes, and whether it goes on, on another stream.
 """
 
 import ctypes
 import json
 import os
 import sys
+import time
+import traceback
 
 
 class Handle(ctypes.Structure):
@@ -81,6 +83,17 @@ class Torch:
         self.event = torch.cuda.Event(interprocess=True)
         self.event.record(self.stream)  # there is no event before
         torch.cuda.synchronize()
+        self.go_on()  # so that its kernels are loaded, which may wait for all streams
+
+    def go_on(self):
+        """Computes on another stream, and returns whether the results are right."""
+        torch = self.torch
+        with torch.cuda.stream(torch.cuda.Stream(self.device)):
+            results = (torch.full((4096,), 7, dtype=torch.int32, device=self.device) * 6).cpu()
+        return bool((results == 42).all())
+
+    def free(self):
+        return self.stream.query()
 
     def export(self):
         return *self.driver.export(self.own.data_ptr()), bytes(self.event.ipc_handle())
@@ -148,6 +161,13 @@ class Cuda:
         self.call("cuMemAlloc_v2", ctypes.byref(self.own), ctypes.c_size_t(size))
         self.call("cuStreamCreate", ctypes.byref(self.stream), ctypes.c_uint(1))
         self.call("cuEventCreate", ctypes.byref(self.event), ctypes.c_uint(2 | 4))
+        self.go_on = driver.go_on
+
+    def free(self):
+        result = self.driver.lib.cuStreamQuery(self.stream)
+        if result not in (0, 600):
+            raise RuntimeError(f"cuStreamQuery returned {result}")
+        return result == 0
 
     def export(self):
         handle = Handle()
@@ -187,16 +207,26 @@ def main():
     theirs = json.loads(sys.stdin.readline())
     side.meet(bytes.fromhex(theirs["memory"]), theirs["offset"], theirs["size"], bytes.fromhex(theirs["event"]))
     say("ready")
+    turns = 0
     for line in sys.stdin:
         if line == "turn\n":
             side.turn()
+            turns += 1
             say("turned")
         elif line == "leave\n":
             side.leave()
             say("left")
             return
     with os.fdopen(3, "w") as report:
-        print("goes on" if side.driver.go_on() else "wrong", file=report)
+        print(f"the other process has ended after {turns} turns", file=report)
+        try:
+            end = time.monotonic() + 1
+            while not (free := side.free()) and time.monotonic() < end:
+                time.sleep(0.01)
+            print("the stream is free" if free else "the stream waits for what never comes", file=report)
+            print("goes on" if side.go_on() else "wrong", file=report)
+        except Exception:
+            traceback.print_exc(file=report)
     os._exit(0)  # to destroy the context could wait for the stream
 
 

@@ -86,7 +86,7 @@ var rows = [][]row{
 	Prefetch: {{name: "prefetch", op: Op{To: uint8(driver.HostMem), Count: 5}, bytes: 5, never: true, noNode: true,
 		calls: []string{"prefetch 5 at 0x1000 to 1 on 9"}}},
 	Dispatch: {{name: "dispatch", never: true,
-		calls: []string{"launch {5 [1 2 3] [4 5 6] 7 [] {[1 1 3] true true -2 50}} on 9"},
+		calls: []string{"launch {5 [1 2 3] [4 5 6] 7 [] {[1 1 3] true true -2 50} 0} on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.KernelNode, Launch: launch}}}},
 	Nothing: {{name: "nothing", calls: []string{}, never: true}},
 	Timestamp: {{name: "timestamp", never: true,

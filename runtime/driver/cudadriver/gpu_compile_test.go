@@ -1,0 +1,153 @@
+package cudadriver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// scaleSource has a kernel of C, a template, and a header by name.
+var scaleSource = gpu.Source{
+	Name:    "scale.cu",
+	Headers: map[string]string{"scale.h": "#pragma once\n#define FACTOR 3\n__device__ inline float axpy(float a, float x, float y) { return a * x + y; }\n"},
+	Options: []string{"--std=c++14"},
+	Names:   []string{"scale<float>", "scale<double>", "&table"},
+	Text: `#include "scale.h"
+__constant__ float table[4] = {1, 2, 3, 4};
+
+template <typename T> __global__ void scale(T *x, T add, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x, unused = FACTOR;
+	if (i < n)
+		x[i] = x[i] * (T)FACTOR + add + (T)table[i % 4];
+}
+
+extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, float *y)
+{
+	unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n)
+		y[i] = axpy(a, x[i], y[i]);
+}
+`,
+}
+
+// TestGPUCompile compiles a kernel of C, two instances of a template and a header by name, and launches them: as they were compiled, as
+// they come from the disk, and, where the driver takes NVRTC's PTX, as that.
+func TestGPUCompile(t *testing.T) {
+	drv, err := New(openGPU(t).lib)
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: t.TempDir()})
+	ok(t, err)
+	defer dev.Close()
+	ptx := scaleSource
+	ptx.Options = append([]string{"-arch=compute_80"}, ptx.Options...)
+	for _, c := range []struct {
+		name   string
+		src    gpu.Source
+		cached bool
+	}{{"compiled", scaleSource, false}, {"from the disk", scaleSource, true}, {"PTX", ptx, false}, {"PTX from the disk", ptx, true}} {
+		start := time.Now()
+		x, err := dev.Compile(c.src)
+		took := time.Since(start)
+		switch {
+		case err == nil:
+		case errors.Is(err, driver.ErrUnsupported) && os.Getenv("PUREGPU_NVRTC_LIBRARY") == "":
+			t.Skip(err)
+		case strings.HasPrefix(c.name, "PTX"):
+			t.Logf("%s: %v", c.name, err) // of an NVRTC that is newer than the driver
+			continue
+		default:
+			t.Fatal(err)
+		}
+		info := x.CompileInfo()
+		t.Logf("%s: %v, %s for %s", c.name, took, info.Compiler, info.Target)
+		if info.Cached != c.cached || info.CacheErr != nil {
+			t.Errorf("%s: %+v", c.name, info)
+		}
+		launchScales(t, dev, x)
+		ok(t, x.Close())
+	}
+	_, err = dev.Compile(gpu.Source{Name: "wrong.cu", Text: "extern \"C\" __global__ void f(int *x)\n{\n\t*x = nothing;\n}\n"})
+	e, is := errors.AsType[*driver.CompileError](err)
+	if !is || len(e.Messages) == 0 || e.Messages[0].File != "wrong.cu" || e.Messages[0].Line != 3 {
+		t.Errorf("%v", err)
+	}
+}
+
+// launchScales launches the kernels of scaleSource and checks what they write.
+func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
+	t.Helper()
+	const n = 1000
+	s := dev.Queue(0).NewStream()
+	table, err := x.Global("&table")
+	ok(t, err)
+	defer table.Close()
+	factors := make([]float32, 4)
+	s.Download(gpu.BytesOf(factors), table.All())
+	launchScale[float32](t, dev, s, x, "scale<float>", n)
+	launchScale[float64](t, dev, s, x, "scale<double>", n)
+	k, err := x.Kernel("saxpy")
+	ok(t, err)
+	type args struct {
+		N    uint64
+		A    float32
+		X, Y gpu.Slice[float32]
+	}
+	saxpy, err := gpu.Typed[args](k)
+	ok(t, err)
+	in, out := make([]float32, n), make([]float32, n)
+	for i := range in {
+		in[i], out[i] = float32(i), 1
+	}
+	a, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+	ok(t, err)
+	b, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+	ok(t, err)
+	a.Upload(s, in)
+	b.UploadCopy(s, out)
+	saxpy.Launch(s, gpu.GridFor(n, 256), args{n, 2, a, b})
+	b.Download(s, out)
+	ok(t, s.Wait(context.Background()))
+	for i, v := range out {
+		if want := 2*float32(i) + 1; v != want {
+			t.Fatalf("saxpy: element %d is %v, want %v", i, v, want)
+		}
+	}
+	if want := [4]float32{1, 2, 3, 4}; [4]float32(factors) != want {
+		t.Errorf("the table is %v, want %v", factors, want)
+	}
+}
+
+func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stream, x *gpu.Executable, name string, n int) {
+	t.Helper()
+	k, err := x.Kernel(name)
+	ok(t, err)
+	type args struct {
+		X   gpu.Slice[T]
+		Add T
+		N   int32
+	}
+	scale, err := gpu.Typed[args](k)
+	ok(t, err)
+	data := make([]T, n)
+	for i := range data {
+		data[i] = T(i)
+	}
+	buf, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, n)
+	ok(t, err)
+	buf.UploadCopy(s, data)
+	scale.Launch(s, gpu.GridFor(n, 128), args{buf, 10, int32(n)})
+	buf.Download(s, data)
+	ok(t, s.Wait(context.Background()))
+	for i, v := range data {
+		if want := T(3*i+10) + T(i%4+1); v != want {
+			t.Fatalf("%s: element %d is %v, want %v", name, i, v, want)
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package simdriver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Compilers = (*device)(nil)
+
+// A compiler looks for the kernels of sources among the registered Go functions.
+type compiler struct{ v *device }
+
+// Compiler returns a compiler for the device. It is no call that is counted.
+func (v *device) Compiler() (driver.Compiler, error) {
+	if !v.d.caps.Compile {
+		return nil, v.cannot(codeCompile)
+	}
+	return compiler{v}, nil
+}
+
+// Info says that the code is for this process alone, whose Go functions it names.
+func (c compiler) Info() driver.CompilerInfo {
+	return driver.CompilerInfo{Name: "simdriver", Target: "sim", Transient: true}
+}
+
+// Compile makes an image with the kernels of a source in CUDA C++, of which only the names are read: those of all that is declared
+// __global__ in the text, and in the headers that it includes by name. Each must be registered in Config.Kernels. As with a real compiler
+// the image has kernels that are extern "C" by their names, and others by the expressions of Source.Names, under which they must be
+// registered: "scale<float>". The error, a [*driver.CompileError], names every kernel that is not. Lines such as [Image] makes count too.
+func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
+	v := c.v
+	if err := v.enter(codeCompile, false); err != nil {
+		return driver.Code{}, err
+	}
+	s := scanner{headers: src.Headers, seen: map[string]bool{}}
+	s.scan(src.Name, src.Text)
+	var lacks []driver.Message
+	lack := func(file string, line int, format string, args ...any) {
+		lacks = append(lacks, driver.Message{File: file, Line: line, Kind: "error", Text: fmt.Sprintf(format, args...)})
+	}
+	code := driver.Code{Names: map[string]string{}}
+	var names []string
+	called := map[string]bool{} // by a name's last part
+	for _, expression := range src.Names {
+		name := squeeze(expression)
+		base := lastPart(name)
+		switch {
+		case slices.ContainsFunc(s.vars, func(v string) bool { return strings.HasPrefix(v, base+"=") }):
+			name = base
+		case !slices.ContainsFunc(s.kernels, func(k declared) bool { return k.name == base }):
+			lack(src.Name, 0, "name expression %q denotes no kernel of the source", expression)
+			continue
+		default:
+			if _, ok := v.d.kernels[name]; !ok {
+				lack(src.Name, s.line(base), "kernel %s has no Go function in Config.Kernels", expression)
+				continue
+			}
+			names = append(names, name)
+		}
+		called[base], code.Names[expression] = true, name
+	}
+	for i, k := range s.kernels {
+		if k.template || slices.ContainsFunc(s.kernels[:i], func(o declared) bool { return o.name == k.name && !o.template }) {
+			continue // it is nothing by itself, or is declared once more
+		}
+		if _, ok := v.d.kernels[k.name]; !ok && !called[k.name] {
+			lack(k.file, k.line, "kernel %s has no Go function in Config.Kernels", k.name)
+		} else if k.c {
+			names = append(names, k.name)
+		}
+	}
+	if len(lacks) > 0 {
+		e := &driver.CompileError{Source: src.Name, Compiler: "simdriver", Target: "sim", Messages: lacks,
+			Err: fmt.Errorf("%w: kernels without a Go function in Config.Kernels", ErrNotFound)}
+		var log strings.Builder
+		for _, m := range lacks {
+			fmt.Fprintln(&log, m)
+		}
+		fmt.Fprintf(&log, "A simulated GPU runs Go functions in place of kernels. Config.Kernels has %s.\n", list(v.d.kernels))
+		e.Log = log.String()
+		return driver.Code{}, fail(codeCompile, e)
+	}
+	code.Image = Image(append(names, s.vars...)...)
+	return code, nil
+}
+
+// squeeze returns a name without space, since an image has none in names.
+func squeeze(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// lastPart returns what a kernel is declared as of which an expression makes one: scale of &math::scale<float>.
+func lastPart(expression string) string {
+	name, _, _ := strings.Cut(expression, "<")
+	if i := strings.LastIndex(name, "::"); i >= 0 {
+		name = name[i+2:]
+	}
+	return strings.Trim(name, "&()")
+}
+
+// A declared kernel of a source.
+type declared struct {
+	file     string
+	line     int
+	name     string
+	c        bool // extern "C"
+	template bool // or an instance of one
+}
+
+// A scanner finds the kernels of a source. It does not evaluate conditions, nor macros.
+type scanner struct {
+	headers map[string]string
+	seen    map[string]bool // headers that were included
+	kernels []declared
+	vars    []string // of lines as Image makes them
+}
+
+// line returns where a kernel is declared first.
+func (s *scanner) line(name string) int {
+	for _, k := range s.kernels {
+		if k.name == name {
+			return k.line
+		}
+	}
+	return 0
+}
+
+func (s *scanner) scan(file, text string) {
+	for line := range strings.Lines(text) {
+		if names, ok := strings.CutPrefix(strings.TrimSpace(line), marker); ok {
+			s.vars = append(s.vars, strings.Fields(names)...)
+		}
+	}
+	tokens, includes := lex(text)
+	for _, name := range includes {
+		if header, ok := s.headers[name]; ok && !s.seen[name] {
+			s.seen[name] = true
+			s.scan(name, header)
+		}
+	}
+	scopes := []bool{false} // whether they are extern "C"
+	c, template := false, false
+	for i := 0; i < len(tokens); i++ {
+		switch t := tokens[i]; t.text {
+		case "extern":
+			if at(tokens, i+1) == `"C"` {
+				c = true
+			}
+		case "template":
+			template = true
+			if at(tokens, i+1) == "<" {
+				i = skip(tokens, i+1)
+			}
+		case "{":
+			scopes = append(scopes, scopes[len(scopes)-1] || c)
+			c, template = false, false
+		case "}":
+			if len(scopes) > 1 {
+				scopes = scopes[:len(scopes)-1]
+			}
+			c, template = false, false
+		case ";":
+			c, template = false, false
+		case "__global__":
+			if n, instance := kernelName(tokens, i+1); n >= 0 {
+				s.kernels = append(s.kernels, declared{file: file, line: tokens[n].line, name: tokens[n].text,
+					c: (c || scopes[len(scopes)-1]) && !template && !instance, template: template || instance})
+				i = n
+			}
+		}
+	}
+}
+
+// kernelName returns the place of the name in a declaration, and whether it has arguments for a template, or -1. It is the word in front of the
+// parameters; other words with parentheses are attributes and macros, behind which the declaration goes on.
+func kernelName(tokens []token, i int) (n int, instance bool) {
+	for ; i < len(tokens); i++ {
+		switch t := tokens[i].text; {
+		case t == ";" || t == "{" || t == "}":
+			return -1, false
+		case t == "[":
+			i = skip(tokens, i)
+		case tokens[i].word:
+			open, instance := i+1, false
+			if at(tokens, open) == "<" {
+				open, instance = skip(tokens, open)+1, true
+			}
+			if at(tokens, open) != "(" {
+				i = open - 1
+				continue
+			}
+			end := skip(tokens, open) + 1
+			if !behind[t] && (end >= len(tokens) || !tokens[end].word || behind[tokens[end].text]) {
+				return i, instance
+			}
+			i = end - 1
+		}
+	}
+	return -1, false
+}
+
+// behind are words that may come behind the parameters.
+var behind = map[string]bool{"__attribute__": true, "noexcept": true, "requires": true}
+
+// at returns the text of a token, or nothing.
+func at(tokens []token, i int) string {
+	if i < len(tokens) {
+		return tokens[i].text
+	}
+	return ""
+}
+
+// skip returns the place of what closes the bracket at i, or the last place.
+func skip(tokens []token, i int) int {
+	depth, angles := 0, 0
+	for ; i < len(tokens)-1; i++ {
+		switch tokens[i].text {
+		case "(", "[", "{":
+			depth++
+		case ")", "]", "}":
+			depth--
+		case "<":
+			if depth == 0 {
+				angles++
+			}
+		case ">":
+			if depth == 0 {
+				angles--
+			}
+		}
+		if depth <= 0 && angles <= 0 {
+			break
+		}
+	}
+	return i
+}
+
+// A token of C++: a word, a character, or a string.
+type token struct {
+	text string
+	line int
+	word bool
+}
+
+// lex splits C++ into tokens, without comments, numbers and the preprocessor's lines, and returns the names that it includes.
+func lex(text string) (tokens []token, includes []string) {
+	line, first := 1, true // of its line
+	for i := 0; i < len(text); {
+		begin := i
+		switch r := text[i]; {
+		case r == '\n':
+			line, first = line+1, true
+			i++
+			continue
+		case r == ' ' || r == '\t' || r == '\r' || r == '\f' || r == '\v':
+			i++
+			continue
+		case strings.HasPrefix(text[i:], "//"):
+			i = endOfLine(text, i)
+		case strings.HasPrefix(text[i:], "/*"):
+			i += 2 + through(text[i+2:], "*/")
+			line += strings.Count(text[begin:i], "\n")
+			continue // what is behind it may be the preprocessor's
+		case r == '#' && first:
+			i = endOfLine(text, i)
+			if name, ok := included(text[begin:i]); ok {
+				includes = append(includes, name)
+			}
+		case strings.HasPrefix(text[i:], `R"`):
+			delimiter, _, _ := strings.Cut(text[i+2:], "(")
+			i += 2
+			i += through(text[i:], ")"+delimiter+`"`)
+			tokens = append(tokens, token{text: `""`, line: line})
+		case r == '"' || r == '\'':
+			for i++; i < len(text) && text[i] != r && text[i] != '\n'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			i = min(i+1, len(text))
+			tokens = append(tokens, token{text: text[begin:i], line: line})
+		case r >= '0' && r <= '9':
+			for i < len(text) && (isWord(text[i]) || text[i] == '.' || text[i] == '\'') {
+				i++
+			}
+		case isWord(r):
+			for i < len(text) && isWord(text[i]) {
+				i++
+			}
+			tokens = append(tokens, token{text: text[begin:i], line: line, word: true})
+		default:
+			i++
+			tokens = append(tokens, token{text: text[begin:i], line: line})
+		}
+		line += strings.Count(text[begin:i], "\n")
+		first = false
+	}
+	return tokens, includes
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// endOfLine returns where a line ends, which goes on behind a backslash.
+func endOfLine(text string, i int) int {
+	for ; i < len(text) && text[i] != '\n'; i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			if i++; text[i] == '\r' && i+1 < len(text) && text[i+1] == '\n' {
+				i++
+			}
+		}
+	}
+	return min(i, len(text))
+}
+
+// through returns how long a text is up to the end of what it has, or all of it.
+func through(text, end string) int {
+	if i := strings.Index(text, end); i >= 0 {
+		return i + len(end)
+	}
+	return len(text)
+}
+
+// included returns the name that a line of the preprocessor includes.
+func included(line string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(line[1:]), "include")
+	if rest = strings.TrimSpace(rest); !ok || len(rest) < 2 {
+		return "", false
+	}
+	end, ok := map[byte]string{'"': `"`, '<': ">"}[rest[0]]
+	if !ok {
+		return "", false
+	}
+	name, _, ok = strings.Cut(rest[1:], end)
+	return name, ok
+}

@@ -1,0 +1,333 @@
+package diskcache
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func data(n int, seed uint64) []byte {
+	b := make([]byte, n)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		all = append(all, f.Name())
+	}
+	return all
+}
+
+func (c Cache) has(t *testing.T, key Key, want []byte) {
+	t.Helper()
+	got, ok := c.Get(key)
+	if ok != (want != nil) || !bytes.Equal(got, want) {
+		t.Errorf("%x: %d bytes, %v; want %d", key[:4], len(got), ok, len(want))
+	}
+}
+
+func (c Cache) put(t *testing.T, key Key, b []byte) {
+	t.Helper()
+	if err := c.Put(key, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeyOf(t *testing.T) {
+	seen := map[Key]string{}
+	for _, parts := range [][]string{nil, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab"}, {"a", "b"}, {"a\x00", "b"}, {"a", "\x00b"}} {
+		key := KeyOf(parts...)
+		if was, ok := seen[key]; ok {
+			t.Errorf("%q and %s have the same key", parts, was)
+		}
+		seen[key] = fmt.Sprintf("%q", parts)
+	}
+	if KeyOf("a", "b") != KeyOf("a", "b") {
+		t.Error("one list has two keys")
+	}
+}
+
+func TestCache(t *testing.T) {
+	c := Cache{Dir: filepath.Join(t.TempDir(), "one", "two"), Max: 1 << 20}
+	a, b := KeyOf("a"), KeyOf("b")
+	c.has(t, a, nil)
+	c.put(t, a, data(1000, 1))
+	c.put(t, b, []byte{})
+	c.has(t, a, data(1000, 1))
+	c.has(t, b, []byte{})
+	c.put(t, a, data(3000, 2))
+	Cache{Dir: c.Dir, Max: c.Max}.has(t, a, data(3000, 2))
+	if n := names(t, c.Dir); len(n) != 2 {
+		t.Errorf("the folder has %q", n)
+	}
+	if err := c.Put(a, make([]byte, 1<<20)); err == nil {
+		t.Error("more than the bound was put")
+	}
+	c.has(t, a, data(3000, 2))
+}
+
+// TestNoEntry has files under an entry's name that are none. Nothing is found there, and the next Put makes the entry anew.
+func TestNoEntry(t *testing.T) {
+	key, other, want := KeyOf("key"), KeyOf("other"), data(5000, 1)
+	make := func(t *testing.T) (c Cache, whole []byte) {
+		c = Cache{Dir: t.TempDir(), Max: 1 << 20}
+		c.put(t, key, want)
+		whole, err := os.ReadFile(c.file(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, whole
+	}
+	write := func(t *testing.T, c Cache, b []byte) {
+		if err := os.WriteFile(c.file(key), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anew := func(t *testing.T, c Cache) {
+		t.Helper()
+		c.has(t, key, nil)
+		c.put(t, key, want)
+		c.has(t, key, want)
+	}
+	t.Run("cut off", func(t *testing.T) {
+		c, whole := make(t)
+		for _, n := range []int{0, 1, len(magic), header - 1, header, header + 1, len(whole) - 1} {
+			write(t, c, whole[:n])
+			anew(t, c)
+		}
+	})
+	t.Run("longer", func(t *testing.T) {
+		c, whole := make(t)
+		write(t, c, append(bytes.Clone(whole), 0))
+		anew(t, c)
+	})
+	t.Run("a byte is another", func(t *testing.T) {
+		c, whole := make(t)
+		for i := 0; i < len(whole); i += 1 + i/header*97 {
+			b := bytes.Clone(whole)
+			b[i] ^= 0x10
+			write(t, c, b)
+			anew(t, c)
+		}
+	})
+	t.Run("another key's", func(t *testing.T) {
+		c, _ := make(t)
+		c.put(t, other, data(10, 3))
+		if err := os.Rename(c.file(other), c.file(key)); err != nil {
+			t.Fatal(err)
+		}
+		anew(t, c)
+	})
+	t.Run("another format's", func(t *testing.T) {
+		c, whole := make(t)
+		copy(whole, "puregpu\x02")
+		write(t, c, whole)
+		anew(t, c)
+	})
+	t.Run("zeros", func(t *testing.T) {
+		c, whole := make(t)
+		clear(whole)
+		write(t, c, whole)
+		anew(t, c)
+	})
+	t.Run("more than the bound", func(t *testing.T) {
+		c, _ := make(t)
+		if err := os.Truncate(c.file(key), 1<<40); err != nil {
+			t.Skip(err)
+		}
+		anew(t, c)
+	})
+	t.Run("a folder", func(t *testing.T) {
+		c, _ := make(t)
+		if err := os.Remove(c.file(key)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(c.file(key), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.has(t, key, nil)
+		if err := c.Put(key, want); err == nil {
+			t.Error("a folder was replaced")
+		}
+		if n := names(t, c.Dir); len(n) != 1 {
+			t.Errorf("left behind: %q", n)
+		}
+	})
+}
+
+// TestNoFolder: what cannot be written is an error of Put, and nothing else.
+func TestNoFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dirs := []string{filepath.Join(file, "below"), file, "\x00"}
+	if os.Getuid() != 0 {
+		locked := filepath.Join(t.TempDir(), "locked")
+		if err := os.Mkdir(locked, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, locked)
+	}
+	for _, dir := range dirs {
+		c := Cache{Dir: dir, Max: 1 << 20}
+		if err := c.Put(KeyOf("a"), data(10, 1)); err == nil {
+			t.Errorf("%q: put", dir)
+		}
+		c.has(t, KeyOf("a"), nil)
+	}
+}
+
+func TestBound(t *testing.T) {
+	const most = 10 * block
+	c := Cache{Dir: t.TempDir(), Max: most}
+	others := []string{"notes.txt", "0123.code", "put-1.tmp", hex64 + ".code.bak"}
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(c.Dir, name), data(100, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-24 * time.Hour)
+	left := filepath.Join(c.Dir, "put-2.tmp")
+	if err := os.WriteFile(left, data(100, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(left, past, past); err != nil {
+		t.Fatal(err)
+	}
+	key := func(i int) Key { return KeyOf(fmt.Sprint(i)) }
+	// put-1.tmp may be another process's, and counts: 9 are left.
+	for i := range 9 {
+		c.put(t, key(i), data(1000, uint64(i)))
+		at := past.Add(time.Duration(i) * time.Minute)
+		if err := os.Chtimes(c.file(key(i)), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.has(t, key(0), data(1000, 0)) // so that it is the last one to go
+	c.put(t, key(9), data(2*block, 9))
+	for i := range 10 {
+		want := data(1000, uint64(i))
+		switch i {
+		case 1, 2, 3:
+			want = nil
+		case 9:
+			want = data(2*block, 9)
+		}
+		c.has(t, key(i), want)
+	}
+	for _, name := range others {
+		if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
+			t.Errorf("somebody else's file: %v", err)
+		}
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("a file that was never completed stays")
+	}
+	for i := range 100 {
+		c.put(t, key(i), data(i*300, uint64(i)))
+		var total int64
+		for _, name := range names(t, c.Dir) {
+			if fi, err := os.Stat(filepath.Join(c.Dir, name)); err == nil && isEntry(name) {
+				total += onDisk(fi.Size())
+			}
+		}
+		if total > most {
+			t.Fatalf("%d bytes after %d entries, more than %d", total, i, most)
+		}
+		c.has(t, key(i), data(i*300, uint64(i)))
+	}
+}
+
+var hex64 = strings.Repeat("0f", 32)
+
+// TestGoroutines puts and gets few keys from many goroutines, with room for some of them only: what is found is right.
+func TestGoroutines(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Max: 5 * block}
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 100 {
+				n := r.IntN(10)
+				key, want := KeyOf(fmt.Sprint(n)), data(500*n, uint64(n))
+				if got, ok := c.Get(key); ok && !bytes.Equal(got, want) {
+					t.Errorf("%d: wrong data", n)
+				}
+				if err := c.Put(key, want); err != nil {
+					t.Errorf("%d: %v", n, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+const child = "PUREGPU_TEST_DISKCACHE"
+
+// TestProcesses starts 100 processes, each of which looks for one key and puts what it is to have. They leave one file, which is right.
+func TestProcesses(t *testing.T) {
+	key, want := KeyOf("shared"), data(100_000, 7)
+	if dir := os.Getenv(child); dir != "" {
+		c := Cache{Dir: dir, Max: 1 << 20}
+		if got, ok := c.Get(key); ok && !bytes.Equal(got, want) {
+			t.Fatal("wrong data")
+		}
+		c.put(t, key, want)
+		c.has(t, key, want)
+		return
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	c := Cache{Dir: t.TempDir(), Max: 1 << 20}
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			cmd := exec.Command(program, "-test.run=^TestProcesses$")
+			cmd.Env = append(os.Environ(), child+"="+c.Dir)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	c.has(t, key, want)
+	if n := names(t, c.Dir); len(n) != 1 {
+		t.Errorf("they leave %q", n)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			c := Cache{Dir: b.TempDir(), Max: 1 << 30}
+			key := KeyOf("a")
+			if err := c.Put(key, data(size, 1)); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, ok := c.Get(key); !ok {
+					b.Fatal("nothing")
+				}
+			}
+		})
+	}
+}

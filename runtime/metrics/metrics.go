@@ -1,0 +1,76 @@
+// Package metrics shows what devices hold to those who watch a program: as variables of expvar, and in the text format of OpenMetrics, which
+// Prometheus reads. It needs no client library.
+//
+//	source := &metrics.Source{Devices: devices}
+//	http.Handle("/metrics", source)
+//	expvar.Publish("gpu", source)
+package metrics
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A Source is what is shown. Its fields are not to be changed once it is in use; its methods may be called concurrently. They take a
+// snapshot of each device and pool, submit nothing, and do not wait for a device's work. A closed device shows what it held last, and a closed pool
+// is left out.
+type Source struct {
+	Devices []*gpu.Device        // those that are nil are left out
+	Pools   map[string]*gpu.Pool // by the names under which they are shown
+}
+
+// contentType is that of OpenMetrics 1.0.
+const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+// ServeHTTP answers with all metrics in the text format of OpenMetrics 1.0.
+func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "metrics are read by GET", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodGet {
+		w.Write(s.text()) // if it fails, who asked has gone
+	}
+}
+
+// String returns all metrics as a JSON object, as an [expvar.Var] does.
+func (s *Source) String() string {
+	type device struct {
+		Index int
+		Name  string
+		gpu.Stats
+	}
+	var v struct {
+		Devices []device
+		Pools   map[string]gpu.PoolStats `json:",omitempty"`
+	}
+	v.Devices = []device{}
+	for _, d := range s.devices() {
+		v.Devices = append(v.Devices, device{d.Info().Index, d.Info().Name, d.Stats()})
+	}
+	v.Pools = map[string]gpu.PoolStats{}
+	for name, p := range s.Pools {
+		if stats, err := p.Stats(); err == nil {
+			v.Pools[name] = stats
+		}
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // numbers and names can always be written
+	}
+	return string(text)
+}
+
+func (s *Source) devices() (all []*gpu.Device) {
+	for _, d := range s.Devices {
+		if d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}

@@ -1,0 +1,226 @@
+package metrics_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/metrics"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t testing.TB, devices int) []*gpu.Device {
+	t.Helper()
+	d := simdriver.New(simdriver.Config{Devices: devices})
+	var all []*gpu.Device
+	for i := range devices {
+		dev, err := gpu.Open(d, i, gpu.Options{})
+		must(t, err)
+		t.Cleanup(func() { dev.Close() })
+		all = append(all, dev)
+	}
+	return all
+}
+
+var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? ([0-9]+)$`)
+
+// scrape asks a handler, holds the answer against the rules of OpenMetrics that its text must obey, and returns the samples.
+func scrape(t *testing.T, h http.Handler) map[string]uint64 {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if got := w.Header().Get("Content-Type"); w.Code != http.StatusOK || got != "application/openmetrics-text; version=1.0.0; charset=utf-8" {
+		t.Fatalf("status %d, type %q", w.Code, got)
+	}
+	text := w.Body.String()
+	if !strings.HasSuffix(text, "\n# EOF\n") || strings.Count(text, "# EOF") != 1 {
+		t.Fatalf("the answer has no end, or several: %q", text)
+	}
+	samples, families := map[string]uint64{}, map[string]string{}
+	family, unit, helped := "", "", false
+	for lines := bufio.NewScanner(strings.NewReader(strings.TrimSuffix(text, "# EOF\n"))); lines.Scan(); {
+		line := lines.Text()
+		if meta, ok := strings.CutPrefix(line, "# "); ok {
+			f := strings.SplitN(meta, " ", 3)
+			switch {
+			case f[0] == "TYPE" && len(f) == 3 && (f[2] == "gauge" || f[2] == "counter"):
+				if families[f[1]] != "" {
+					t.Errorf("family %s comes twice", f[1])
+				}
+				family, unit, helped, families[f[1]] = f[1], "", false, f[2]
+			case f[0] == "UNIT" && len(f) == 3 && f[1] == family && strings.HasSuffix(family, "_"+f[2]):
+				unit = f[2]
+			case f[0] == "HELP" && len(f) == 3 && f[1] == family && !helped:
+				helped = true
+			default:
+				t.Errorf("line %q after family %s", line, family)
+			}
+			continue
+		}
+		m := sampleLine.FindStringSubmatch(line)
+		want := family
+		if families[family] == "counter" {
+			want += "_total"
+		}
+		if m == nil || m[1] != want || !helped || strings.HasSuffix(family, "_bytes") != (unit == "bytes") {
+			t.Errorf("line %q of family %s", line, family)
+			continue
+		}
+		value, err := strconv.ParseUint(m[3], 10, 64)
+		must(t, err)
+		key := m[1] + "{" + m[2] + "}"
+		if _, ok := samples[key]; ok {
+			t.Errorf("sample %s comes twice", key)
+		}
+		samples[key] = value
+	}
+	return samples
+}
+
+// TestOpenMetrics has what devices and pools hold be told as it is, under names that escape what a label may not have.
+func TestOpenMetrics(t *testing.T) {
+	devs := open(t, 2)
+	b, err := devs[1].Alloc(gpu.DeviceMem, 1<<20)
+	must(t, err)
+	defer b.Close()
+	h, err := devs[0].Alloc(gpu.HostMem, 4096)
+	must(t, err)
+	must(t, h.Close())
+	p, err := devs[0].NewPool(gpu.PoolOptions{})
+	must(t, err)
+	closed, err := devs[0].NewPool(gpu.PoolOptions{})
+	must(t, err)
+	must(t, closed.Close())
+	gate, err := gpu.NewSemaphore(0)
+	must(t, err)
+	must(t, devs[1].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{gate.At(1)}}, b.All(), []byte{1}))
+	s := &metrics.Source{Devices: []*gpu.Device{devs[0], nil, devs[1]}, Pools: map[string]*gpu.Pool{"a \"b\" \\\n": p, "closed": closed}}
+	devs[0].Queue(0).Flush()
+	got := scrape(t, s)
+	device := func(i int) string { return fmt.Sprintf(`device="%d",name="%s"`, i, devs[i].Info().Name) }
+	stats := [2]gpu.Stats{devs[0].Stats(), devs[1].Stats()}
+	for key, want := range map[string]uint64{
+		"puregpu_submissions_parked{" + device(1) + "}":                           1,
+		"puregpu_submissions_parked{" + device(0) + "}":                           0,
+		"puregpu_memory_bytes{" + device(1) + `,memory="device"}`:                 1 << 20,
+		"puregpu_memory_bytes{" + device(1) + `,memory="host"}`:                   0,
+		"puregpu_memory_allocated_bytes_total{" + device(0) + `,memory="host"}`:   4096,
+		"puregpu_objects_made_total{" + device(0) + `,kind="event"}`:              uint64(stats[0].Events.Made),
+		"puregpu_objects_held{" + device(1) + `,kind="record"}`:                   uint64(stats[1].Records.Held),
+		"puregpu_staging_bytes{" + device(0) + `,state="held"}`:                   stats[0].Staging.Held,
+		`puregpu_pool_used_bytes{pool="a \"b\" \\\n"}`:                            0,
+		"puregpu_buffers{" + device(1) + "}":                                      1,
+		"puregpu_memory_peak_bytes{" + device(1) + `,memory="device"}`:            1 << 20,
+		"puregpu_submissions_in_flight{" + device(1) + "}":                        0,
+		"puregpu_memory_allocated_bytes_total{" + device(1) + `,memory="device"}`: 1 << 20,
+		`puregpu_pool_waiting{pool="a \"b\" \\\n"}`:                               0,
+		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n"}`:                        0,
+		"puregpu_staging_bytes{" + device(1) + `,state="used"}`:                   0,
+		"puregpu_objects_free{" + device(0) + `,kind="timepoint"}`:                uint64(stats[0].Timepoints.Free),
+	} {
+		if v, ok := got[key]; !ok || v != want {
+			t.Errorf("%s is %d (told: %v); want %d", key, v, ok, want)
+		}
+	}
+	for key := range got {
+		if strings.Contains(key, "closed") {
+			t.Errorf("%s is told, of a closed pool", key)
+		}
+	}
+	must(t, gate.Signal(1))
+}
+
+// TestEmpty has a source without anything, and one whose device is closed, give answers that can be read.
+func TestEmpty(t *testing.T) {
+	if got := scrape(t, new(metrics.Source)); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if got := new(metrics.Source).String(); got != `{"Devices":[]}` {
+		t.Errorf("%s", got)
+	}
+	dev := open(t, 1)[0]
+	must(t, dev.Close())
+	if got := scrape(t, &metrics.Source{Devices: []*gpu.Device{dev}}); len(got) == 0 {
+		t.Error("a closed device is not told")
+	}
+}
+
+// TestMethods has other methods than GET and HEAD refused.
+func TestMethods(t *testing.T) {
+	for method, want := range map[string]int{http.MethodHead: 200, http.MethodPost: 405} {
+		w := httptest.NewRecorder()
+		new(metrics.Source).ServeHTTP(w, httptest.NewRequest(method, "/metrics", nil))
+		if w.Code != want || method == http.MethodHead && w.Body.Len() > 0 {
+			t.Errorf("%s: %d, %q", method, w.Code, w.Body)
+		}
+	}
+}
+
+// TestExpvar has the JSON object be what the devices' and pools' own methods tell.
+func TestExpvar(t *testing.T) {
+	dev := open(t, 1)[0]
+	p, err := dev.NewPool(gpu.PoolOptions{})
+	must(t, err)
+	var v expvar.Var = &metrics.Source{Devices: []*gpu.Device{dev}, Pools: map[string]*gpu.Pool{"p": p}}
+	var got struct {
+		Devices []struct {
+			Index int
+			Name  string
+			gpu.Stats
+		}
+		Pools map[string]gpu.PoolStats
+	}
+	must(t, json.Unmarshal([]byte(v.String()), &got))
+	pool, err := p.Stats()
+	must(t, err)
+	if len(got.Devices) != 1 || got.Devices[0].Name != dev.Info().Name || got.Devices[0].Stats != dev.Stats() || got.Pools["p"] != pool {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWhileWorking asks while devices work and are closed, for the race detector.
+func TestWhileWorking(t *testing.T) {
+	dev := open(t, 1)[0]
+	s := &metrics.Source{Devices: []*gpu.Device{dev}}
+	b, err := dev.Alloc(gpu.DeviceMem, 4096)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer dev.Close()
+		for range 300 {
+			st := dev.Queue(0).NewStream()
+			st.Fill(b.All(), []byte{1})
+			if err := st.Wait(ctx); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		scrape(t, s)
+		if !json.Valid([]byte(s.String())) {
+			t.Error("no JSON")
+		}
+	}
+	wg.Wait()
+}

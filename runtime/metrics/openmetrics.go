@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A family is the samples of one name. Of a counter the samples' names end in _total.
+type family struct {
+	name, kind, unit, help string
+	samples                func(add func(value uint64, labels ...string))
+}
+
+// text returns the families in the text format of OpenMetrics 1.0: https://prometheus.io/docs/specs/om/open_metrics_spec/
+func (s *Source) text() []byte {
+	var b bytes.Buffer
+	for _, f := range s.families() {
+		suffix := ""
+		if f.kind == "counter" {
+			suffix = "_total"
+		}
+		fmt.Fprintf(&b, "# TYPE %s %s\n", f.name, f.kind)
+		if f.unit != "" {
+			fmt.Fprintf(&b, "# UNIT %s %s\n", f.name, f.unit)
+		}
+		fmt.Fprintf(&b, "# HELP %s %s\n", f.name, f.help)
+		f.samples(func(value uint64, labels ...string) {
+			b.WriteString(f.name + suffix)
+			for i := 0; i < len(labels); i += 2 {
+				b.WriteByte("{,"[min(i, 1)])
+				fmt.Fprintf(&b, `%s="%s"`, labels[i], escape.Replace(labels[i+1]))
+			}
+			fmt.Fprintf(&b, "} %d\n", value)
+		})
+	}
+	b.WriteString("# EOF\n")
+	return b.Bytes()
+}
+
+// escape is for what stands between quotation marks.
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// families takes one snapshot of everything, so that the samples of one device agree.
+func (s *Source) families() []family {
+	type snapshot struct {
+		device []string // labels
+		gpu.Stats
+	}
+	var devices []snapshot
+	for _, d := range s.devices() {
+		i := d.Info()
+		devices = append(devices, snapshot{[]string{"device", fmt.Sprint(i.Index), "name", i.Name}, d.Stats()})
+	}
+	pools := map[string]gpu.PoolStats{}
+	for name, p := range s.Pools {
+		if stats, err := p.Stats(); err == nil {
+			pools[name] = stats
+		}
+	}
+	names := slices.Sorted(maps.Keys(pools))
+
+	// each has a sample of each device for each of the values of a label.
+	each := func(label string, values []string, of func(s *gpu.Stats) []uint64) func(func(uint64, ...string)) {
+		return func(add func(uint64, ...string)) {
+			for i := range devices {
+				for k, v := range of(&devices[i].Stats) {
+					labels := slices.Clone(devices[i].device)
+					if label != "" {
+						labels = append(labels, label, values[k])
+					}
+					add(v, labels...)
+				}
+			}
+		}
+	}
+	objects := func(of func(o *gpu.ObjectStats) int) func(func(uint64, ...string)) {
+		return each("kind", []string{"event", "timepoint", "record"}, func(s *gpu.Stats) []uint64 {
+			return []uint64{uint64(of(&s.Events)), uint64(of(&s.Timepoints)), uint64(of(&s.Records))}
+		})
+	}
+	ofPools := func(of func(p gpu.PoolStats) uint64) func(func(uint64, ...string)) {
+		return func(add func(uint64, ...string)) {
+			for _, name := range names {
+				add(of(pools[name]), "pool", name)
+			}
+		}
+	}
+	where := []string{"device", "host"}
+	return []family{
+		{"puregpu_submissions_parked", "gauge", "", "Submissions that wait for something nobody has issued, or for an event or pinned memory.",
+			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.Parked)} })},
+		{"puregpu_submissions_in_flight", "gauge", "", "Submissions issued and not known to be done.",
+			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.InFlight)} })},
+		{"puregpu_buffers", "gauge", "", "Live buffers.",
+			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.Buffers)} })},
+		{"puregpu_memory_bytes", "gauge", "bytes", "Bytes that live buffers have allocated, of the device's memory or of the host's.",
+			each("memory", where, func(s *gpu.Stats) []uint64 { return []uint64{s.Device.Live, s.Host.Live} })},
+		{"puregpu_memory_peak_bytes", "gauge", "bytes", "The most bytes that live buffers have had at a time.",
+			each("memory", where, func(s *gpu.Stats) []uint64 { return []uint64{s.Device.Peak, s.Host.Peak} })},
+		{"puregpu_memory_allocated_bytes", "counter", "bytes", "Bytes that buffers have ever allocated.",
+			each("memory", where, func(s *gpu.Stats) []uint64 { return []uint64{s.Device.Allocated, s.Host.Allocated} })},
+		{"puregpu_staging_bytes", "gauge", "bytes", "Pinned memory through which data of programs goes: what is held, and what of it is used.",
+			each("state", []string{"held", "used"}, func(s *gpu.Stats) []uint64 { return []uint64{s.Staging.Held, s.Staging.Used} })},
+		{"puregpu_objects_held", "gauge", "", "Objects in pools, which Device.Trim can give back.", objects(func(o *gpu.ObjectStats) int { return o.Held })},
+		{"puregpu_objects_free", "gauge", "", "Objects in pools that are not in use.", objects(func(o *gpu.ObjectStats) int { return o.Free })},
+		{"puregpu_objects_made", "counter", "", "Objects that pools have ever made.", objects(func(o *gpu.ObjectStats) int { return o.Made })},
+		{"puregpu_pool_reserved_bytes", "gauge", "bytes", "Bytes that a memory pool has from the system.", ofPools(func(p gpu.PoolStats) uint64 { return p.Reserved })},
+		{"puregpu_pool_reserved_peak_bytes", "gauge", "bytes", "The most bytes that a memory pool has had from the system.", ofPools(func(p gpu.PoolStats) uint64 { return p.ReservedHigh })},
+		{"puregpu_pool_used_bytes", "gauge", "bytes", "Bytes of a memory pool in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.Used })},
+		{"puregpu_pool_used_peak_bytes", "gauge", "bytes", "The most bytes of a memory pool that were in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.UsedHigh })},
+		{"puregpu_pool_waiting", "gauge", "", "Allocas that wait for memory of a pool.", ofPools(func(p gpu.PoolStats) uint64 { return uint64(p.Waiting) })},
+	}
+}
