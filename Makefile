@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|programs|kernelobject|testkernels)|tools/(extract|symbols|ctxprobe|gpubench|faults|kernelgen))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|programs|kernelobject)|tools/(extract|symbols|ctxprobe|faults|kernelgen))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -77,8 +77,10 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	CGO_ENABLED=0 $(GO) test -count=1 ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/abi-arm64.test ./gen
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
+	cd examples/cublas && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o ../../$(BUILD)/cublas-arm64.test ./cublas
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
+	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
@@ -110,6 +112,17 @@ build-matrix: ## build and vet for every platform and tag; check that nogpu make
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
 	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
 
+.PHONY: test-bindgen
+test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, for every platform; it needs no cuBLAS
+	cd examples/cublas && CGO_ENABLED=0 $(GO) test ./...
+	@set -e; cd examples/cublas; for platform in $(PLATFORMS); do \
+		echo "build and vet examples/cublas for $$platform"; \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		$(GO) build -o /dev/null .; \
+		$(GO) vet ./...; \
+	done
+	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
+
 .PHONY: real-hip
 real-hip: ## test packages hip and hiprtc against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
@@ -121,6 +134,7 @@ real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
+	cd examples/cublas && $(GO) generate ./...
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file
@@ -130,6 +144,7 @@ check-generated: ## fail if generate changes a file
 check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	$(GO) mod tidy -diff
 	cd testdata/callbench && $(GO) mod tidy -diff
+	cd examples/cublas && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the Go files

@@ -19,6 +19,9 @@ func (p *pkg) newFile(constraint string) *File {
 		f.HeaderComment("//go:build " + constraint)
 	}
 	f.ImportName(dlPath, "dl")
+	for name := range p.lenders {
+		f.ImportName(modulePath+name, name)
+	}
 	return f
 }
 
@@ -30,7 +33,7 @@ func render(f *File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// typ writes a Go type; only unsafe.Pointer and types of dl need an import.
+// typ writes a Go type; unsafe.Pointer and types of other libraries need an import.
 func typ(expr string) *Statement {
 	switch {
 	case expr == "unsafe.Pointer":
@@ -40,6 +43,9 @@ func typ(expr string) *Statement {
 	case strings.HasPrefix(expr, "["):
 		i := strings.IndexByte(expr, ']')
 		return Op(expr[:i+1]).Add(typ(expr[i+1:]))
+	}
+	if pkg, name, ok := strings.Cut(expr, "."); ok {
+		return Qual(modulePath+pkg, name)
 	}
 	return Id(expr)
 }

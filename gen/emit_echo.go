@@ -2,26 +2,15 @@ package gen
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 
+	"github.com/puregpu/puregpu/runtime/dl/dltest"
 	"github.com/puregpu/puregpu/symbols"
 )
 
 // The echo library exports every function of a table. Each records its arguments as C received them, byte for byte, and
-// fills its outputs, and its result, with bytes that follow from its name; the test derives the same bytes in Go. A word
-// in the wrong register, a wrong width, a moved stack: all show.
-
-// echoSeed starts the bytes of a parameter; parameter -1 is the result.
-func echoSeed(symbol string, parameter int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%d", symbol, parameter)
-	return h.Sum64()
-}
-
-// echoResult is the error code that an echo function returns when told to fail.
-func echoResult(symbol string) uint32 { return uint32(echoSeed(symbol, -1)%89) + 900 }
+// fills its outputs, and its result, with bytes that follow from its name; package dltest derives the same bytes in Go.
 
 // echoRuntime is the part of the echo library that is the same for all functions.
 const echoRuntime = `
@@ -73,25 +62,29 @@ func EchoSource(library string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.echoSource(), nil
+	return p.echoSource()
 }
 
 // echoSource returns the C source of a library's echo.
-func (p *pkg) echoSource() string {
+func (p *pkg) echoSource() (string, error) {
 	var b strings.Builder
+	types, err := p.lib.CTypes()
+	if err != nil {
+		return "", err
+	}
 	fmt.Fprintf(&b, "/* Generated from the table of %s: every function, recording what it is called with. */\n", p.desc.Library)
-	b.WriteString(cTypes(p.lib))
+	b.WriteString(types)
 	b.WriteString(echoRuntime)
 	for i, f := range p.funcs {
 		p.echoFunction(&b, i, f)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	var params []string
 	for _, a := range f.sym.Args {
-		params = append(params, (&cWriter{lib: p.lib}).declare(a.Type, "p_"+a.Name))
+		params = append(params, symbols.CDeclaration(a.Type, "p_"+a.Name))
 	}
 	if params == nil {
 		params = []string{"void"}
@@ -118,7 +111,7 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 		}
 	}
 	for i, a := range f.params { // outputs last, when every input has been recorded
-		name, seed := "p_"+a.c.Name, fmt.Sprintf("%#xu", echoSeed(f.sym.Symbol, i))
+		name, seed := "p_"+a.c.Name, fmt.Sprintf("%#xu", dltest.Seed(f.sym.Symbol, i))
 		switch a.role {
 		case roleOut:
 			ptrs := p.pointers(f, a)
@@ -147,9 +140,13 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	}
 	switch f.ret {
 	case retResult:
-		fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail ? %d : 0);\n", f.sym.Result, echoResult(f.sym.Symbol))
-	case retInt:
-		fmt.Fprintf(b, "\treturn %d;\n", echoResult(f.sym.Symbol))
+		fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail ? %d : 0);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+	case retValue:
+		if f.value.kind == kindPointer {
+			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+		} else {
+			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)%d;\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+		}
 	case retString:
 		fmt.Fprintf(b, "\treturn \"%s\";\n", f.sym.Symbol)
 	}
@@ -204,6 +201,9 @@ func (p *pkg) pointers(f function, a param) []int {
 }
 
 func (p *pkg) structPointers(goName string, base int) (out []int) {
+	if lender, name := p.lent(goName); lender != nil {
+		return lender.structPointers(name, base)
+	}
 	for _, s := range p.structs {
 		if s.name != goName || s.union {
 			continue

@@ -50,9 +50,9 @@ func (p *pkg) emitFunction(f *File, fn function) {
 		}
 		switch fn.ret {
 		case retString:
-			g.Id("text").String()
-		case retInt:
-			g.Id("n").Int32()
+			g.Id(fn.result).String()
+		case retValue:
+			g.Id(fn.result).Add(typ(fn.value.expr))
 		}
 		g.Err().Error()
 	}).BlockFunc(func(g *Group) {
@@ -109,10 +109,8 @@ func results(g *Group, fn function, value func(param) *Statement) {
 		}
 	}
 	switch {
-	case fn.ret == retString && value == nil:
-		g.Id("text")
-	case fn.ret == retInt && value == nil:
-		g.Id("n")
+	case (fn.ret == retString || fn.ret == retValue) && value == nil:
+		g.Id(fn.result)
 	}
 }
 
@@ -269,8 +267,19 @@ func (p *pkg) slow(g *Group, fn function) {
 			g.Qual(dlPath, "GoString").Call(Op("*").Parens(Op("*").Qual("unsafe", "Pointer")).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res"))))
 			g.Err()
 		})
-	case retInt:
-		g.ReturnFunc(func(g *Group) { outputs(g); g.Int32().Call(Id("res")); g.Err() })
+	case retValue:
+		g.ReturnFunc(func(g *Group) {
+			outputs(g)
+			switch fn.value.kind {
+			case kindBool:
+				g.Uint8().Call(Id("res")).Op("!=").Lit(0)
+			case kindPointer:
+				g.Op("*").Parens(Op("*").Add(typ(fn.value.expr))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res")))
+			default:
+				g.Add(typ(fn.value.expr)).Call(Id("res"))
+			}
+			g.Err()
+		})
 	}
 }
 

@@ -244,7 +244,7 @@ func (p *pkg) askVersion(fn function) (func(*Group), error) {
 	wrap := func() *Statement {
 		return Qual("fmt", "Errorf").Call(Lit(n.Function+": %w"), Err())
 	}
-	if fn.ret == retInt && len(fn.params) == 0 {
+	if fn.ret == retValue && fn.value.kind == kindInt && len(fn.params) == 0 {
 		return func(g *Group) {
 			g.List(Id("v"), Err()).Op(":=").Id("l").Dot("Slow").Call(Id(fn.index))
 			g.If(Err().Op("!=").Nil()).Block(Return(Lit(0), wrap()))

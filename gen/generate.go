@@ -46,8 +46,11 @@ func (p *pkg) generate() (map[string][]byte, error) {
 	files := p.emitNames()
 	maps.Copy(files, map[string]*File{
 		"zconst.go": p.emitConstants(), "zfuncs.go": p.emitFunctions(), "zlayout.go": p.emitLayout(), "zlibrary.go": library,
-		"zresult.go": result, "zsymbols.go": p.emitSpec(), "ztypes.go": p.emitTypes(),
+		"zsymbols.go": p.emitSpec(), "ztypes.go": p.emitTypes(),
 	})
+	if result != nil {
+		files["zresult.go"] = result
+	}
 	out := map[string][]byte{}
 	for name, f := range files {
 		if out[name], err = render(f); err != nil {
@@ -57,6 +60,21 @@ func (p *pkg) generate() (map[string][]byte, error) {
 	return out, nil
 }
 
+// GenerateWithProof returns beside the generated files those of a test that proves the package's ABI.
+func GenerateWithProof(lib *symbols.Library) (map[string][]byte, error) {
+	p, err := lower(lib)
+	if err != nil {
+		return nil, err
+	}
+	files, err := p.generate()
+	if err != nil {
+		return nil, err
+	}
+	proof, err := p.emitProof()
+	maps.Copy(files, proof)
+	return files, err
+}
+
 // Run generates the files of a library's package in a folder. With write it writes those that changed; without it only
 // compares. It returns the names of the files that differ.
 func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
@@ -64,6 +82,11 @@ func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Write(dir, files, write)
+}
+
+// Write writes the files that differ from those in a folder, or without write only compares. It returns their names.
+func Write(dir string, files map[string][]byte, write bool) ([]string, error) {
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(dir, name)
@@ -76,7 +99,7 @@ func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 		}
 		changed = append(changed, path)
 		if write {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return nil, err
 			}
 			if err := os.WriteFile(path, files[name], 0o644); err != nil {

@@ -28,7 +28,11 @@ func TestLayoutAgainstHeaders(t *testing.T) {
 			if _, err := exec.LookPath(compiler); err != nil {
 				t.Skipf("no C compiler %s; install gcc or set PUREGPU_TEST_CC", compiler)
 			}
-			text, err := LayoutAsserts(library)
+			lib, err := symbols.Load(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := LayoutAsserts(lib)
 			if err != nil {
 				t.Fatal(err)
 			}

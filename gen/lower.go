@@ -3,6 +3,9 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"go/token"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,20 +14,32 @@ import (
 
 // lower decides what every declaration of a library is in Go.
 func lower(lib *symbols.Library) (*pkg, error) {
-	desc := lib.Description
-	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}, structVersions(lib)}, types: map[string]gotype{}, incomplete: map[string]bool{}}
-	w.namedTypes()
-	w.enumerations()
-	w.constants()
-	w.aliases()
-	w.structures()
-	w.callbacks()
+	w, err := lowerTypes(lib)
+	if err != nil {
+		return nil, err
+	}
 	w.functions()
 	w.collisions()
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, err
 	}
 	return w.pkg, w.names.unused()
+}
+
+// lowerTypes does all but the functions.
+func lowerTypes(lib *symbols.Library) (*lowering, error) {
+	desc := lib.Description
+	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}, structVersions(lib)}, types: map[string]gotype{}, incomplete: map[string]bool{}}
+	if err := w.borrow(); err != nil {
+		return nil, err
+	}
+	w.namedTypes()
+	w.enumerations()
+	w.constants()
+	w.aliases()
+	w.structures()
+	w.callbacks()
+	return w, nil
 }
 
 type lowering struct {
@@ -36,9 +51,7 @@ type lowering struct {
 }
 
 func (w *lowering) fail(symbol, format string, args ...any) {
-	if len(w.errs) < 30 {
-		w.errs = append(w.errs, fmt.Errorf("gen: %s: %s: %s", w.desc.Library, symbol, fmt.Sprintf(format, args...)))
-	}
+	w.errs = append(w.errs, fmt.Errorf("gen: %s: %s: %s", w.desc.Library, symbol, fmt.Sprintf(format, args...)))
 }
 
 func (w *lowering) namedTypes() {
@@ -89,9 +102,18 @@ func (w *lowering) enumerations() {
 			w.types[e.Name] = gotype{expr: out.name, size: 4, align: 4}
 		}
 		for _, v := range e.Values {
+			if v.Value > math.MaxUint32 || v.Value < math.MinInt32 || out.under == "int32" && v.Value > math.MaxInt32 || out.under == "uint32" && v.Value < 0 {
+				w.fail(v.Name, "the value %d does not fit into %s", v.Value, out.under)
+				continue
+			}
 			out.values = append(out.values, value{v.Name, w.names.value(v.Name), v.Value, w.lib.TypeDoc(v.Name), v.Since})
 		}
 		w.enums = append(w.enums, out)
+	}
+	for _, n := range w.lib.Overlay.Types {
+		if n.Kind == "result" && !slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name }) {
+			w.fail(n.Name, "is no enumeration, as a type of error codes must be")
+		}
 	}
 }
 
@@ -354,6 +376,9 @@ func (w *lowering) collisions() {
 		owner[name] = "the package's own " + name
 	}
 	take := func(name, cname string) {
+		if !token.IsExported(name) || !token.IsIdentifier(name) {
+			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay", name)
+		}
 		if other, taken := owner[name]; taken && other != cname {
 			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
 		}
@@ -393,6 +418,9 @@ func (w *lowering) collisions() {
 		methods[name] = "a method of dl.Library"
 	}
 	for _, f := range w.funcs {
+		if !token.IsExported(f.name) || !token.IsIdentifier(f.name) {
+			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay", f.name)
+		}
 		if other, taken := methods[f.name]; taken {
 			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
 		}

@@ -34,10 +34,16 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		out.ret = retVoid
 	case ct.Base == "char" && ct.Pointers == 1:
 		out.ret = retString
-	case ct.Base == "int" && ct.Pointers == 0:
-		out.ret = retInt
 	default:
-		return out, fmt.Errorf("returns %s, which is neither an error code, nothing, a string nor an int", f.Result)
+		out.ret = retValue
+		if out.value, err = w.gotype(f.Result); err != nil {
+			return out, fmt.Errorf("returns %s: %w", f.Result, err)
+		}
+		switch out.value.kind {
+		case kindInt, kindBool, kindPointer:
+		default:
+			return out, fmt.Errorf("returns %s, which is neither an error code, nothing, a string, an integer, a handle nor a pointer", f.Result)
+		}
 	}
 	words := 0
 	out.fast = out.ret == retResult && !f.Callback
@@ -53,14 +59,14 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		case p.role == roleValue && p.typ.kind == kindDouble:
 			code = "d"
 		case p.role == roleStruct:
+			if w.hasFloat(p.c.Type) {
+				return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
+			}
 			switch p.typ.size {
 			case 8:
 			case 1, 2, 4:
 				return out, fmt.Errorf("parameter %s: struct of %d bytes by value", p.name, p.typ.size)
 			default:
-				if w.hasFloat(p.c.Type) {
-					return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
-				}
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
@@ -70,10 +76,29 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		out.params = append(out.params, p)
 	}
 	out.fast = out.fast && words <= maxFastWords
+	out.nameResult()
 	if err := w.counts(&out); err != nil {
 		return out, err
 	}
 	return out, distinct(out.params)
+}
+
+// nameResult finds a name for the result that no parameter has.
+func (f *function) nameResult() {
+	names := []string{"n", "number", "result", "returned"}
+	switch {
+	case f.ret == retString:
+		names = []string{"text", "result", "returned"}
+	case f.ret != retValue:
+		return
+	case f.value.kind != kindInt || strings.ToUpper(f.value.expr[:1]) == f.value.expr[:1]:
+		names = names[2:]
+	}
+	for _, f.result = range names {
+		if !slices.ContainsFunc(f.params, func(p param) bool { return p.name == f.result }) {
+			return
+		}
+	}
 }
 
 func (w *lowering) isResult(ct symbols.CType) bool {
@@ -89,6 +114,13 @@ func (w *lowering) hasFloat(ctype string) bool {
 	}
 	if ct.Base == "float" || ct.Base == "double" {
 		return true
+	}
+	if lender, name := w.lent(w.types[ct.Base].expr); lender != nil {
+		for cname, t := range lender.types {
+			if t.expr == name && t.kind == kindStruct {
+				return lender.hasFloat(cname)
+			}
+		}
 	}
 	for _, s := range w.lib.Structs {
 		if s.Name == ct.Base || w.types[s.Name].expr == w.types[ct.Base].expr && w.types[ct.Base].kind == kindStruct {
@@ -224,6 +256,11 @@ func (w *lowering) override(name string) (gotype, bool) {
 		if e.name != "" && e.name == name {
 			return w.types[e.cname], true
 		}
+	}
+	if lender, name := w.lent(name); lender != nil {
+		t, ok := lender.override(name)
+		t.expr = qualify(t.expr, lender.desc.Library)
+		return t, ok
 	}
 	if name == "DevicePtr" {
 		w.address = true

@@ -19,7 +19,8 @@ type pkg struct {
 	aliases []typeAlias
 	consts  []constant
 	funcs   []function
-	address bool // the overlay speaks of a DevicePtr, and no type of the table is one
+	address bool                 // the overlay speaks of a DevicePtr, and no type of the table is one
+	lenders map[string]*lowering // libraries whose types the table takes, by the names of their packages
 }
 
 // A namedType is a handle or a number with a type of its own.
@@ -83,7 +84,7 @@ type callback struct {
 
 // A gotype is a Go type that a C type became.
 type gotype struct {
-	expr    string // without package: "Stream", "*byte", "[4]uint32", "unsafe.Pointer"
+	expr    string // without package, but for types of other libraries: "Stream", "*byte", "[4]uint32", "unsafe.Pointer", "cuda.Stream"
 	size    int
 	align   int
 	kind    kind
@@ -112,6 +113,8 @@ type function struct {
 	fast   bool   // through a frame on the stack
 	params []param
 	ret    ret
+	value  gotype // of the result, for retValue
+	result string // Go name of the result, for retValue and retString
 	since  string
 	set    string
 }
@@ -123,7 +126,7 @@ const (
 	retResult ret = iota // an error code
 	retVoid
 	retString // const char *
-	retInt    // an int
+	retValue  // a number, a handle or a pointer
 )
 
 // A param is a C parameter and its role in Go.

@@ -65,8 +65,7 @@ func (n *namer) typ(cname string) string {
 	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
 		return n.typ(cname[:i]) + n.camel(cname[i+1:])
 	}
-	s := strings.TrimSuffix(cut(cname, n.desc.Prefixes.Types), "_t")
-	return n.camel(s)
+	return n.camel(cut(strings.TrimSuffix(cname, "_t"), n.desc.Prefixes.Types))
 }
 
 // value names an enumerator or a constant.
@@ -139,7 +138,7 @@ var goNames = map[string]string{
 	"default": "fallback", "chan": "channel", "struct": "structure", "const": "constant", "copy": "copying", "new": "created",
 	"nil": "null", "true": "yes", "false": "no", "cap": "capacity", "any": "value", "min": "minimum", "max": "maximum", "bool": "flag",
 	"l": "list", "f": "function", "dl": "handle", "unsafe": "pointer", "math": "number", "runtime": "run", "frame": "frameArg", "addr": "address",
-	"out": "output", "code": "codeArg", "err": "errArg", "check": "checkArg", "byte": "octet", "uintptr": "word", "append": "more", "close": "end",
+	"out": "output", "res": "resArg", "code": "codeArg", "err": "errArg", "check": "checkArg", "byte": "octet", "uintptr": "word", "append": "more", "close": "end",
 	"runes": "text", "clear": "cleared", "print": "printed", "init": "initial", "main": "mainArg", "real": "re", "imag": "im", "defer": "deferred",
 	"fallthrough": "next", "goto": "jump", "case": "which", "switch": "toggle", "return": "result", "break": "stop", "continue": "go_on", "else": "other", "for": "each", "if": "condition",
 }
@@ -158,6 +157,9 @@ func (n *namer) parameter(cname string) string {
 	s = strings.ToLower(s[:i]) + s[i:]
 	if other, ok := goNames[s]; ok {
 		return other
+	}
+	if slices.Contains(n.desc.Uses, s) { // a package's name
+		return s + "Arg"
 	}
 	return s
 }

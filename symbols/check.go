@@ -39,6 +39,11 @@ func checkTable(file string, t *Table) error {
 		}
 	}
 	types := c.types(t)
+	for _, b := range t.Borrowed {
+		if _, ok := Lend(b.Library, b.Name); !ok {
+			c.add("borrowed "+b.Name, "library", "no library %q lends a type of this name", b.Library)
+		}
+	}
 	known := func(record, field, ctype string) {
 		ct, err := ParseType(ctype)
 		if err != nil {
@@ -130,6 +135,9 @@ func (c *checker) types(t *Table) map[string]bool {
 			c.add(kind+" "+name, "name", "is no C name")
 		}
 		types[name] = true
+	}
+	for _, b := range t.Borrowed {
+		add("borrowed", b.Name)
 	}
 	for _, h := range t.Handles {
 		add("handle", h.Name)
@@ -488,7 +496,15 @@ func (c *checker) sets(t *Table, o *Overlay) {
 func (c *checker) param(n ParamNote, functions map[string][]Function) {
 	record := "param " + n.Name
 	fname, pname, ok := strings.Cut(n.Name, ".")
-	if !ok || functions[fname] == nil {
+	named := functions[fname]
+	if isPattern(fname) {
+		for _, name := range slices.Sorted(maps.Keys(functions)) {
+			if ok, _ := path.Match(fname, name); ok {
+				named = append(named, functions[name]...)
+			}
+		}
+	}
+	if !ok || named == nil {
 		c.add(record, "name", "must be function.parameter, and the table must have the function")
 		return
 	}
@@ -496,7 +512,7 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
 	}
 	found := false
-	for _, f := range functions[fname] {
+	for _, f := range named {
 		has := func(name string) bool {
 			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == name })
 		}

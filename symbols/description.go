@@ -21,6 +21,9 @@ type Description struct {
 	Headers     Headers   `json:"headers"`
 	Hooks       Hooks     `json:"hooks,omitzero"`
 
+	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
+	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
+
 	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
 	// Open, that of another one Open with its Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
@@ -89,7 +92,9 @@ type Headers struct {
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
 	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions that are left out
 	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
-	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it the extractor has to be told
+	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it and Release the extractor has to be told
+	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
+	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
 	Since   Since             `json:"since"`             // where since-versions come from
 
 	// Old is a macro with which the headers declare ABIs that newer ones have replaced, by the names that otherwise their own
@@ -204,6 +209,14 @@ func (c *checker) description(d *Description) {
 	}
 	c.numbering(&d.Version)
 	c.headers(&d.Headers)
+	for _, name := range d.Uses {
+		if l, err := Describe(name); name == d.Library || err != nil || l.Lends == nil {
+			c.add("library", "uses", "there is no library %q that lends its types", name)
+		}
+	}
+	if d.Lends != nil {
+		c.lends(d.Lends)
+	}
 	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
 		if h.name != "" && !isName(h.name) {
 			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
@@ -306,6 +319,12 @@ func (c *checker) headers(h *Headers) {
 	if (h.Version.Header == "") != (len(h.Version.Macros) == 0) || len(h.Version.Macros) > 3 {
 		c.add("headers", "version", "must have a header, and one to three macros")
 	}
+	if !h.Release.IsZero() && h.Version.Header != "" {
+		c.add("headers", "release", "the headers tell it, as version says")
+	}
+	if h.Dir != "" && !fs.ValidPath(h.Dir) {
+		c.add("headers", "dir", "%q is no folder below that of the description, with slashes in its name", h.Dir)
+	}
 	for _, name := range h.Version.Macros {
 		if !isName(name) {
 			c.add("headers", "version", "%q is no name of a macro", name)
@@ -343,6 +362,22 @@ func (c *checker) headers(h *Headers) {
 	}
 }
 
+func (c *checker) lends(l *Lends) {
+	if len(l.Headers) == 0 {
+		c.add("lends", "headers", "is empty")
+	}
+	seen := map[string]bool{}
+	for _, t := range l.Types {
+		if !isName(t.Name) || seen[t.Name] {
+			c.add("lends", "types", "%q is no C name, or stands twice", t.Name)
+		}
+		seen[t.Name] = true
+		if t.Go != "" && !isBuiltin(t.Type) {
+			c.add("lends", "types", "%s: %q is no type of C itself, as what the Go type %s stands for must be", t.Name, t.Type, t.Go)
+		}
+	}
+}
+
 // fits checks a description against the table.
 func (c *checker) fits(d *Description, t *Table) {
 	if d.Library != t.Library {
@@ -350,6 +385,14 @@ func (c *checker) fits(d *Description, t *Table) {
 	}
 	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
 		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
+	}
+	if d.Lends != nil {
+		have := t.TypeNames()
+		for _, l := range d.Lends.Types {
+			if !have[l.Type] && !isBuiltin(l.Type) {
+				c.add("lends", "types", "%s: the table has no type %q", l.Name, l.Type)
+			}
+		}
 	}
 	if f := d.Version.Function; f != "" && !slices.ContainsFunc(t.Functions, func(g Function) bool { return g.Symbol == f }) {
 		c.add("version", "function", "the table has no %s", f)

@@ -27,6 +27,9 @@ func Encode(t *Table) ([]byte, error) {
 	field("library", t.Library)
 	field("version", t.Version)
 	lines(&b, "headers", t.Headers, line)
+	if len(t.Borrowed) > 0 {
+		lines(&b, "borrowed", t.Borrowed, line)
+	}
 	lines(&b, "handles", t.Handles, line)
 	lines(&b, "scalars", t.Scalars, line)
 	lines(&b, "aliases", t.Aliases, line)

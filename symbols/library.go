@@ -100,8 +100,12 @@ func join(t *Table, o *Overlay) *Library {
 		notes[n.Name] = n
 	}
 	params := map[string]ParamNote{}
+	var patterns []ParamNote
 	for _, n := range o.Params {
 		params[n.Name] = n
+		if isPattern(n.Name) {
+			patterns = append(patterns, n)
+		}
 	}
 	for _, s := range o.Sets {
 		l.Sets = append(l.Sets, Set{Name: s.Name, Since: s.Since, Doc: s.Doc})
@@ -121,6 +125,14 @@ func join(t *Table, o *Overlay) *Library {
 		}
 		for _, p := range f.Params {
 			a := Arg{Param: p}
+			for _, n := range patterns {
+				pattern, name, _ := strings.Cut(n.Name, ".")
+				ofAPI, _ := path.Match(pattern, f.API)
+				ofSymbol, _ := path.Match(pattern, f.Symbol)
+				if name == p.Name && (ofAPI || ofSymbol) {
+					a.apply(n)
+				}
+			}
 			for _, name := range []string{f.API, f.Symbol} {
 				if n, ok := params[name+"."+p.Name]; ok {
 					a.apply(n)
@@ -158,6 +170,9 @@ func (a *Arg) apply(n ParamNote) {
 		a.GoType = n.Type
 	}
 }
+
+// isPattern reports whether a note on a parameter is one on those of all functions that match.
+func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
 // setFor finds a function's set, and makes the continuation where the function came later than the set did.
 func (l *Library) setFor(f *Func) int {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -21,34 +20,33 @@ import (
 //go:embed */library.json */table.json */overlay.json
 var files embed.FS
 
-// libraries are the embedded libraries by name, each decoded on first use.
-var libraries = sync.OnceValue(func() map[string]func() (*Library, error) {
-	m := map[string]func() (*Library, error){}
+// Names lists the embedded libraries, each of which has a folder of its name.
+func Names() []string { return slices.Clone(names()) }
+
+var names = sync.OnceValue(func() []string {
 	found, _ := fs.Glob(files, "*/library.json") // the pattern is well-formed
-	for _, file := range found {
-		name := path.Dir(file)
-		m[name] = sync.OnceValues(func() (*Library, error) { return Read(files, name) })
+	for i, file := range found {
+		found[i] = path.Dir(file)
 	}
-	return m
+	return found
 })
 
-// Names lists the embedded libraries, each of which has a folder of its name.
-func Names() []string { return slices.Sorted(maps.Keys(libraries())) }
+var loaded sync.Map // by name a func() (*Library, error), which decodes on first use
 
 // Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
-	f, ok := libraries()[name]
-	if !ok {
-		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, Names())
+	if !slices.Contains(names(), name) {
+		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}
-	return f()
+	f, _ := loaded.LoadOrStore(name, sync.OnceValues(func() (*Library, error) { return Read(files, name) }))
+	return f.(func() (*Library, error))()
 }
 
 // Describe returns the description of an embedded library alone, which needs no table.
 func Describe(name string) (*Description, error) {
-	if _, ok := libraries()[name]; !ok {
-		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, Names())
+	if !slices.Contains(names(), name) {
+		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}
 	return ReadDescription(files, name)
 }
@@ -72,10 +70,15 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{file: path.Join(dir, "library.json")}
+	return l, l.Describe(path.Join(dir, "library.json"), d)
+}
+
+// Describe gives the library a description, from a file, and checks it against the table.
+func (l *Library) Describe(file string, d *Description) error {
+	c := &checker{file: file}
 	c.fits(d, l.Table)
 	l.Description = d
-	return l, c.err()
+	return c.err()
 }
 
 // ReadDescription reads the library.json of a folder.

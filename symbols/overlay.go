@@ -32,7 +32,8 @@ type FunctionNote struct {
 }
 
 // A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
-// that have such a parameter.
+// that have such a parameter, or a path.Match pattern for the parameters of this name of many functions. Of several notes on a
+// parameter the later patterns, then the function's own, have the last word.
 type ParamNote struct {
 	Name   string `json:"name"`
 	Dir    Dir    `json:"dir,omitempty"`

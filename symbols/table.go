@@ -10,6 +10,7 @@ type Table struct {
 	Library   string     `json:"library"` // short name: "cuda", "nccl", "hip"
 	Version   Version    `json:"version"` // of the newest header read
 	Headers   []Header   `json:"headers"`
+	Borrowed  []Borrowed `json:"borrowed,omitempty"` // types of other libraries
 	Handles   []Handle   `json:"handles"`
 	Scalars   []Scalar   `json:"scalars"`
 	Aliases   []Alias    `json:"aliases"`

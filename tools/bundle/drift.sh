@@ -9,11 +9,11 @@ go=${GO:-go}
 
 # The list has a checksum and a name a line. Comparing two of them needs no git, and leaves uncommitted work alone.
 list() {
-	find . -path ./build -prune -o -type f \( -name 'z*.go' -o -name 'z*.ptx' -o -name 'z*.cubin' -o -name 'z*.fatbin' -o -name 'z*.hsaco' \) -exec sha256sum {} + | sort -k 2
+	find . -path ./build -prune -o \( -name 'z*.go' -o -name 'zabi.*' -o -name '*.table.json' -o -name 'z*.ptx' -o -name 'z*.cubin' -o -name 'z*.fatbin' -o -name 'z*.hsaco' \) -type f -exec sha256sum {} + | sort -k 2
 }
 
 before=$(list)
-said=$($go generate ./...)
+said=$($go generate ./... && cd examples/cublas && $go generate ./...)
 [ -z "$said" ] || printf '%s\n' "$said"
 after=$(list)
 case $said in

@@ -19,6 +19,8 @@ for p in ./tools/gpuinfo ./tools/ctxprobe $($go list -f '{{if eq .Name "main"}}{
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 
+(cd examples/cublas && $go build -trimpath -ldflags='-s -w' -o "$out/bin/" .)
+
 # Calls timed against C.
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" ./tools/gpubench

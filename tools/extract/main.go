@@ -15,8 +15,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +24,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/extract"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -79,25 +78,25 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if flags.NFlag() > 0 || flags.NArg() != 2 {
 			return errUsage
 		}
-		return diffFiles(stdout, flags.Arg(0), flags.Arg(1))
+		return extract.DiffFiles(stdout, flags.Arg(0), flags.Arg(1))
 	}
 	if d == nil || *headers == "" || flags.NArg() > 0 {
 		return errUsage
 	}
-	in := input{report: func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }, others: map[string]fs.FS{}}
+	in := extract.Input{Report: func(s string) { fmt.Fprintln(stderr, "extract: note:", s) }, Others: map[string]fs.FS{}}
 	dirs := strings.Split(*headers, ",")
 	for _, dir := range dirs {
 		if err := checkFolder(dir); err != nil {
 			return fmt.Errorf("-headers: %w", err)
 		}
-		in.releases = append(in.releases, headerFS(dir))
+		in.Releases = append(in.Releases, extract.Folder(dir))
 	}
 	switch h := &d.Headers; {
 	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
 		return fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
 	case *library != "" && h.Nodes == "":
 		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
-	case *version == "" && h.Version.Header == "":
+	case *version == "" && h.Version.Header == "" && h.Release.IsZero():
 		return fmt.Errorf("the headers of %s do not tell their version: give it with -version", d.Library)
 	case *version != "" && h.Version.Header != "":
 		return fmt.Errorf("-version: the headers of %s tell it", d.Library)
@@ -107,10 +106,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 			if err != nil {
 				return fmt.Errorf("-version: %w", err)
 			}
-			in.versions = append(in.versions, v)
+			in.Versions = append(in.Versions, v)
 		}
-		if len(in.versions) != len(dirs) {
-			return fmt.Errorf("-version: %d releases for %d folders of headers", len(in.versions), len(dirs))
+		if len(in.Versions) != len(dirs) {
+			return fmt.Errorf("-version: %d releases for %d folders of headers", len(in.Versions), len(dirs))
 		}
 	}
 	for lib, dir := range others {
@@ -123,7 +122,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if err := checkFolder(*dir); err != nil {
 			return fmt.Errorf("-%s: %w", lib, err)
 		}
-		in.others[lib] = headerFS(*dir)
+		in.Others[lib] = extract.Folder(*dir)
 	}
 	if *library != "" {
 		f, _, err := regular.Open(*library)
@@ -131,9 +130,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer f.Close()
-		in.library = f
+		in.Library = f
 	}
-	t, err := extract(d, in)
+	t, err := extract.Table(d, in)
 	if err != nil {
 		return err
 	}
@@ -202,17 +201,4 @@ func checkFolder(dir string) error {
 		err = &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a folder")}
 	}
 	return err
-}
-
-func hashes(files fs.FS, v symbols.Version, names ...string) ([]symbols.Header, error) {
-	var out []symbols.Header
-	for _, name := range names {
-		b, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(b)
-		out = append(out, symbols.Header{Name: name, Version: v, SHA256: hex.EncodeToString(sum[:])})
-	}
-	return out, nil
 }

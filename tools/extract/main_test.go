@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"flag"
 	"io"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/puregpu/puregpu/symbols"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
@@ -92,7 +93,7 @@ func TestFlagsThatDoNotFitTheLibrary(t *testing.T) {
 
 func TestOutputFileHoldsTheTable(t *testing.T) {
 	dir := t.TempDir()
-	a, err := txtar.ParseFile("testdata/nccl.txtar")
+	a, err := txtar.ParseFile("../../internal/extract/testdata/nccl.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestOutputFileHoldsTheTable(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
-	a, err := txtar.ParseFile("testdata/diff/diff.txtar")
+	a, err := txtar.ParseFile("../../internal/extract/testdata/diff/diff.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,30 +144,13 @@ func TestDiff(t *testing.T) {
 	}
 	if *update {
 		a.Files = append(a.Files, txtar.File{Name: "want", Data: got.Bytes()})
-		if err := os.WriteFile("testdata/diff/diff.txtar", txtar.Format(a), 0o644); err != nil {
+		if err := os.WriteFile("../../internal/extract/testdata/diff/diff.txtar", txtar.Format(a), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if got.String() != want {
 		t.Errorf("diff prints\n%s\nwant\n%s", &got, want)
-	}
-}
-
-func TestDiffPassesWriteErrorsOn(t *testing.T) {
-	if err := diff(brokenWriter{}, &symbols.Table{}, &symbols.Table{}); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("diff to a closed pipe: %v", err)
-	}
-}
-
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
-	_, err := versionNodes(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)), "hip_")
-	if _, ok := errors.AsType[*elf.FormatError](err); !ok {
-		t.Errorf("a script gives %v, want a format error", err)
 	}
 }
 
@@ -205,29 +189,12 @@ func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 	}
 }
 
-func FuzzComment(f *testing.F) {
-	f.Add("/** \\param out - Returned handle */")
-	f.Add("/*! @param[in,out] n the count (in bytes)\n */\n")
-	f.Add("/** one */ /** \\deprecated")
-	f.Add("/**/")
-	f.Add("/*!*/ int a; /* \\param x */")
-	f.Add("/**\n * \\param\n * \\param [] x\n */")
-	f.Fuzz(func(t *testing.T, sep string) {
-		c := parseComment(sep)
-		for name, p := range c.params {
-			if name == "" {
-				t.Errorf("%q: a parameter without a name", sep)
-			}
-			switch p.dir {
-			case "", symbols.In, symbols.Out, symbols.InOut:
-			default:
-				t.Errorf("%q: %s has the direction %q", sep, name, p.dir)
-			}
-			if p.unit != "" && p.unit != "bytes" {
-				t.Errorf("%q: %s has the unit %q", sep, name, p.unit)
-			}
-		}
-		params := []symbols.Param{{Name: "x", Type: "int *"}, {Name: "n", Type: "size_t"}}
-		applyFacts(params, c)
-	})
+// describe returns the description of an embedded library.
+func describe(t *testing.T, name string) *symbols.Description {
+	t.Helper()
+	d, err := symbols.Describe(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

@@ -28,7 +28,10 @@ func main() {
 	var err error
 	switch {
 	case *layout != "":
-		err = show(gen.LayoutAsserts(*layout))
+		var lib *symbols.Library
+		if lib, err = symbols.Load(*layout); err == nil {
+			err = show(gen.LayoutAsserts(lib))
+		}
 	case *echo != "":
 		err = show(gen.EchoSource(*echo))
 	default:

@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"encoding/json"
@@ -94,30 +94,33 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 		}
 		h.table.Functions = functions(h, nil)
 		typeConstants(&h.table, h.alias)
-		return &h.table, nil
-	case files["cuda.h"] != nil:
-		return extract(describe(t, "cuda"), input{releases: []fs.FS{files}})
-	case files["nccl/nccl.h"] != nil:
-		in := input{releases: []fs.FS{sub("nccl")}}
-		if files["rccl/nccl.h"] != nil {
-			in.others = map[string]fs.FS{"rccl": sub("rccl")}
+		handles(&h.table, h.opaque)
+		var errs []error
+		for _, r := range h.refused {
+			errs = append(errs, r.err)
 		}
-		return extract(describe(t, "nccl"), in)
+		return &h.table, errors.Join(errs...)
+	case files["cuda.h"] != nil:
+		return Table(describe(t, "cuda"), Input{Releases: []fs.FS{files}})
+	case files["nccl/nccl.h"] != nil:
+		in := Input{Releases: []fs.FS{sub("nccl")}}
+		if files["rccl/nccl.h"] != nil {
+			in.Others = map[string]fs.FS{"rccl": sub("rccl")}
+		}
+		return Table(describe(t, "nccl"), in)
 	case files["hip1/hip/hip_version.h"] != nil:
-		in := input{report: report}
+		in := Input{Report: report}
 		for _, dir := range []string{"hip1", "hip2", "hip3"} {
 			if files[dir+"/hip/hip_version.h"] != nil {
-				in.releases = append(in.releases, sub(dir))
+				in.Releases = append(in.Releases, sub(dir))
 			}
 		}
-		return extract(describe(t, "hip"), in)
-	}
-	if files["nvjitlink/nvJitLink.h"] != nil {
-		return extract(describe(t, "nvjitlink"), input{releases: []fs.FS{sub("nvjitlink")}})
-	}
-	if files["nvml1/nvml.h"] != nil {
-		in := input{report: report, releases: []fs.FS{sub("nvml1"), sub("nvml2")}, versions: []symbols.Version{{Major: 12, Minor: 2}, {Major: 12, Minor: 1}}}
-		return extract(describe(t, "nvml"), in)
+		return Table(describe(t, "hip"), in)
+	case files["nvjitlink/nvJitLink.h"] != nil:
+		return Table(describe(t, "nvjitlink"), Input{Releases: []fs.FS{sub("nvjitlink")}})
+	case files["nvml1/nvml.h"] != nil:
+		versions := []symbols.Version{{Major: 12, Minor: 2}, {Major: 12, Minor: 1}}
+		return Table(describe(t, "nvml"), Input{Report: report, Releases: []fs.FS{sub("nvml1"), sub("nvml2")}, Versions: versions})
 	}
 	return nil, errors.New("the archive has no header that says how to read it")
 }

@@ -1,7 +1,9 @@
-package main
+package extract
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +24,12 @@ func parseText(text string) (*header, error) {
 	if err == nil {
 		functions(h, nil)
 		typeConstants(&h.table, h.alias)
+		handles(&h.table, h.opaque)
+		var errs []error
+		for _, r := range h.refused {
+			errs = append(errs, r.err)
+		}
+		err = errors.Join(errs...)
 	}
 	return h, err
 }
@@ -111,10 +119,10 @@ func TestHeaderFolder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "nccl.h"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"nccl", "-headers", dir}, nil, nil); err == nil || !strings.Contains(err.Error(), "a directory, not a regular file") {
+	if _, err := Table(describe(t, "nccl"), Input{Releases: []fs.FS{Folder(dir)}}); err == nil || !strings.Contains(err.Error(), "a directory, not a regular file") {
 		t.Error(err)
 	}
-	if _, err := headerFS(dir).Open("../x.h"); err == nil {
+	if _, err := Folder(dir).Open("../x.h"); err == nil {
 		t.Error("a header outside of the folder is opened")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"errors"
@@ -148,10 +148,10 @@ func cycle(files fs.FS, name string, chain ...string) string {
 	return ""
 }
 
-// A headerFS is a folder of headers.
-type headerFS string
+// A Folder is a folder of headers.
+type Folder string
 
-func (dir headerFS) Open(name string) (fs.File, error) {
+func (dir Folder) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("outside of the folder")}
 	}
@@ -164,7 +164,7 @@ func (dir headerFS) Open(name string) (fs.File, error) {
 
 // inFolder adds the folder to an error of its headers that names none: the C front end knows of no folders.
 func inFolder(files fs.FS, err error) error {
-	dir, ok := files.(headerFS)
+	dir, ok := files.(Folder)
 	if _, named := errors.AsType[*fs.PathError](err); err == nil || !ok || named {
 		return err
 	}

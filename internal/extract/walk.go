@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"fmt"
@@ -20,14 +20,13 @@ type walker struct {
 	named  map[string]string // struct, union or enum tag to the name of its record
 }
 
-func (w *walker) walk(ast *cc.AST) error {
-	if err := w.each(ast, w.nameTags); err != nil {
-		return err
-	}
-	return w.each(ast, w.declaration)
+// walk records what it can, and notes what it cannot.
+func (w *walker) walk(ast *cc.AST) {
+	w.each(ast, w.nameTags)
+	w.each(ast, w.declaration)
 }
 
-func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration) error) error {
+func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
 		if ed == nil || !w.keep(path.Clean(ed.Position().Filename)) {
@@ -37,22 +36,26 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration) error) error
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
 			continue
 		}
-		if err := do(ed); err != nil {
-			return fmt.Errorf("%v: %w", ed.Position(), err)
-		}
+		do(ed)
 	}
-	return nil
+}
+
+func (w *walker) refuse(ed *cc.ExternalDeclaration, name string, err error) {
+	if name != "" {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	w.out.refused = append(w.out.refused, refusal{name, fmt.Errorf("%v: %w", ed.Position(), err)})
 }
 
 // nameTags finds the name that a tagged type goes by: its first typedef, else the tag itself.
-func (w *walker) nameTags(ed *cc.ExternalDeclaration) error {
+func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil {
-		return nil
+		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	tag := tagOf(spec)
 	if tag == "" || spec.Typedef() != nil {
-		return nil
+		return
 	}
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		d := il.InitDeclarator.Declarator
@@ -60,19 +63,18 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) error {
 			w.named[tag] = d.Name()
 		}
 	}
-	return nil
 }
 
-func (w *walker) declaration(ed *cc.ExternalDeclaration) error {
+func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	if def := ed.FunctionDefinition; def != nil {
 		ft, ok := def.Declarator.Type().(*cc.FunctionType)
 		if !ok || !def.Declarator.IsInline() {
-			return nil
+			return
 		}
 		if err := w.function(def.Declarator, ft, parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
-			return fmt.Errorf("%s: %w", def.Declarator.Name(), err)
+			w.refuse(ed, def.Declarator.Name(), err)
 		}
-		return nil
+		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
 	if spec.Typedef() == nil { // written out here, not by name
@@ -81,7 +83,8 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) error {
 			name = il.InitDeclarator.Declarator.Name() // typedef struct {...} Name;
 		}
 		if err := w.define(name, spec); err != nil {
-			return err
+			w.refuse(ed, "", err)
+			return
 		}
 	}
 	doc := parseComment(string(cc.NodeTokens(ed)[0].Sep()))
@@ -95,28 +98,32 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) error {
 			err = w.function(d, ft, doc)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.Name(), err)
+			w.refuse(ed, d.Name(), err)
 		}
 	}
-	return nil
 }
 
 func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, doc comment) error {
 	if ft.IsVariadic() {
 		return fmt.Errorf("is variadic, which no binding can express")
 	}
-	params, err := w.params(ft)
+	params, err := w.params(d.Name(), ft)
 	if err != nil {
 		return err
 	}
+	result := w.spell(ft.Result())
+	if strings.Contains(result, "?") {
+		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
+	}
 	w.out.funcs = append(w.out.funcs, function{doc: doc, Function: symbols.Function{
-		Symbol: d.Name(), API: d.Name(), Result: w.spell(ft.Result()), Params: params,
+		Symbol: d.Name(), API: d.Name(), Result: result, Params: params,
 		Deprecated: doc.deprecated || isDeprecated(d),
 	}})
 	return nil
 }
 
-func (w *walker) params(ft *cc.FunctionType) ([]symbols.Param, error) {
+// params records the parameters of a function or of a callback.
+func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error) {
 	params := []symbols.Param{}
 	for i, p := range ft.Parameters() {
 		if p.Type().Kind() == cc.Void {
@@ -127,12 +134,28 @@ func (w *walker) params(ft *cc.FunctionType) ([]symbols.Param, error) {
 			name = "arg" + strconv.Itoa(i)
 		}
 		t := w.spell(p.Type())
+		if fn := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
+			t = of + "." + name
+			if err := w.callback(t, fn); err != nil {
+				return nil, fmt.Errorf("parameter %s: %w", name, err)
+			}
+		}
 		if strings.Contains(t, "?") {
 			return nil, fmt.Errorf("parameter %s: cannot spell type %s", name, p.Type())
 		}
 		params = append(params, symbols.Param{Name: name, Type: t})
 	}
 	return params, nil
+}
+
+// bareFunction returns the function type that a type without a name is a pointer to, or nil.
+func bareFunction(t cc.Type) *cc.FunctionType {
+	if p, ok := t.(*cc.PointerType); ok && p.Typedef() == nil {
+		if ft, ok := p.Elem().(*cc.FunctionType); ok && ft.Typedef() == nil {
+			return ft
+		}
+	}
+	return nil
 }
 
 // typedef records what a typedef adds to the type that it was written with.
@@ -185,6 +208,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	case *cc.StructType, *cc.UnionType, *cc.EnumType:
 		switch {
 		case t.IsIncomplete():
+			if w.out.opaque[name] == "" {
+				w.out.opaque[name] = tagOf(t)
+			}
 			return nil
 		case written != "":
 			alias(written)
@@ -209,7 +235,10 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 
 func (w *walker) callback(name string, ft *cc.FunctionType) error {
 	w.seen[name] = true
-	params, err := w.params(ft)
+	if ft.IsVariadic() {
+		return fmt.Errorf("is a variadic function, which no program of Go can be")
+	}
+	params, err := w.params(name, ft)
 	if err != nil {
 		return err
 	}
@@ -293,12 +322,10 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 				return err
 			}
 		}
-		if p, ok := elem.(*cc.PointerType); ok && p.Typedef() == nil {
-			if ft, ok := p.Elem().(*cc.FunctionType); ok && ft.Typedef() == nil {
-				out.Type = name + "." + out.Name
-				if err := w.callback(out.Type, ft); err != nil {
-					return err
-				}
+		if ft := bareFunction(elem); ft != nil {
+			out.Type = name + "." + out.Name
+			if err := w.callback(out.Type, ft); err != nil {
+				return err
 			}
 		}
 		if strings.Contains(out.Type, "?") {
@@ -328,6 +355,9 @@ func (w *walker) spell(t cc.Type) string {
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
 			if h := w.handle(tagOf(st)); h != "" {
 				return h // struct X_st * goes by the handle's name, whichever way the header writes it
+			}
+			if tag := tagOf(st); st.Typedef() == nil && w.nameOf(st) == tag && w.out.opaque[tag] == "" {
+				w.out.opaque[tag] = tag
 			}
 		}
 		s := w.spell(x.Elem())

@@ -1,7 +1,13 @@
-package main
+// Package extract reads the C headers of a library and makes its symbol table, as the library's description says.
+//
+// It is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same table everywhere.
+package extract
 
 import (
+	"crypto/sha256"
 	"debug/elf"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,32 +21,36 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// An input is what a table is extracted from.
-type input struct {
-	releases []fs.FS           // folders of headers, the newest release first
-	others   map[string]fs.FS  // folder of another implementation, by its Lib
-	library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
-	versions []symbols.Version // of headers that do not tell it, one for each folder
-	report   func(string)      // gets what a reader should know of and is no error
+// An Input is what a table is extracted from.
+type Input struct {
+	Releases []fs.FS           // folders of headers, the newest release first
+	Others   map[string]fs.FS  // folder of another implementation, by its Lib
+	Library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
+	Versions []symbols.Version // of headers that do not tell it, one for each folder
+	Report   func(string)      // gets what a reader should know of and is no error
 }
 
 // version returns the release of a folder of headers, where it was given.
-func (in *input) version(folder int) symbols.Version {
-	if folder < len(in.versions) {
-		return in.versions[folder]
+func (in *Input) version(folder int) symbols.Version {
+	if folder < len(in.Versions) {
+		return in.Versions[folder]
 	}
 	return symbols.Version{}
 }
 
-// extract reads the headers of a library as its description says.
+// Table reads the headers of a library as its description says.
+//
+// What no table can hold, such as a variadic function, is refused: the error has all of it, and the description's omit leaves functions out.
 //
 // Of several releases the newest declaration of each name stands, and the oldest release that has a name is its
 // since-version. Where a library is given, the version nodes of its symbols tell more exactly when each function came.
-func extract(d *symbols.Description, in input) (*symbols.Table, error) {
+func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	var t *symbols.Table
 	since := map[string]symbols.Version{}
 	var last symbols.Version
-	for i, files := range in.releases {
+	var refused []error
+	var opaque map[string]string
+	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
 			return nil, err
@@ -53,15 +63,21 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 		for _, f := range h.table.Functions {
 			since[f.Symbol] = v
 		}
+		for _, r := range h.refused {
+			if !omitted(r.name, d.Headers.Omit) {
+				refused = append(refused, r.err)
+			}
+		}
 		if t == nil {
 			t = &h.table
+			opaque = h.opaque
 			t.Handles = append(t.Handles, d.Headers.Handles...)
 			typeConstants(t, h.alias)
 			continue
 		}
-		mergeEnums(t, &h.table, v, in.report)
+		mergeEnums(t, &h.table, v, in.Report)
 		mergeTypes(t, &h.table, v)
-		mergeFunctions(t, &h.table, v, in.report)
+		mergeFunctions(t, &h.table, v, in.Report)
 		t.Headers = append(t.Headers, h.table.Headers...)
 	}
 	t.Library = d.Library
@@ -80,21 +96,27 @@ func extract(d *symbols.Description, in input) (*symbols.Table, error) {
 	}
 	versionedStructs(t)
 	for _, m := range d.Implementations {
-		if files := in.others[m.Lib]; files != nil {
+		if files := in.Others[m.Lib]; files != nil {
 			if err := addImplementation(d, &m, t, files, in.version(0)); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
 	}
-	return t, nil
+	handles(t, opaque)
+	t.Borrow(d.Uses)
+	return t, errors.Join(append(refused, unknown(d, t, opaque)...)...)
+}
+
+func omitted(function string, omit []string) bool {
+	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
 // dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell.
-func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in input) error {
-	if in.library == nil {
+func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in Input) error {
+	if in.Library == nil {
 		return nil
 	}
-	nodes, err := versionNodes(in.library, d.Headers.Nodes)
+	nodes, err := versionNodes(in.Library, d.Headers.Nodes)
 	if err != nil {
 		return fmt.Errorf("the library's version nodes: %w", err)
 	}
@@ -109,7 +131,7 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symb
 	// A name that the library does not export is an inline function or a macro's shadow: nothing to bind.
 	for _, f := range t.Functions {
 		if _, ok := nodes[f.Symbol]; !ok {
-			in.report(f.Symbol + " is declared and not exported by the library")
+			in.Report(f.Symbol + " is declared and not exported by the library")
 		}
 	}
 	return nil
@@ -151,6 +173,9 @@ func readHeaders(d *symbols.Description, files fs.FS, version symbols.Version) (
 	if err != nil {
 		return nil, err
 	}
+	if version.IsZero() {
+		version = d.Headers.Release
+	}
 	if d.Headers.Version.Header != "" {
 		if version, err = headerVersion(d, files); err != nil {
 			return nil, err
@@ -165,6 +190,7 @@ func readHeaders(d *symbols.Description, files fs.FS, version symbols.Version) (
 	if name := d.Headers.Version.Header; name != "" && !slices.Contains(names, name) {
 		names = append(names, name)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { _, own := d.Headers.Stubs[name]; return own })
 	h.table.Version = version
 	h.table.Headers, err = hashes(files, version, names...)
 	return h, err
@@ -174,20 +200,19 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	if d.Headers.Since == symbols.SinceTypedefs {
 		return readTypedefs(d, files)
 	}
-	s := sourceOf(&d.Headers, files)
+	s, err := sourceOf(d, files)
+	if err != nil {
+		return nil, err
+	}
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
-		s.main = d.Library + ".h"
+		s.main = "all headers of " + d.Library // a name that no header has
 		var text strings.Builder
 		for i, name := range included {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {
 				text.WriteString("#include <" + name + ">\n")
 			}
-		}
-		s.stubs = maps.Clone(s.stubs)
-		if s.stubs == nil {
-			s.stubs = map[string]string{}
 		}
 		s.stubs[s.main] = text.String()
 	}
@@ -254,12 +279,18 @@ func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 var abiSuffix = regexp.MustCompile(`_v\d+$`)
 
 // sourceOf returns what is to be parsed, but for the main header.
-func sourceOf(h *symbols.Headers, files fs.FS) source {
-	s := source{files: files, stubs: h.Stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
+	h := &d.Headers
+	stubs, err := symbols.StandIns(d.Uses)
+	if err != nil {
+		return source{}, err
+	}
+	maps.Copy(stubs, h.Stubs)
+	s := source{files: files, stubs: stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}
-	return s
+	return s, nil
 }
 
 // headerVersion reads the version off the macros that the description names.
@@ -296,7 +327,7 @@ func functions(h *header, omit []string) []symbols.Function {
 	var out []symbols.Function
 	seen := map[string]bool{}
 	for _, f := range h.funcs {
-		if seen[f.Symbol] || slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(f.Symbol, prefix) }) {
+		if seen[f.Symbol] || omitted(f.Symbol, omit) {
 			continue
 		}
 		seen[f.Symbol] = true
@@ -349,6 +380,19 @@ func versionNodes(r io.ReaderAt, prefix string) (map[string]symbols.Version, err
 			return nil, fmt.Errorf("%s: version node %s: %w", s.Name, s.Version, err)
 		}
 		out[s.Name] = v
+	}
+	return out, nil
+}
+
+func hashes(files fs.FS, v symbols.Version, names ...string) ([]symbols.Header, error) {
+	var out []symbols.Header
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		out = append(out, symbols.Header{Name: name, Version: v, SHA256: hex.EncodeToString(sum[:])})
 	}
 	return out, nil
 }

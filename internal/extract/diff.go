@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-func diffFiles(w io.Writer, oldFile, newFile string) error {
+func DiffFiles(w io.Writer, oldFile, newFile string) error {
 	var tables [2]symbols.Table
 	for i, name := range []string{oldFile, newFile} {
 		text, err := os.ReadFile(name)
@@ -20,11 +20,11 @@ func diffFiles(w io.Writer, oldFile, newFile string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return diff(w, &tables[0], &tables[1])
+	return Diff(w, &tables[0], &tables[1])
 }
 
-// diff prints one line for every record that was added, removed or changed.
-func diff(w io.Writer, a, b *symbols.Table) error {
+// Diff prints one line for every record that was added, removed or changed.
+func Diff(w io.Writer, a, b *symbols.Table) error {
 	p := &printer{w: w}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)
 	compare(p, "function", a.Functions, b.Functions, func(f symbols.Function) string { return f.Symbol })

@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"cmp"
@@ -20,14 +20,19 @@ import (
 // and twins included; without, their own macros tell which ABI a plain name means.
 func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	h := &d.Headers
-	s := sourceOf(h, files)
+	s, err := sourceOf(d, files)
+	if err != nil {
+		return nil, err
+	}
 	s.main = h.Typedefs.Header
 	s.defines += "#define " + h.Typedefs.Define + " 1\n"
 	every, err := parse(s)
 	if err != nil {
 		return nil, err
 	}
-	s = sourceOf(h, files)
+	if s, err = sourceOf(d, files); err != nil {
+		return nil, err
+	}
 	s.main = h.Files[0]
 	plain, err := parse(s)
 	if err != nil {

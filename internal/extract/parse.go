@@ -1,4 +1,4 @@
-package main
+package extract
 
 import (
 	"errors"
@@ -73,6 +73,15 @@ type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
 	alias map[string]string // macros that give one identifier for another
+
+	opaque  map[string]string // names that structs without a definition go by, and their tags
+	refused []refusal
+}
+
+// A refusal is a declaration that no table can hold.
+type refusal struct {
+	name string
+	err  error
 }
 
 // A function is a prototype with the comment in front of it.
@@ -121,10 +130,11 @@ func parse(s source) (h *header, err error) {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
 	w := &walker{keep: s.keep, seen: map[string]bool{}, named: map[string]string{}}
-	w.out.alias = map[string]string{}
+	w.out.alias, w.out.opaque = map[string]string{}, map[string]string{}
 	w.inline = s.inline
-	if err := w.walk(ast); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.main, err)
+	w.walk(ast)
+	for i, r := range w.out.refused {
+		w.out.refused[i].err = fmt.Errorf("%s: %w", s.main, r.err)
 	}
 	w.macros(ast)
 	return &w.out, nil

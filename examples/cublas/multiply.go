@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/examples/cublas/cublas"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A multiplier has what cuBLAS needs for one stream: handles, and memory to compute in.
+type multiplier struct {
+	dev    *gpu.Device
+	lib    *cublas.Library
+	work   *gpu.Buffer
+	stream *gpu.Stream
+
+	device cudadriver.Native // once a handle has been made
+	handle cublas.Handle
+	light  cublas.LtHandle
+	set    cuda.Stream // that the handle has
+}
+
+func newMultiplier(dev *gpu.Device, lib *cublas.Library) (*multiplier, error) {
+	size := uint64(8519680) // as PyTorch gives it
+	if dev.Info().Major >= 9 {
+		size = 32 << 20
+	}
+	work, err := dev.Alloc(gpu.DeviceMem, size)
+	if err != nil {
+		return nil, err
+	}
+	return &multiplier{dev: dev, lib: lib, work: work, stream: dev.Queue(0).NewStream()}, nil
+}
+
+// prepare makes the handles, on the device that is current in a function of Native, and has them use its stream.
+func (x *multiplier) prepare(n gpu.Native) (err error) {
+	if x.handle == 0 {
+		x.device, _ = cudadriver.NativeOf(n.Device)
+		if x.handle, err = x.lib.Create(); err != nil {
+			return err
+		}
+		if x.light, err = x.lib.LtCreate(); err != nil {
+			return err
+		}
+	}
+	s := cudadriver.Stream(n.Stream)
+	if x.set == s {
+		return nil
+	}
+	// To set the stream takes the workspace away: both are set, and only where the stream is another one.
+	if err := x.lib.SetStream(x.handle, s); err != nil {
+		return err
+	}
+	if err := x.lib.SetWorkspace(x.handle, cuda.DevicePtr(x.work.Ptr()), x.work.Size()); err != nil {
+		return err
+	}
+	x.set = s
+	return nil
+}
+
+// close destroys the handles, which waits for the device: not in a function of Native, but with the device made current here.
+func (x *multiplier) close() error {
+	if x.handle == 0 {
+		return nil
+	}
+	runtime.LockOSThread() // a context is current on a thread
+	defer runtime.UnlockOSThread()
+	if err := x.device.Library.CtxPushCurrent(x.device.Context); err != nil {
+		return err
+	}
+	err := x.lib.Destroy(x.handle)
+	if x.light != 0 {
+		err = errors.Join(err, x.lib.LtDestroy(x.light))
+	}
+	_, pop := x.device.Library.CtxPopCurrent()
+	return errors.Join(err, pop)
+}
+
+// Factors of products, on the host.
+var one, zero float32 = 1, 0
+
+// gemm computes c = a·b of matrices in rows: for cuBLAS, which has them in columns, their transposes, so b is first.
+func (x *multiplier) gemm(n gpu.Native, side int32, c, a, b cuda.DevicePtr) error {
+	if err := x.prepare(n); err != nil {
+		return err
+	}
+	const bf = cuda.DataTypeR16BF
+	return x.lib.GemmEx(x.handle, cublas.OpN, cublas.OpN, side, side, side, unsafe.Pointer(&one), b, bf, side, a, bf, side,
+		unsafe.Pointer(&zero), c, bf, side, cublas.Compute32f, cublas.GemmDefaultTensorOp)
+}
+
+// matmul computes the same by cuBLASLt, with the algorithm that it thinks best.
+func (x *multiplier) matmul(n gpu.Native, side uint64, c, a, b cuda.DevicePtr) (err error) {
+	if err := x.prepare(n); err != nil {
+		return err
+	}
+	l := x.lib
+	step := func(f func() error) { // the first error stands
+		if err == nil {
+			err = f()
+		}
+	}
+	var desc cublas.LtMatmulDesc
+	var layout cublas.LtMatrixLayout
+	var pref cublas.LtMatmulPreference
+	found := make([]cublas.LtMatmulHeuristicResult, 4)
+	var count int32
+	step(func() (err error) { desc, err = l.LtMatmulDescCreate(cublas.Compute32f, cuda.DataTypeR32F); return err })
+	step(func() (err error) {
+		layout, err = l.LtMatrixLayoutCreate(cuda.DataTypeR16BF, side, side, int64(side))
+		return err
+	})
+	step(func() (err error) { pref, err = l.LtMatmulPreferenceCreate(); return err })
+	step(func() error { // not transposed, as they are anyway
+		op := cublas.OpN
+		return l.LtMatmulDescSetAttribute(desc, cublas.LtMatmulDescTransa, unsafe.Pointer(&op), uint64(unsafe.Sizeof(op)))
+	})
+	step(func() error {
+		room := x.work.Size()
+		return l.LtMatmulPreferenceSetAttribute(pref, cublas.LtMatmulPrefMaxWorkspaceBytes, unsafe.Pointer(&room), uint64(unsafe.Sizeof(room)))
+	})
+	step(func() (err error) {
+		count, err = l.LtMatmulAlgoGetHeuristic(x.light, desc, layout, layout, layout, layout, pref, found)
+		if err == nil && count == 0 {
+			err = cublas.StatusNotSupported
+		}
+		return err
+	})
+	step(func() error {
+		return l.LtMatmul(x.light, desc, unsafe.Pointer(&one), b, layout, a, layout, unsafe.Pointer(&zero), c, layout, c, layout,
+			&found[0].Algo, cuda.DevicePtr(x.work.Ptr()), x.work.Size(), cudadriver.Stream(n.Stream))
+	})
+	if pref != 0 {
+		l.LtMatmulPreferenceDestroy(pref)
+	}
+	if layout != 0 {
+		l.LtMatrixLayoutDestroy(layout)
+	}
+	if desc != 0 {
+		l.LtMatmulDescDestroy(desc)
+	}
+	return err
+}
+
+// check multiplies small matrices of small whole numbers, which every way of adding sums exactly, and compares with the host.
+func (x *multiplier) check(ctx context.Context) error {
+	const n, batch = 64, 3
+	const bf, f32 = cuda.DataTypeR16BF, cuda.DataTypeR32F
+	whole := func(seed int) (m []float32) {
+		for i := range batch * n * n {
+			m = append(m, float32((i*i*7+i*seed+seed)%5)-2)
+		}
+		return m
+	}
+	a, b := whole(3), whole(4)
+	want := make([]float32, batch*n*n)
+	for m := range batch {
+		at := m * n * n
+		for i := range n {
+			for k := range n {
+				for j := range n {
+					want[at+i*n+j] += a[at+i*n+k] * b[at+k*n+j]
+				}
+			}
+		}
+	}
+	type arguments struct{ c, a, b cuda.DevicePtr } // and behind them arrays of addresses
+	for _, way := range []struct {
+		name   string
+		narrow bool // bfloat16, else float32
+		count  int  // matrices that are multiplied
+		call   func(g gpu.Native, at arguments, lists [3]cuda.DevicePtr) error
+	}{
+		{"GemmEx", true, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error { return x.gemm(g, n, at.c, at.a, at.b) }},
+		{"LtMatmul", true, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error { return x.matmul(g, n, at.c, at.a, at.b) }},
+		{"Sgemm", false, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+			return x.lib.Sgemm(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, at.b, n, at.a, n, &zero, at.c, n)
+		}},
+		{"SgemmStridedBatched", false, batch, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+			return x.lib.SgemmStridedBatched(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, at.b, n, n*n, at.a, n, n*n, &zero, at.c, n, n*n, batch)
+		}},
+		{"SgemmBatched", false, batch, func(g gpu.Native, _ arguments, lists [3]cuda.DevicePtr) error {
+			return x.lib.SgemmBatched(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, lists[2], n, lists[1], n, &zero, lists[0], n, batch)
+		}},
+		{"GemmStridedBatchedEx", true, batch, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+			return x.lib.GemmStridedBatchedEx(x.handle, cublas.OpN, cublas.OpN, n, n, n, unsafe.Pointer(&one), at.b, bf, n, n*n, at.a, bf, n, n*n,
+				unsafe.Pointer(&zero), at.c, bf, n, n*n, batch, cublas.Compute32f, cublas.GemmDefault)
+		}},
+		{"GemmBatchedEx", true, batch, func(g gpu.Native, _ arguments, lists [3]cuda.DevicePtr) error {
+			return x.lib.GemmBatchedEx(x.handle, cublas.OpN, cublas.OpN, n, n, n, unsafe.Pointer(&one), lists[2], bf, n, lists[1], bf, n,
+				unsafe.Pointer(&zero), lists[0], bf, n, batch, cublas.Compute32f, cublas.GemmDefault)
+		}},
+	} {
+		encode, width := encode32, 4
+		if way.narrow {
+			encode, width = encode16, 2
+		}
+		matrix := uint64(n * n * width)
+		size := batch * matrix
+		mem, err := x.dev.Alloc(gpu.DeviceMem, 3*size+3*8*batch)
+		if err != nil {
+			return err
+		}
+		var lists []byte // of addresses: of c, of a, of b
+		for i := range uint64(3) {
+			for k := range uint64(batch) {
+				lists = binary.LittleEndian.AppendUint64(lists, uint64(mem.Ptr())+i*size+k*matrix)
+			}
+		}
+		s := x.stream
+		s.Fill(mem.Range(0, size), []byte{0xff})
+		s.Upload(mem.Range(size, 2*size), slices.Concat(encode(a), encode(b)))
+		s.Upload(mem.Range(3*size, uint64(len(lists))), lists)
+		s.Native(func(g gpu.Native) error {
+			if err := x.prepare(g); err != nil {
+				return err
+			}
+			base := cuda.DevicePtr(g.Ptrs[0])
+			list := base + cuda.DevicePtr(3*size)
+			return way.call(g, arguments{base, base + cuda.DevicePtr(size), base + cuda.DevicePtr(2*size)}, [3]cuda.DevicePtr{list, list + 8*batch, list + 16*batch})
+		}, mem.All(), x.work.All())
+		got := make([]byte, way.count*int(matrix))
+		s.Download(got, mem.Range(0, uint64(len(got))))
+		if err := s.Wait(ctx); err != nil {
+			return fmt.Errorf("%s: %w", way.name, err)
+		}
+		if expected := encode(want[:way.count*n*n]); !slices.Equal(got, expected) {
+			return fmt.Errorf("%s: the product of %d × %d is wrong", way.name, n, n)
+		}
+		if err := mem.Close(); err != nil {
+			return err
+		}
+		fmt.Printf("%s: %d products of %d × %d are right\n", way.name, way.count, n, n)
+	}
+	return nil
+}
+
+// A product is c = a·b of large matrices in device memory.
+type product struct {
+	x          *multiplier
+	side       int32
+	mem        *gpu.Buffer
+	a, b, c    gpu.Range
+	everything []gpu.Range
+}
+
+func (x *multiplier) newProduct(ctx context.Context, side int, a, b []byte) (*product, error) {
+	size := uint64(len(a))
+	mem, err := x.dev.Alloc(gpu.DeviceMem, 3*size)
+	if err != nil {
+		return nil, err
+	}
+	p := &product{x: x, side: int32(side), mem: mem, a: mem.Range(0, size), b: mem.Range(size, size), c: mem.Range(2*size, size)}
+	p.everything = []gpu.Range{p.c, p.a, p.b, x.work.All()}
+	x.stream.Upload(p.a, a)
+	x.stream.Upload(p.b, b)
+	return p, x.stream.Wait(ctx)
+}
+
+// multiply is a function of Native.
+func (p *product) multiply(n gpu.Native) error {
+	return p.x.gemm(n, p.side, cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
+}
+
+func (p *product) result(ctx context.Context) ([]byte, error) {
+	c := make([]byte, p.c.Size)
+	s := p.x.stream
+	s.Native(p.multiply, p.everything...)
+	s.Download(c, p.c)
+	return c, s.Wait(ctx)
+}
+
+// queue times operations of a queue, one for each product.
+func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
+	return timed(n, func() error {
+		for range n {
+			p.x.stream.Native(p.multiply, p.everything...)
+		}
+		return p.x.stream.Wait(ctx)
+	})
+}
+
+// loop times calls of cuBLAS in one operation.
+func (p *product) loop(ctx context.Context, n int) (ns float64, err error) {
+	return timed(n, func() error {
+		p.x.stream.Native(func(g gpu.Native) error {
+			for range n {
+				if err := p.multiply(g); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, p.everything...)
+		return p.x.stream.Wait(ctx)
+	})
+}
+
+func timed(n int, f func() error) (ns float64, err error) {
+	runtime.GC()
+	start := time.Now()
+	err = f()
+	return float64(time.Since(start)) / float64(n), err
+}
+
+// random makes a matrix of bfloat16 between -1 and 1, the same each time.
+func random(side int, seed uint64) []byte {
+	b := make([]byte, 0, 2*side*side)
+	for range side * side {
+		seed ^= seed << 13
+		seed ^= seed >> 7
+		seed ^= seed << 17
+		b = append16(b, float32(int32(seed>>32))/(1<<31))
+	}
+	return b
+}
+
+// append16 appends a number as bfloat16: the nearest, and of two as near the even one.
+func append16(b []byte, f float32) []byte {
+	u := math.Float32bits(f)
+	u += 0x7fff + u>>16&1
+	return append(b, byte(u>>16), byte(u>>24))
+}
+
+func encode16(m []float32) (b []byte) {
+	for _, f := range m {
+		b = append16(b, f)
+	}
+	return b
+}
+
+func encode32(m []float32) (b []byte) {
+	for _, f := range m {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return b
+}
+
+// difference says how far two matrices of bfloat16 are apart.
+func difference(a, b []byte) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d bytes and %d", len(a), len(b))
+	}
+	count, most := 0, 0.0
+	for i := 0; i+1 < len(a); i += 2 {
+		f := func(x []byte) float64 { return float64(math.Float32frombits(uint32(x[i])<<16 | uint32(x[i+1])<<24)) }
+		if a[i] != b[i] || a[i+1] != b[i+1] {
+			count, most = count+1, max(most, math.Abs(f(a)-f(b)))
+		}
+	}
+	return fmt.Sprintf("%d of %d elements differ, by %g at most", count, len(a)/2, most)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+//go:embed torch.py
+var script string
+
+// A torch is a process of PyTorch that multiplies the same matrices.
+type torch struct {
+	Version string `json:"version"`
+	Device  string `json:"device"`
+	CuBLAS  string `json:"cublas"`
+	Missing string `json:"missing"`
+
+	result []byte
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Scanner
+	dir    string
+}
+
+const mark = "@cublas " // begins the lines that are meant for this program
+
+// startTorch has PyTorch compute the product. missing says why there is none.
+func startTorch(ctx context.Context, python string, side int, matrices []byte) (t *torch, missing error) {
+	absent := func(err error) error { return fmt.Errorf("%w: PyTorch: %w", errMissing, err) }
+	if python == "" {
+		return nil, absent(errors.New("no interpreter is named"))
+	}
+	path, err := exec.LookPath(python)
+	if err != nil {
+		return nil, absent(err)
+	}
+	t = &torch{}
+	if t.dir, err = os.MkdirTemp("", "cublas"); err != nil {
+		return nil, absent(err)
+	}
+	defer func() {
+		if missing != nil {
+			os.RemoveAll(t.dir)
+		}
+	}()
+	input, output := filepath.Join(t.dir, "in"), filepath.Join(t.dir, "out")
+	if err := os.WriteFile(input, matrices, 0o600); err != nil {
+		return nil, absent(err)
+	}
+	t.cmd = exec.CommandContext(ctx, path, "-c", script, strconv.Itoa(side), input, output)
+	t.cmd.Stderr = os.Stderr
+	if t.in, err = t.cmd.StdinPipe(); err != nil {
+		return nil, absent(err)
+	}
+	out, err := t.cmd.StdoutPipe()
+	if err != nil {
+		return nil, absent(err)
+	}
+	t.out = bufio.NewScanner(out)
+	if err := t.cmd.Start(); err != nil {
+		return nil, absent(err)
+	}
+	text, err := t.line()
+	if err == nil {
+		err = json.Unmarshal([]byte(text), t)
+	}
+	if err == nil && t.Missing != "" {
+		err = errors.New(t.Missing)
+	}
+	if err == nil {
+		t.result, err = os.ReadFile(output)
+	}
+	if err != nil {
+		return nil, absent(errors.Join(err, t.close()))
+	}
+	return t, nil
+}
+
+// line reads a line that is meant for this program.
+func (t *torch) line() (string, error) {
+	for t.out.Scan() {
+		if text, ok := strings.CutPrefix(t.out.Text(), mark); ok {
+			return text, nil
+		}
+	}
+	return "", errors.Join(errors.New("the process of PyTorch ended"), t.out.Err())
+}
+
+// time has PyTorch multiply n times ahead of a wait.
+func (t *torch) time(_ context.Context, n int) (ns float64, err error) {
+	if _, err := fmt.Fprintln(t.in, n); err != nil {
+		return 0, err
+	}
+	text, err := t.line()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+func (t *torch) close() error {
+	err := t.in.Close()
+	for t.out.Scan() { // to its end
+	}
+	return errors.Join(err, t.cmd.Wait(), os.RemoveAll(t.dir))
+}

@@ -1,0 +1,69 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// modulePath is where the packages of the embedded libraries are.
+const modulePath = "github.com/puregpu/puregpu/"
+
+// borrow finds the Go types of what the table takes from other libraries, and makes the types of all libraries that it uses known to
+// the overlay.
+func (w *lowering) borrow() error {
+	w.lenders = map[string]*lowering{}
+	uses := slices.Clone(w.desc.Uses)
+	for _, b := range w.lib.Borrowed {
+		if !slices.Contains(uses, b.Library) {
+			uses = append(uses, b.Library)
+		}
+	}
+	for _, name := range uses {
+		lib, err := symbols.Load(name)
+		if err != nil {
+			return err
+		}
+		if w.lenders[name], err = lowerTypes(lib); err != nil {
+			return err
+		}
+	}
+	for _, b := range w.lib.Borrowed {
+		lent, ok := symbols.Lend(b.Library, b.Name)
+		if !ok {
+			return fmt.Errorf("gen: %s: library %s lends no %s", w.desc.Library, b.Library, b.Name)
+		}
+		t, err := w.lenders[b.Library].gotype(lent.Type)
+		switch {
+		case err != nil:
+			return fmt.Errorf("gen: %s: %s: %w", w.desc.Library, b.Name, err)
+		case lent.Go != "":
+			t.expr = b.Library + "." + lent.Go
+		default:
+			t.expr = qualify(t.expr, b.Library)
+		}
+		w.types[b.Name] = t
+	}
+	return nil
+}
+
+// qualify puts the name of a package before the type's that a Go expression has, unless it is one of Go's own.
+func qualify(expr, pkg string) string {
+	i := strings.LastIndexAny(expr, "*]") + 1
+	name := expr[i:]
+	if name == "" || strings.Contains(name, ".") || name[0] >= 'a' && name[0] <= 'z' {
+		return expr
+	}
+	return expr[:i] + pkg + "." + name
+}
+
+// lent returns the lowering that knows a type of another library, and the name that it has there: "Stream" for "cuda.Stream".
+func (p *pkg) lent(expr string) (*lowering, string) {
+	lib, name, ok := strings.Cut(expr, ".")
+	if !ok || p.lenders[lib] == nil {
+		return nil, ""
+	}
+	return p.lenders[lib], name
+}

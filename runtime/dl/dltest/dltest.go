@@ -1,0 +1,516 @@
+// Package dltest proves that a package of bindings calls C rightly. A generated C library, the echo, exports every function that the
+// package binds: each records its arguments as C receives them, byte for byte, and fills its outputs and its result with bytes that
+// follow from its name. [ABI] calls every method on every path and compares both directions. A word in the wrong register, a wrong
+// width, a struct of another layout, a moved stack: all show.
+//
+// tools/bindgen writes a test that calls [ABI] into each package that it makes.
+package dltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// A Function is what the proof has to know of a method and of the C function that it calls.
+type Function struct {
+	Method    string  `json:"method"` // of the package's Library
+	Symbol    string  `json:"symbol"`
+	Returns   Returns `json:"returns"`
+	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it comes last
+	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack where there are such
+	Params    []Param `json:"params"`              // of the C function
+}
+
+// Returns says what becomes of the result of a C function.
+type Returns string
+
+// What becomes of results.
+const (
+	ReturnsCode  Returns = "code" // an error
+	ReturnsNone  Returns = "none"
+	ReturnsText  Returns = "text"  // a string
+	ReturnsValue Returns = "value" // a result of the method
+)
+
+// A Param is a C parameter and what it is in Go.
+type Param struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"` // in C
+	Role    Role   `json:"role"`
+	Size    int    `json:"size,omitempty"`    // of the Go type, of a slice's element, or of what an output's pointer leads to
+	Counts  int    `json:"counts,omitempty"`  // of a Count or a CountOut: index of the parameter that it counts
+	Text    int    `json:"text,omitempty"`    // of a Text: size of the buffer
+	Opaque  bool   `json:"opaque,omitempty"`  // an unsafe.Pointer in Go
+	Widened bool   `json:"widened,omitempty"` // its Go type was chosen, and may be smaller than C's
+}
+
+// A Role is what a C parameter is in Go.
+type Role string
+
+// The roles of parameters.
+const (
+	Value     Role = "value"     // an argument that is passed on as it is
+	Struct    Role = "struct"    // a struct by value
+	Pointer   Role = "pointer"   // an argument that is a pointer
+	String    Role = "string"    // a string
+	Slice     Role = "slice"     // a slice, of which C gets the first element
+	Count     Role = "count"     // no argument: the length of a slice
+	CountOut  Role = "countOut"  // a result: the number of elements; C reads the slice's length from it
+	Out       Role = "out"       // a result
+	OutString Role = "outString" // a result: the string that C points to
+	Text      Role = "text"      // a result: the text that C writes into a buffer
+)
+
+// Seed is where the bytes of a parameter begin; parameter -1 is the result.
+func Seed(symbol string, parameter int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d", symbol, parameter)
+	return h.Sum64()
+}
+
+// Code is the error code, or the number, that a function of the echo returns.
+func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
+
+// ABI proves a package whose generator has left zabi.c and zabi.json in a folder. It compiles the one with the C compiler that
+// PUREGPU_TEST_CC names, else cc, else gcc, opens it with the package's Open, and calls what the other lists. Without a compiler, and
+// on systems on which no C library is made of this, the test is skipped.
+func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "zabi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var functions []Function
+	if err := json.Unmarshal(text, &functions); err != nil {
+		t.Fatalf("zabi.json: %v", err)
+	}
+	Prove(t, "abi", string(source), functions, open)
+}
+
+// Prove proves functions against an echo whose source is given. The folder that PUREGPU_TEST_FIXTURES names may have the library
+// ready, as libecho_NAME.so.
+func Prove(t *testing.T, name, source string, functions []Function, open func(path string) (any, error)) {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skipf("the echo library is for Linux on amd64 and arm64, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
+	}
+	path := build(t, name, source)
+	e := openEcho(t, path)
+	e.fail = 1 // Open may ask for the version and for addresses; an echo has none to give
+	fast := 0
+	for _, heap := range []bool{false, true} {
+		l, err := open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lv := reflect.ValueOf(l)
+		if missing := lv.MethodByName("Missing").Call(nil)[0].Len(); missing != 0 {
+			t.Fatalf("%d functions do not resolve", missing)
+		}
+		if heap {
+			lv.MethodByName("HeapFrames").Call(nil)
+		}
+		var last []int
+		for i := range functions {
+			if functions[i].Registers {
+				last = append(last, i)
+				continue
+			}
+			proveFunction(t, lv, e, &functions[i], i)
+		}
+		for _, i := range last {
+			proveFunction(t, lv, e, &functions[i], i)
+		}
+	}
+	for i := range functions {
+		if functions[i].Fast && dl.Fast {
+			fast++
+		}
+	}
+	if !t.Failed() {
+		t.Logf("%s/%s: %s: %d functions proven, %d of them through a stack frame too", runtime.GOOS, runtime.GOARCH, name, len(functions), fast)
+	}
+}
+
+// build compiles an echo, or takes one that was compiled elsewhere.
+func build(t *testing.T, name, source string) string {
+	t.Helper()
+	file := "libecho_" + name + ".so"
+	if dir := os.Getenv("PUREGPU_TEST_FIXTURES"); dir != "" {
+		if abs, err := filepath.Abs(filepath.Join(dir, file)); err == nil {
+			if _, err := os.Stat(abs); err == nil {
+				return abs
+			}
+		}
+	}
+	compiler := os.Getenv("PUREGPU_TEST_CC")
+	for _, usual := range []string{"cc", "gcc"} {
+		if _, err := exec.LookPath(usual); compiler == "" && err == nil {
+			compiler = usual
+		}
+	}
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skipf("no C compiler, which the echo library needs: install gcc, or name one in PUREGPU_TEST_CC (%v)", err)
+	}
+	dir := t.TempDir()
+	c, path := filepath.Join(dir, "echo.c"), filepath.Join(dir, file)
+	if err := os.WriteFile(c, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(compiler, "-std=gnu11", "-O1", "-Wall", "-Wno-unused-function", "-fPIC", "-shared", "-o", path, c).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%.4000s", compiler, err, out)
+	}
+	return path
+}
+
+// echoState is struct echo in C.
+type echoState struct {
+	function, fail, count, used uint32
+	records                     [128]struct{ param, kind, size, offset uint32 }
+	bytes                       [1 << 16]byte
+}
+
+// An echo is an open echo library seen from the side.
+type echo struct {
+	*echoState
+	arena uintptr
+}
+
+// openEcho finds what the echo library shows of itself.
+func openEcho(t *testing.T, path string) echo {
+	t.Helper()
+	l := new(dl.Library)
+	spec := &dl.Spec{Name: "echo", Package: "echo", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "puregpu_echo"}, {Name: "puregpu_arena"}}}
+	if err := l.Open(spec, nil, dl.Options{Path: path}); errors.Is(err, dl.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	state := l.Addr(0)
+	return echo{*(**echoState)(unsafe.Pointer(&state)), l.Addr(1)}
+}
+
+// proveFunction calls function i twice, once to succeed and once to fail, and compares both directions.
+func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) {
+	t.Helper()
+	for fail := range uint32(2) {
+		m := lib.MethodByName(f.Method)
+		if !m.IsValid() {
+			t.Errorf("%s: no method %s", f.Symbol, f.Method)
+			return
+		}
+		args, byParam := echoArguments(f, m.Type(), e)
+		e.function, e.fail, e.count = math.MaxUint32, fail, 0
+		results := m.Call(args)
+		if e.function != uint32(i) {
+			t.Errorf("%s reached function %d of the echo, not %d", f.Method, int32(e.function), i)
+			return
+		}
+		if err := compareInputs(f, e, byParam); err != nil {
+			t.Errorf("%s: %v", f.Method, err)
+		}
+		if err := compareResults(f, results, fail, e); err != nil {
+			t.Errorf("%s: %v", f.Method, err)
+		}
+		runtime.KeepAlive(args)
+	}
+}
+
+const echoElements = 3 // length of every array
+
+// echoArguments makes arguments whose bytes follow from the function's name, by C parameter.
+func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, byParam map[int]reflect.Value) {
+	byParam = map[int]reflect.Value{}
+	for i, a := range f.Params {
+		switch a.Role {
+		case Value, Struct, Pointer, String, Slice:
+		default:
+			continue
+		}
+		t := mt.In(len(args))
+		seed := Seed(f.Symbol, 1000+i)
+		var v reflect.Value
+		switch {
+		case a.Role == String:
+			v = reflect.ValueOf(fmt.Sprintf("in %x", seed)).Convert(t)
+		case a.Role == Slice:
+			v = reflect.MakeSlice(t, echoElements, echoElements)
+			for k := range echoElements {
+				fillValue(v.Index(k), seed+uint64(k), e.arena)
+			}
+		case t.Kind() == reflect.Pointer:
+			v = reflect.New(t.Elem())
+			fillValue(v.Elem(), seed, e.arena)
+		default:
+			v = reflect.New(t).Elem()
+			fillValue(v, seed, e.arena)
+			if t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 {
+				v.SetFloat(float64(seed%100000) / 8) // a NaN would not compare
+			}
+		}
+		args, byParam[i] = append(args, v), v
+	}
+	return args, byParam
+}
+
+// fillValue is fill in C.
+func fillValue(v reflect.Value, seed uint64, arena uintptr) {
+	b := unsafe.Slice((*byte)(v.Addr().UnsafePointer()), int(v.Type().Size()))
+	raw := echoBytes(seed, len(b))
+	for _, at := range pointerOffsets(v.Type(), 0) {
+		q := arena + (uintptr(raw[at]) | uintptr(raw[at+1]&15)<<8)
+		binary.LittleEndian.PutUint64(raw[at:], uint64(q))
+	}
+	copy(b, raw)
+}
+
+func echoBytes(seed uint64, n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		seed += 0x9e3779b97f4a7c15
+		z := seed
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		out[i] = byte(z ^ z>>31)
+	}
+	return out
+}
+
+// pointerOffsets finds where Go sees pointers in a type.
+func pointerOffsets(t reflect.Type, base uintptr) (out []uintptr) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.UnsafePointer:
+		return []uintptr{base}
+	case reflect.Array:
+		for i := range t.Len() {
+			out = append(out, pointerOffsets(t.Elem(), base+uintptr(i)*t.Elem().Size())...)
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			out = append(out, pointerOffsets(t.Field(i).Type, base+t.Field(i).Offset)...)
+		}
+	}
+	return out
+}
+
+// compareInputs checks what C recorded against what Go passed.
+func compareInputs(f *Function, e echo, byParam map[int]reflect.Value) error {
+	if e.count > 128 {
+		return fmt.Errorf("the echo ran out of room for its records")
+	}
+	values := 0
+	memory := map[int]bool{}
+	for _, r := range e.records[:e.count] {
+		got := e.bytes[r.offset : r.offset+r.size]
+		i := int(r.param)
+		a := f.Params[i]
+		v, isArg := byParam[i]
+		where := fmt.Sprintf("parameter %s (%s)", a.Name, a.Type)
+		if r.kind == 'm' {
+			memory[i] = true
+			want, err := pointed(a, v, isArg)
+			if err != nil {
+				return fmt.Errorf("%s: %w", where, err)
+			}
+			if !bytes.Equal(got, want) {
+				return fmt.Errorf("%s: C read % x there, and Go had put % x", where, got, want)
+			}
+			continue
+		}
+		values++
+		if err := compareWord(f, a, v, got); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+	}
+	if values != len(f.Params) {
+		return fmt.Errorf("C recorded %d parameters of %d", values, len(f.Params))
+	}
+	for i, a := range f.Params {
+		needs := a.Role == String || a.Role == Slice || a.Role == CountOut || a.Role == Pointer && !a.Opaque
+		if needs && !memory[i] {
+			return fmt.Errorf("parameter %s (%s): C did not see what it points to", a.Name, a.Type)
+		}
+	}
+	return nil
+}
+
+// pointed is the memory that Go passed by address.
+func pointed(a Param, v reflect.Value, isArg bool) ([]byte, error) {
+	switch {
+	case a.Role == CountOut:
+		n := make([]byte, 8)
+		binary.LittleEndian.PutUint64(n, echoElements)
+		return n[:a.Size], nil
+	case !isArg:
+		return nil, fmt.Errorf("C read memory that is no argument")
+	case a.Role == String:
+		return append([]byte(v.String()), 0), nil
+	case a.Role == Slice:
+		return unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*int(v.Type().Elem().Size())), nil
+	}
+	return unsafe.Slice((*byte)(v.UnsafePointer()), int(v.Type().Elem().Size())), nil
+}
+
+// compareWord checks a Parameter as C received it.
+func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
+	switch a.Role {
+	case Out, OutString, Text, CountOut, String:
+		if len(got) != 8 || binary.LittleEndian.Uint64(got) == 0 {
+			return fmt.Errorf("C received % x for a pointer", got)
+		}
+		return nil
+	case Count:
+		n := f.Params[a.Counts].Text
+		if n == 0 {
+			n = echoElements
+		}
+		want := make([]byte, 8)
+		binary.LittleEndian.PutUint64(want, uint64(n))
+		if !bytes.Equal(got, want[:len(got)]) {
+			return fmt.Errorf("C received % x for the count %d", got, n)
+		}
+		return nil
+	case Slice:
+		return sameAddress(got, uintptr(v.UnsafePointer()))
+	case Pointer:
+		return sameAddress(got, uintptr(v.UnsafePointer()))
+	}
+	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the overlay's type, widened
+		var want uint64
+		if v.CanInt() {
+			want = uint64(v.Int())
+		} else {
+			want = v.Uint()
+		}
+		if word := binary.LittleEndian.AppendUint64(nil, want); !bytes.Equal(got, word[:len(got)]) {
+			return fmt.Errorf("C received % x, and Go had passed %v", got, v)
+		}
+		return nil
+	}
+	if len(got) != int(v.Type().Size()) {
+		return fmt.Errorf("C takes %d bytes and Go passes %d", len(got), v.Type().Size())
+	}
+	back := reflect.New(v.Type())
+	copy(unsafe.Slice((*byte)(back.UnsafePointer()), len(got)), got)
+	if !sameValue(back.Elem(), v) {
+		return fmt.Errorf("C received % x, and Go had passed %v", got, v)
+	}
+	return nil
+}
+
+func sameAddress(got []byte, want uintptr) error {
+	if len(got) != 8 || binary.LittleEndian.Uint64(got) != uint64(want) {
+		return fmt.Errorf("C received % x for the address %#x", got, want)
+	}
+	return nil
+}
+
+// sameValue compares all but padding; pointers by address.
+func sameValue(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if a.Type().Field(i).Name != "_" && !sameValue(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Array:
+		for i := range a.Len() {
+			if !sameValue(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Pointer, reflect.UnsafePointer:
+		return a.Pointer() == b.Pointer()
+	case reflect.Float32, reflect.Float64:
+		return a.Float() == b.Float() || math.IsNaN(a.Float()) && math.IsNaN(b.Float())
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return a.Int() == b.Int()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	}
+	return a.Uint() == b.Uint()
+}
+
+// compareResults checks outputs, result and error.
+func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) error {
+	err, _ := results[len(results)-1].Interface().(error)
+	results = results[:len(results)-1]
+	switch code := Code(f.Symbol); {
+	case f.Returns != ReturnsCode && err != nil:
+		return err
+	case f.Returns == ReturnsCode && fail == 0 && err != nil:
+		return fmt.Errorf("error %v where C reported success", err)
+	case f.Returns == ReturnsCode && fail == 1 && err == nil:
+		return fmt.Errorf("no error where C returned %d", code)
+	case f.Returns == ReturnsCode && fail == 1 && reflect.ValueOf(err).Kind() != reflect.Int32:
+		return fmt.Errorf("error %v is no result code", err)
+	case f.Returns == ReturnsCode && fail == 1 && reflect.ValueOf(err).Int() != int64(code):
+		return fmt.Errorf("error %d where C returned %d", reflect.ValueOf(err).Int(), code)
+	case f.Returns == ReturnsText && results[len(results)-1].String() != f.Symbol:
+		return fmt.Errorf("string %q where C returned %q", results[len(results)-1], f.Symbol)
+	case f.Returns == ReturnsValue:
+		got := results[len(results)-1]
+		if want := returned(got.Type(), code, e.arena); !sameValue(got, want) {
+			return fmt.Errorf("result %v where C returned %v", got, want)
+		}
+	}
+	for i, a := range f.Params {
+		if a.Role != Out && a.Role != CountOut && a.Role != OutString && a.Role != Text {
+			continue
+		}
+		got := results[0]
+		results = results[1:]
+		want := reflect.New(got.Type()).Elem()
+		switch a.Role {
+		case OutString:
+			want.SetString(f.Symbol + "." + a.Name)
+		case Text:
+			want.SetString(f.Symbol[:min(len(f.Symbol), a.Text)])
+		default:
+			fillValue(want, Seed(f.Symbol, i), e.arena)
+		}
+		if !sameValue(got, want) {
+			return fmt.Errorf("output %s is %v where C wrote %v", a.Name, got, want)
+		}
+	}
+	return nil
+}
+
+// returned is what a function of the echo returns whose result is a number, a handle or a pointer.
+func returned(t reflect.Type, code uint32, arena uintptr) reflect.Value {
+	v := reflect.New(t).Elem()
+	word := uint64(code)
+	switch t.Kind() {
+	case reflect.Bool:
+		word = 1
+	case reflect.Pointer, reflect.UnsafePointer:
+		word = uint64(arena) + uint64(code)
+	}
+	b := binary.LittleEndian.AppendUint64(nil, word)
+	copy(unsafe.Slice((*byte)(v.Addr().UnsafePointer()), t.Size()), b)
+	return v
+}

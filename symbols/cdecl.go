@@ -1,0 +1,151 @@
+package symbols
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CTypes writes a library's types as C declarations of their own, with assertions of every size and offset: what stands for the
+// vendor's headers where these are not there. Types of other libraries that it takes come first.
+func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
+
+func (l *Library) cTypes(asserts bool) (string, error) {
+	c := &cWriter{lib: l, asserts: asserts, done: map[string]bool{}, structs: map[string]bool{}}
+	c.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+	if err := c.borrowed(); err != nil {
+		return "", err
+	}
+	c.table(l.Table)
+	return c.b.String(), nil
+}
+
+// table writes the types of a table.
+func (c *cWriter) table(lib *Table) {
+	for _, h := range lib.Handles {
+		if h.Tag == "void" {
+			c.line("typedef void *%s;", h.Name)
+		} else {
+			c.line("typedef struct %s *%s;", h.Tag, h.Name)
+		}
+		c.done[h.Name] = true
+	}
+	for _, s := range lib.Scalars {
+		c.line("typedef %s %s;", s.Type, s.Name)
+		c.done[s.Name] = true
+	}
+	for _, e := range lib.Enums {
+		if e.Name != "" {
+			c.line("typedef %s %s;", map[bool]string{true: "int", false: "unsigned int"}[e.Signed], e.Name)
+			c.done[e.Name] = true
+		}
+	}
+	for _, cb := range lib.Callbacks { // a function's address, whatever its type
+		c.line("typedef void (*%s)(void);", cName(cb.Name))
+		c.done[cb.Name] = true
+	}
+	for _, s := range lib.Structs {
+		word := map[bool]string{true: "union", false: "struct"}[s.Union]
+		c.line("typedef %s %s %s;", word, cName(s.Name), cName(s.Name))
+		c.structs[s.Name] = true
+	}
+	pending, aliases := lib.Structs, lib.Aliases
+	for len(pending)+len(aliases) > 0 {
+		before := len(pending) + len(aliases)
+		aliases = c.aliases(aliases)
+		pending = c.defineAll(pending)
+		if len(pending)+len(aliases) == before {
+			break // a cycle of values, which C could not have declared either
+		}
+	}
+}
+
+type cWriter struct {
+	lib     *Library
+	asserts bool
+	b       strings.Builder
+	done    map[string]bool // complete types
+	structs map[string]bool // declared ones
+}
+
+func (c *cWriter) line(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
+
+// cName makes a C identifier of a record's name; unnamed member types have a point in theirs.
+func cName(name string) string { return strings.ReplaceAll(name, ".", "__") }
+
+// complete reports whether a type can stand by value at this point of the file.
+func (c *cWriter) complete(ct CType) bool {
+	_, _, builtin := Builtin(ct.Base)
+	return builtin || c.done[ct.Base] || ct.Pointers > 0 && c.structs[ct.Base]
+}
+
+func (c *cWriter) aliases(list []Alias) (later []Alias) {
+	for _, a := range list {
+		ct, err := ParseType(a.Type)
+		if c.done[a.Name] {
+			continue
+		}
+		if err != nil || !c.complete(ct) {
+			later = append(later, a)
+			continue
+		}
+		c.line("typedef %s;", CDeclaration(a.Type, a.Name))
+		c.done[a.Name] = true
+	}
+	return later
+}
+
+func (c *cWriter) defineAll(list []Struct) (later []Struct) {
+	for _, s := range list {
+		ready := true
+		for _, f := range s.Fields {
+			ct, err := ParseType(f.Type)
+			ready = ready && err == nil && c.complete(ct)
+		}
+		if !ready {
+			later = append(later, s)
+			continue
+		}
+		c.define(&s)
+		c.done[s.Name] = true
+	}
+	return later
+}
+
+func (c *cWriter) define(s *Struct) {
+	word := map[bool]string{true: "union", false: "struct"}[s.Union]
+	c.line("%s %s {", word, cName(s.Name))
+	for i, f := range s.Fields {
+		align := ""
+		if n, ok := c.lib.TypeNote(s.Name); ok && n.Align > 0 && i == 0 {
+			align = fmt.Sprintf("_Alignas(%d) ", n.Align)
+		}
+		decl := align + CDeclaration(f.Type, f.Name)
+		if f.Bits > 0 {
+			decl += fmt.Sprintf(" : %d", f.Bits)
+		}
+		c.line("\t%s;", decl)
+	}
+	c.line("};")
+	if !c.asserts {
+		return
+	}
+	c.line("_Static_assert(sizeof(%s) == %d, \"size of %s\");", cName(s.Name), s.Size, s.Name)
+	for _, f := range s.Fields {
+		if f.Bits == 0 {
+			c.line("_Static_assert(offsetof(%s, %s) == %d, \"offset of %s.%s\");", cName(s.Name), f.Name, f.Offset, s.Name, f.Name)
+		}
+	}
+}
+
+// CDeclaration writes a declaration of name in C, without its end; the names of unnamed types are mangled.
+func CDeclaration(ctype, name string) string {
+	base, dims := ctype, ""
+	if i := strings.IndexByte(ctype, '['); i >= 0 {
+		base, dims = ctype[:i], ctype[i:]
+	}
+	base = cName(base)
+	if !strings.HasSuffix(base, "*") {
+		base += " "
+	}
+	return base + name + dims
+}

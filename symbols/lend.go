@@ -1,0 +1,202 @@
+package symbols
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Lends say what of a library's types the headers of other libraries take, and how: their bindings then use this library's Go
+// types. All types of the table are lent under their own names.
+type Lends struct {
+	Headers []string `json:"headers"`         // headers for which others include them
+	Types   []Lent   `json:"types,omitempty"` // types that have another name there, or that are in no header of this library
+	Text    []string `json:"text,omitempty"`  // lines of C that such a header has besides
+}
+
+// A Lent is a type that the headers of other libraries take, by the name that they know it by.
+type Lent struct {
+	Name string `json:"name"`         // "cudaStream_t"
+	Type string `json:"type"`         // what it is: a type of the table, or of C itself
+	Go   string `json:"go,omitempty"` // Go type of the package that is written by hand; its shape is that of Type
+}
+
+// A Borrowed is a type of another library.
+type Borrowed struct {
+	Name    string `json:"name"`    // as these headers have it
+	Library string `json:"library"` // an embedded library, which lends it
+}
+
+// Lend returns the type that an embedded library lends under a name. Without an entry of its own a type of the table goes by the
+// name that it has there.
+func Lend(library, name string) (Lent, bool) {
+	lib, err := Load(library)
+	if err != nil || lib.Description.Lends == nil {
+		return Lent{}, false
+	}
+	for _, t := range lib.Description.Lends.Types {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Lent{Name: name, Type: name}, lib.TypeNames()[name]
+}
+
+// StandIns returns C text that stands for headers of embedded libraries, by the names that programs include them by.
+func StandIns(libraries []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, name := range libraries {
+		text, err := standIn(name)
+		if err != nil {
+			return nil, err
+		}
+		d, err := Describe(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range d.Lends.Headers {
+			out[h] += text
+		}
+	}
+	return out, nil
+}
+
+var standIns sync.Map // text by the name of the library
+
+func standIn(library string) (string, error) {
+	if text, ok := standIns.Load(library); ok {
+		return text.(string), nil
+	}
+	lib, err := Load(library)
+	if err != nil {
+		return "", err
+	}
+	if lib.Description.Lends == nil {
+		return "", fmt.Errorf("symbols: library %s lends no types", library)
+	}
+	types, err := lib.cTypes(false)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	guard := "PUREGPU_TYPES_OF_" + strings.ToUpper(library)
+	fmt.Fprintf(&b, "#ifndef %s\n#define %s\n%s", guard, guard, types)
+	for _, t := range lib.Description.Lends.Types {
+		fmt.Fprintf(&b, "typedef %s;\n", CDeclaration(t.Type, t.Name))
+	}
+	for _, line := range lib.Description.Lends.Text {
+		b.WriteString(line + "\n")
+	}
+	b.WriteString("#endif\n")
+	standIns.Store(library, b.String())
+	return b.String(), nil
+}
+
+// borrowed writes the types that the library takes from others, with all that these are made of.
+func (c *cWriter) borrowed() error {
+	own, asserts := c.lib, c.asserts
+	c.asserts = false
+	defer func() { c.lib, c.asserts = own, asserts }()
+	want := map[string][]Lent{} // by library
+	for _, b := range own.Borrowed {
+		lent, ok := Lend(b.Library, b.Name)
+		if !ok {
+			return fmt.Errorf("symbols: library %s lends no %s", b.Library, b.Name)
+		}
+		want[b.Library] = append(want[b.Library], lent)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		lib, err := Load(name)
+		if err != nil {
+			return err
+		}
+		need := map[string]bool{}
+		for _, lent := range want[name] {
+			if ct, err := ParseType(lent.Type); err == nil {
+				need[ct.Base] = true
+			}
+		}
+		c.lib = lib
+		c.table(lib.only(need))
+		for _, lent := range want[name] {
+			if !c.done[lent.Name] {
+				c.line("typedef %s;", CDeclaration(lent.Type, lent.Name))
+				c.done[lent.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// only returns the types of a table that are named, and what they are made of.
+func (t *Table) only(need map[string]bool) *Table {
+	for before := -1; before != len(need); {
+		before = len(need)
+		t.EachType(func(record string, ctype *string) {
+			if ct, err := ParseType(*ctype); err == nil && need[record] {
+				need[ct.Base] = true
+			}
+		})
+	}
+	return &Table{
+		Handles:   filter(t.Handles, func(h Handle) bool { return need[h.Name] }),
+		Scalars:   filter(t.Scalars, func(s Scalar) bool { return need[s.Name] }),
+		Aliases:   filter(t.Aliases, func(a Alias) bool { return need[a.Name] }),
+		Enums:     filter(t.Enums, func(e Enum) bool { return need[e.Name] }),
+		Structs:   filter(t.Structs, func(s Struct) bool { return need[s.Name] }),
+		Callbacks: filter(t.Callbacks, func(c Callback) bool { return need[c.Name] }),
+	}
+}
+
+func filter[T any](list []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !keep(x) })
+}
+
+// Borrow adds to the table the types that it speaks of, does not have, and gets from one of the libraries.
+func (t *Table) Borrow(libraries []string) {
+	have := t.TypeNames()
+	want := map[string]bool{}
+	t.EachType(func(_ string, ctype *string) {
+		if ct, err := ParseType(*ctype); err == nil && !have[ct.Base] && !isBuiltin(ct.Base) {
+			want[ct.Base] = true
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		for _, library := range libraries {
+			if _, ok := Lend(library, name); ok {
+				t.Borrowed = append(t.Borrowed, Borrowed{name, library})
+				break
+			}
+		}
+	}
+}
+
+// EachType calls f for each type that a record of the table speaks of, with the name of the record.
+func (t *Table) EachType(f func(record string, ctype *string)) {
+	for i := range t.Aliases {
+		f(t.Aliases[i].Name, &t.Aliases[i].Type)
+	}
+	for _, s := range t.Structs {
+		for i := range s.Fields {
+			f(s.Name, &s.Fields[i].Type)
+		}
+	}
+	params := func(record string, list []Param) {
+		for i := range list {
+			f(record, &list[i].Type)
+		}
+	}
+	for i := range t.Callbacks {
+		f(t.Callbacks[i].Name, &t.Callbacks[i].Result)
+		params(t.Callbacks[i].Name, t.Callbacks[i].Params)
+	}
+	for i := range t.Functions {
+		f(t.Functions[i].Symbol, &t.Functions[i].Result)
+		params(t.Functions[i].Symbol, t.Functions[i].Params)
+	}
+}
+
+// TypeNames returns the names of the table's types, those of other libraries among them.
+func (t *Table) TypeNames() map[string]bool { return (&checker{}).types(t) }

@@ -1,0 +1,236 @@
+// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is loaded when the
+// program runs, without cgo, and a test that proves every call.
+//
+//	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
+//
+//	bindgen [-headers DIR[,DIR...]] [-check] FILE.json
+//	bindgen -layout FILE.json
+//
+// FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
+// what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
+// Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+//
+// The headers are in the folder that the description names in headers.dir or, with the first word, the flag -headers. From them comes
+// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs no headers. All that
+// is generated follows from these files alone: no compiler is run and no header of the machine's own is read.
+//
+// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json, which it
+// uses. What cannot be bound is named with the reason, all of it at once, and then nothing is written. With -check nothing is written
+// either, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if every size,
+// offset and enumerator of the table is right.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/extract"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprint(os.Stderr, "bindgen: ", line)
+	}
+	fmt.Fprintln(os.Stderr)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-check] FILE.json, or bindgen -layout FILE.json")
+
+func run(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
+	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stderr, errUsage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, errUsage)
+	}
+	base, isJSON := strings.CutSuffix(flags.Arg(0), ".json")
+	if flags.NArg() != 1 || !isJSON {
+		return errUsage
+	}
+	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
+	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
+	lib, files, err := b.generate(*headers)
+	if err != nil {
+		return err
+	}
+	if *layout {
+		text, err := gen.LayoutAsserts(lib)
+		if err == nil {
+			_, err = io.WriteString(stdout, text)
+		}
+		return err
+	}
+	changed, err := gen.Write(b.dir, files, !*check)
+	if err != nil {
+		return err
+	}
+	stale, err := b.stale(files)
+	if err != nil {
+		return err
+	}
+	if *check && len(changed)+len(stale) > 0 {
+		return fmt.Errorf("out of date: %s; run go generate", strings.Join(append(changed, stale...), ", "))
+	}
+	for _, name := range changed {
+		fmt.Fprintln(stdout, "wrote", name)
+	}
+	for _, name := range stale {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, "removed", name)
+	}
+	return nil
+}
+
+// A binding is a library and where its files are.
+type binding struct {
+	file, table, overlay, dir string
+	report                    func(string)
+}
+
+// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+	text, err := os.ReadFile(b.file)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := symbols.DecodeDescription(b.file, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.Contains(symbols.Names(), d.Library) {
+		b.report(fmt.Sprintf("there is a package %s in this project already", d.Library))
+	}
+	if err := b.samePackage(d.Library); err != nil {
+		return nil, nil, err
+	}
+	overlay, err := os.ReadFile(b.overlay)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	table, refused := b.extract(d, headers)
+	if table == nil {
+		return nil, nil, refused
+	}
+	// Whatever is refused in one step, the others say what they refuse too.
+	lib, err := symbols.Decode(b.table, table, b.overlay, overlay)
+	if err == nil {
+		err = lib.Describe(b.file, d)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(refused, err)
+	}
+	files, err := gen.GenerateWithProof(lib)
+	if err := errors.Join(refused, err); err != nil {
+		return nil, nil, err
+	}
+	files[filepath.Base(b.table)] = table
+	return lib, files, nil
+}
+
+// extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.
+func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
+	var dirs []string
+	switch {
+	case headers != "":
+		dirs = strings.Split(headers, ",")
+	case d.Headers.Dir != "":
+		dirs = []string{filepath.Join(b.dir, filepath.FromSlash(d.Headers.Dir))}
+	default:
+		text, err := os.ReadFile(b.table)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: name the folder of the C headers with -headers, or in headers.dir of %s", err, b.file)
+		}
+		return text, err
+	}
+	in := extract.Input{Report: b.report}
+	for _, dir := range dirs {
+		switch fi, err := os.Stat(dir); {
+		case err != nil:
+			return nil, fmt.Errorf("headers: %w", err)
+		case !fi.IsDir():
+			return nil, fmt.Errorf("headers: %s is no folder", dir)
+		}
+		in.Releases = append(in.Releases, extract.Folder(dir))
+	}
+	switch h := &d.Headers; {
+	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
+		return nil, fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
+	case h.Version.Header == "" && h.Release.IsZero():
+		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
+	}
+	t, refused := extract.Table(d, in)
+	if t == nil {
+		return nil, refused
+	}
+	text, err := symbols.Encode(t)
+	if err != nil {
+		return nil, err
+	}
+	return text, refused
+}
+
+// samePackage refuses a folder whose Go files are of another package.
+func (b *binding) samePackage(name string) error {
+	files, err := filepath.Glob(filepath.Join(b.dir, "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
+		if err == nil && f.Name.Name != name && f.Name.Name != name+"_test" {
+			return fmt.Errorf("%s: is of package %s, and %s makes package %s: give each a folder of its own", file, f.Name.Name, b.file, name)
+		}
+	}
+	return nil
+}
+
+// stale lists generated files of the folder that are not generated any more.
+func (b *binding) stale(files map[string][]byte) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(b.dir, "z*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range found {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := files[filepath.Base(name)]; !ok && bytes.HasPrefix(text, []byte("// Code generated by puregpu's gen ")) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}

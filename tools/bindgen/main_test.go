@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
+
+const module = "github.com/puregpu/puregpu"
+
+// unpack writes the files of an archive into a folder.
+func unpack(t *testing.T, a *txtar.Archive, dir string) {
+	t.Helper()
+	for _, f := range a.Files {
+		file := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// split parts the golden files from those that they come of.
+func split(a *txtar.Archive, golden ...string) (sources *txtar.Archive, wanted map[string]*txtar.File) {
+	sources, wanted = &txtar.Archive{}, map[string]*txtar.File{}
+	for _, name := range golden {
+		wanted[name] = nil
+	}
+	for i := range a.Files {
+		f := &a.Files[i]
+		if _, ok := wanted[f.Name]; ok {
+			wanted[f.Name] = f
+		} else {
+			sources.Files = append(sources.Files, *f)
+		}
+	}
+	return sources, wanted
+}
+
+func compare(t *testing.T, want *txtar.File, got []byte) {
+	t.Helper()
+	switch {
+	case *update:
+		want.Data = got
+	case !bytes.Equal(got, want.Data):
+		t.Errorf("%s is\n%s\nwant\n%s", want.Name, got, want.Data)
+	}
+}
+
+// A user is a module of somebody else's that requires this one.
+type user struct {
+	t   *testing.T
+	dir string
+}
+
+// newUser makes the module's files.
+func newUser(t *testing.T, path string, sources *txtar.Archive) user {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := user{t, t.TempDir()}
+	unpack(t, sources, u.dir)
+	unpack(t, &txtar.Archive{Files: []txtar.File{
+		{Name: "go.mod", Data: []byte("module " + path + "\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n")},
+		{Name: "go.sum", Data: sum},
+	}}, u.dir)
+	return u
+}
+
+// command runs the go command in the module and returns what it prints.
+func (u user) command(env string, args ...string) string {
+	u.t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off"}, strings.Fields(env)...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		u.t.Fatalf("%s go %s: %v\n%s", env, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// files reads what the module's folder has.
+func (u user) files() map[string]string {
+	u.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(u.dir, func(file string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		name, _ := filepath.Rel(u.dir, file)
+		out[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return out
+}
+
+// spoil changes what was generated, one place after another, and has the proof find it.
+func (u user) spoil(files map[string]string) {
+	u.t.Helper()
+	for _, x := range []struct{ name, file, old, new, says string }{
+		{"two arguments change places", "zfuncs.go", "uintptr(to), uintptr(from), uintptr(bytes)", "uintptr(from), uintptr(to), uintptr(bytes)", "Copy: parameter to"},
+		{"a symbol is another one", "zsymbols.go", `"kitEmpty"`, `"kitCount"`, "Empty reached function"},
+		{"a float is passed as an integer", "zsymbols.go", `Sig: "wfd"`, `Sig: "www"`, "Scale: parameter"},
+		{"a field has another type", "ztypes.go", "Parts int32\n\tMode  Mode", "Parts int64\n\tMode  Mode", "cannot use"},
+	} {
+		if !strings.Contains(files[x.file], x.old) {
+			u.t.Errorf("%s: %s has no %s", x.name, x.file, x.old)
+			continue
+		}
+		write := func(text string) {
+			if err := os.WriteFile(filepath.Join(u.dir, x.file), []byte(text), 0o644); err != nil {
+				u.t.Fatal(err)
+			}
+		}
+		write(strings.ReplaceAll(files[x.file], x.old, x.new))
+		cmd := exec.Command("go", "test", "-run", "ABI", ".")
+		cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), x.says) {
+			u.t.Errorf("%s, and the test says %v:\n%s\nwant %q", x.name, err, out, x.says)
+		}
+		write(files[x.file])
+	}
+}
+
+// TestModule binds a library in a module of its own: generates twice, with headers and from the table alone, builds for each system, proves
+// the ABI, and runs a program that calls the library.
+func TestModule(t *testing.T) {
+	const file = "testdata/kit.txtar"
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, golden := split(a, "want", "kit.table.json", "ztypes.go", "zfuncs.go")
+	u := newUser(t, "example.com/kit", sources)
+	u.command("", "generate", "./...")
+	first := u.files()
+	for _, name := range []string{"kit.table.json", "ztypes.go", "zfuncs.go"} {
+		compare(t, golden[name], []byte(first[name]))
+	}
+	if again := u.command("", "generate", "./..."); again != "" {
+		t.Errorf("generated again: %s", again)
+	}
+	// Who has the table needs no headers, whatever the folder is called and wherever it is.
+	bare := newUser(t, "example.com/kit", &txtar.Archive{Files: []txtar.File{
+		{Name: "doc.go", Data: []byte(first["doc.go"])}, {Name: "kit.table.json", Data: []byte(first["kit.table.json"])},
+		{Name: "kit.overlay.json", Data: []byte(first["kit.overlay.json"])},
+		{Name: "kit.json", Data: []byte(strings.Replace(first["kit.json"], `"dir": "include",`, ``, 1))},
+	}})
+	if err := run([]string{filepath.Join(bare.dir, "kit.json")}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range bare.files() {
+		if name != "go.mod" && name != "kit.json" && text != first[name] {
+			t.Errorf("%s differs without headers", name)
+		}
+	}
+	for name := range first {
+		for _, hidden := range []string{"/internal/", module + "/gen", module + "/symbols"} {
+			if strings.HasPrefix(name, "z") && strings.Contains(first[name], hidden) {
+				t.Errorf("%s speaks of %s, which no other module should", name, hidden)
+			}
+		}
+	}
+	u.command("", "vet", "./...")
+	if !testing.Short() {
+		for _, system := range []string{"GOOS=windows GOARCH=amd64", "GOOS=darwin GOARCH=arm64", "GOOS=linux GOARCH=arm64"} {
+			u.command(system, "vet", "./...")
+		}
+		u.command("", "build", "-tags", "nogpu", "./...")
+	}
+	compiler := os.Getenv("PUREGPU_TEST_CC")
+	if compiler == "" {
+		compiler = "gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("no C compiler, or no system on which libraries are opened")
+	}
+	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
+		t.Errorf("the ABI test says\n%s", out)
+	}
+	if !testing.Short() {
+		u.command("", "test", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
+		u.command("", "test", "-tags", "nogpu", "-run", "ABI", ".")
+	}
+	if !testing.Short() {
+		u.spoil(first)
+	}
+	stand, err := symbols.StandIns([]string{"cuda"}) // for cuda_runtime_api.h, which is not here
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, &txtar.Archive{Files: []txtar.File{{Name: "cuda_runtime_api.h", Data: []byte(stand["cuda_runtime_api.h"])}}}, filepath.Join(u.dir, "cuda"))
+	include := []string{"-I" + filepath.Join(u.dir, "include"), "-I" + filepath.Join(u.dir, "cuda")}
+	lib, program := filepath.Join(u.dir, "libkit.so"), filepath.Join(u.dir, "prog")
+	if out, err := exec.Command(compiler, append(include, "-w", "-shared", "-fPIC", "-o", lib, filepath.Join(u.dir, "kit.c"))...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	u.command("", "build", "-o", program, "./program")
+	out, err := exec.Command(program, lib).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	compare(t, golden["want"], out)
+	var layout bytes.Buffer
+	if err := run([]string{"-layout", filepath.Join(u.dir, "kit.json")}, &layout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	check := filepath.Join(u.dir, "layout.c")
+	if err := os.WriteFile(check, layout.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(compiler, append(include, "-fsyntax-only", check)...).CombinedOutput(); err != nil {
+		t.Errorf("the table's layout is not C's: %v\n%s", err, out)
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
+func TestRefusals(t *testing.T) {
+	cases, err := filepath.Glob("testdata/refuse/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources, golden := split(a, "error")
+			dir := t.TempDir()
+			unpack(t, sources, dir)
+			args := append(strings.Fields(strings.ReplaceAll(string(bytes.TrimSpace(a.Comment)), "DIR", dir)), filepath.Join(dir, "lib.json"))
+			err = run(args, io.Discard, io.Discard)
+			if err == nil {
+				t.Fatal("nothing is refused")
+			}
+			compare(t, golden["error"], []byte(strings.ReplaceAll(err.Error(), dir, "DIR")+"\n"))
+			if written, _ := filepath.Glob(filepath.Join(dir, "z*")); len(written) > 0 {
+				t.Errorf("written all the same: %v", written)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {"a.json", "b.json"}, {"mylib"}, {"-color", "a.json"}} {
+		if err := run(args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+			t.Errorf("bindgen %q: %v, want the usage", args, err)
+		}
+	}
+	var stderr bytes.Buffer
+	if err := run([]string{"-h"}, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-headers") {
+		t.Errorf("-h: %v, %s", err, &stderr)
+	}
+}
+
+// TestCheck compares without writing, and removes what is not generated any more.
+func TestCheck(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/kit.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "want", "kit.table.json", "ztypes.go", "zfuncs.go")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	kit := filepath.Join(dir, "kit.json")
+	if err := run([]string{"-check", kit}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "zfuncs.go") {
+		t.Errorf("-check of a new package: %v", err)
+	}
+	if err := run([]string{kit}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"-check", kit}, io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+	old := filepath.Join(dir, "znames_plan9.go")
+	text, err := os.ReadFile(filepath.Join(dir, "znames_other.go"))
+	if err == nil {
+		err = os.WriteFile(old, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"-check", kit}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "znames_plan9.go") {
+		t.Errorf("-check with a file too many: %v", err)
+	}
+	var out bytes.Buffer
+	if err := run([]string{kit}, &out, io.Discard); err != nil || out.String() != "removed "+old+"\n" {
+		t.Errorf("%v, %s", err, &out)
+	}
+}
