@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/kernelobject"
 	"github.com/puregpu/puregpu/internal/testkernels"
+	"github.com/puregpu/puregpu/internal/testkernels/triton"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -37,6 +38,7 @@ func TestGPUGenerated(t *testing.T) {
 	g := &generated{t: t, dev: dev, s: dev.Queue(0).NewStream(), dir: dir, torch: torch}
 	t.Run("CUDA", g.cuda)
 	t.Run("Triton", g.triton)
+	t.Run("Triton, as Go functions", g.tritonFunctions)
 }
 
 // torchResults has Python write inputs and results, and kernels of Triton, into a folder. It reports whether there is PyTorch.
@@ -225,6 +227,31 @@ func (g *generated) triton(t *testing.T) {
 		g.launch(t, found, "triton_matmul", ext, [3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c.Range(), &m, &n, &k)
 		g.compare(t, c, "matmul16.f32", nil, 1e-4)
 	}
+}
+
+// tritonFunctions launches kernels that Triton has compiled elsewhere, by the functions that tools/kernelgen has written for them.
+func (g *generated) tritonFunctions(t *testing.T) {
+	if !g.torch {
+		t.Skip("there is no PyTorch to compare with")
+	}
+	if arch := g.dev.Info().Arch; arch != "sm_90" {
+		t.Skipf("they are compiled for sm_90a, and this is %s", arch)
+	}
+	code, err := triton.LoadTriton(g.dev)
+	ok(t, err)
+	defer code.Close()
+	x, y := g.input(t, "x.f32", genRows*genColumns), g.input(t, "y.f32", genRows*genColumns)
+	xs, ys, out := upload(t, g, x), upload(t, g, y), upload(t, g, make([]float32, len(x)))
+
+	ok(t, code.TritonAdd.Launch(g.s, [3]uint32{uint32(len(x)+1023) / 1024, 1, 1}, xs, ys, out, int32(len(x))))
+	g.compare(t, out, "add.f32", nil, 0)
+	ok(t, code.TritonSoftmax.Launch(g.s, [3]uint32{genRows, 1, 1}, xs, out, genColumns, 2))
+	g.compare(t, out, "softmax.f32", nil, 1e-5)
+	a := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "a.f16"), genM*genK))
+	b := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "b.f16"), genK*genN))
+	c := upload(t, g, make([]float32, genM*genN))
+	ok(t, code.TritonMatmul.Launch(g.s, [3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c, genM, genN, genK))
+	g.compare(t, c, "matmul16.f32", nil, 1e-4)
 }
 
 // launch launches a kernel of Triton as tools/kernelgen has it launched.
