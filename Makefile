@@ -111,7 +111,7 @@ build-matrix: ## build and vet for every platform and tag; check that nogpu make
 	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
 
 .PHONY: real-hip
-real-hip: ## test packages hip and hiprtc against Debian's libamdhip64, which needs no AMD GPU to be opened
+real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-nvidia

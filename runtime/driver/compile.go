@@ -24,10 +24,10 @@ type Compiler interface {
 // CompilerInfo tells which compiler it is. The same source and the same CompilerInfo give the same code, but for what the
 // compiler reads besides.
 type CompilerInfo struct {
-	Name    string // "NVRTC"
-	Version string // "12.4"
+	Name    string // "NVRTC", "hipRTC"
+	Version string // "12.4"; "" if it does not tell
 	Build   string // what tells builds of one version apart
-	Target  string // what it compiles for where the options do not say so, in its own words: "sm_90", "compute_90"
+	Target  string // what it compiles for where the options do not say so, in its own words: "sm_90", "compute_90", "gfx90a"
 
 	Transient bool // the code is of use to this process alone
 }

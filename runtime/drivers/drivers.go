@@ -13,6 +13,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -46,6 +47,7 @@ type options struct {
 	nccl   nccl.Options
 	rccl   nccl.Options
 	nvrtc  nvrtc.Options
+	hiprtc hiprtc.Options
 	sim    simdriver.Config
 	pools  bool
 	noSim  bool
@@ -66,6 +68,9 @@ func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = o
 
 // WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
+
+// WithHIPRTC says how to find hipRTC, which the HIP driver opens when a program is compiled for the first time.
+func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
 // WithHIPPools has the HIP driver use HIP's own memory pools where it can, as [hipdriver.WithPools] says. Without it the runtime's
 // portable pools are used on HIP.
@@ -108,7 +113,7 @@ func (o options) open(name string) (driver.Driver, error) {
 	case Sim:
 		return simdriver.New(o.sim), nil
 	case HIP:
-		opts := []hipdriver.Option{hipdriver.WithRCCL(o.rccl)}
+		opts := []hipdriver.Option{hipdriver.WithRCCL(o.rccl), hipdriver.WithHIPRTC(o.hiprtc)}
 		if o.pools {
 			opts = append(opts, hipdriver.WithPools())
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
 )
 
-// A Source is a program in the language of a device's compiler, which is CUDA C++ on NVIDIA's devices. Only Text is needed.
+// A Source is a program in the language of a device's compiler, which is CUDA C++ on NVIDIA's devices and HIP C++ on AMD's. Only Text is
+// needed.
 type Source struct {
 	// Name is what the compiler's messages call the text, as if it was a file's name: "saxpy.cu". It may be empty.
 	Name string
@@ -25,7 +26,7 @@ type Source struct {
 	Headers map[string]string
 
 	// Options are for the compiler, in its own words, each an element of its own: "--std=c++17", "-DTILE=16", "--use_fast_math". One
-	// that names an architecture is used in place of the device's: "-arch=sm_90a" for what that has alone.
+	// that names an architecture is used in place of the device's: "-arch=sm_90a" for what that has alone, "--offload-arch=gfx90a:xnack-".
 	Options []string
 
 	// Names are the kernels and variables of C++ that [Executable.Kernel] and [Executable.Global] are to find, as expressions: "scale<float>",
@@ -39,8 +40,8 @@ type Source struct {
 
 // A CompileInfo tells how an executable was compiled.
 type CompileInfo struct {
-	Compiler string // "NVRTC 12.4"; "" where it was not compiled but loaded
-	Target   string // the architecture for which it compiles by itself: "sm_90"
+	Compiler string // "NVRTC 12.4", "hipRTC 6.4.43484"; "" where it was not compiled but loaded
+	Target   string // the architecture for which it compiles by itself: "sm_90", "gfx90a"
 	Log      string // what the compiler had to say: its warnings
 
 	Cached   bool  // the code was found on disk
@@ -54,7 +55,8 @@ var errFiles = errors.New("it may depend on files that are not among its headers
 // holds nothing meanwhile: the device works, and may be closed. It cannot be cancelled.
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit, which the driver does not bring. It is looked for when it is first needed. The
-// code is for the very architecture of the device, or, if NVRTC is too old to know that, PTX for the newest that it knows. On the simulated GPU
+// code is for the very architecture of the device, or, if NVRTC is too old to know that, PTX for the newest that it knows. HIP's compiler is
+// hipRTC, of ROCm; what it makes has not been run on an AMD GPU. On the simulated GPU
 // kernels are registered Go functions: of a source count the names of kernels, which must all be registered. A driver without a compiler,
 // and one whose compiler is missing, return an error that is [driver.ErrUnsupported] and says what to install.
 //

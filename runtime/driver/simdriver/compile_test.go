@@ -111,8 +111,9 @@ func TestCompileRefuses(t *testing.T) {
 
 // TestCompileFails has a device that compiles nothing, and one with a fault in it.
 func TestCompileFails(t *testing.T) {
-	hip := simdriver.HIPCaps()
-	_, vs := open(t, simdriver.Config{Caps: &hip})
+	none := simdriver.CUDACaps()
+	none.Compile = false
+	_, vs := open(t, simdriver.Config{Caps: &none})
 	refused(t, second(vs[0].(driver.Compilers).Compiler()), driver.ErrUnsupported, "compile")
 
 	d, vs := open(t, simdriver.Config{})
