@@ -115,7 +115,7 @@ real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip6
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-nvidia
-real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
+real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
 	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
 .PHONY: generate

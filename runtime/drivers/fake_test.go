@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -98,6 +99,7 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		drivers.WithCUDA(cuda.Options{Path: cudaFile}), drivers.WithNCCL(nccl.Options{Path: filepath.Join(dir, "mynccl.so")}),
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
 		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
+		drivers.WithNVJitLink(nvjitlink.Options{Path: filepath.Join(dir, "mynvjitlink.so")}),
 		drivers.WithHIPRTC(hiprtc.Options{Path: filepath.Join(dir, "myhiprtc.so")}),
 	}
 	for name, files := range map[string][2]string{drivers.CUDA: {"mynccl.so", "mynvrtc.so"}, drivers.HIP: {"myrccl.so", "myhiprtc.so"}} {
@@ -120,6 +122,22 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	d, err := drivers.Open(drivers.CUDA, append(opts, drivers.WithNVRTC(nvrtc.Options{Path: testlib.Fake{File: "libnvrtc.so.12", Source: "nvrtc.c"}.Build(t)}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := d.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	c, err := dev.(driver.Compilers).Compiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.(driver.Linkers).Linker(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(dir, "mynvjitlink.so")+" (Options.Path): no such file") {
+		t.Errorf("a linker: %v", err)
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
 )
 
-var _ driver.Compilers = (*device)(nil)
+var (
+	_ driver.Compilers = (*device)(nil)
+	_ driver.Linkers   = (*compilerFor)(nil)
+)
 
 // An nvrtcLibrary is NVRTC, with what is asked of it once.
 type nvrtcLibrary struct {
@@ -56,7 +59,18 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	if err != nil {
 		return nil, d.fail("compile", err, "NVRTC %s", nvrtc.FormatVersion(lib.Version()))
 	}
-	return &compilerFor{lib: lib, target: target}, nil
+	c := &compilerFor{lib: lib, target: target}
+	c.linker = func() (driver.Compiler, error) {
+		if !lib.HasSymbol("nvrtcGetLTOIR") {
+			return nil, d.fail("compile", driver.ErrUnsupported, "NVRTC %s makes no LTO-IR to be linked; install 12.0 or newer", nvrtc.FormatVersion(lib.Version()))
+		}
+		nvjitlink, err := d.nvjitlink()
+		if err != nil {
+			return nil, d.fail("compile", err, "nvJitLink, which links sources")
+		}
+		return &linkerFor{compilerFor: c, link: nvjitlink, build: rtc.Build(nvjitlink.Path())}, nil
+	}
+	return c, nil
 }
 
 // target returns what to compile for: the architecture itself, or the newest one before it whose PTX the driver can compile.
@@ -80,7 +94,11 @@ func (l *nvrtcLibrary) target(arch int) (string, error) {
 type compilerFor struct {
 	lib    *nvrtcLibrary
 	target string
+	linker func() (driver.Compiler, error)
 }
+
+// Linker returns NVRTC with nvJitLink behind it.
+func (c *compilerFor) Linker() (driver.Compiler, error) { return c.linker() }
 
 func (c *compilerFor) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "NVRTC", Version: nvrtc.FormatVersion(c.lib.Version()), Build: c.lib.build, Target: c.target}

@@ -47,6 +47,9 @@ func TestParse(t *testing.T) {
 		{"clang's on an option", "error: unsupported option '--no-such'\n1 error generated when compiling for gfx90a.\n", []driver.Message{
 			{Kind: "error", Text: "unsupported option '--no-such'"},
 		}},
+		{"nvJitLink", "ERROR in nvvmCompileProgram: NVVM_ERROR_COMPILATION\nb.cu: link error: error: Linking globals named '_Z6factori': symbol multiply defined!\n\n\x00", []driver.Message{
+			{File: "b.cu", Kind: "error", Text: "Linking globals named '_Z6factori': symbol multiply defined!"},
+		}},
 		{"a number that is none", "a.cu(99999999999999999999): error: far\n", []driver.Message{{File: "a.cu", Kind: "error", Text: "far"}}},
 		{"what is not known", "something\nelse(1) happened\n", nil},
 	} {
