@@ -124,11 +124,11 @@ test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, 
 	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
 
 .PHONY: real-hip
-real-hip: ## test packages hip and hiprtc against Debian's libamdhip64, which needs no AMD GPU to be opened
+real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-nvidia
-real-nvidia: ## test packages nvrtc, nvjitlink and nvml against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
+real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
 	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
 .PHONY: generate

@@ -21,13 +21,20 @@ type Compiler interface {
 	Compile(*Source) (Code, error)
 }
 
+// Linkers is what a [Compiler] implements besides that can have several sources linked.
+type Linkers interface {
+	// Linker returns a compiler for the same devices that takes sources with Link. Its Info tells of the linker too. What it links with is opened when
+	// it is needed for the first time. That it is missing is an error of this call, says what to install, and is [ErrUnsupported].
+	Linker() (Compiler, error)
+}
+
 // CompilerInfo tells which compiler it is. The same source and the same CompilerInfo give the same code, but for what the
 // compiler reads besides.
 type CompilerInfo struct {
-	Name    string // "NVRTC"
-	Version string // "12.4"
+	Name    string // "NVRTC", "hipRTC"
+	Version string // "12.4"; "" if it does not tell
 	Build   string // what tells builds of one version apart
-	Target  string // what it compiles for where the options do not say so, in its own words: "sm_90", "compute_90"
+	Target  string // what it compiles for where the options do not say so, in its own words: "sm_90", "compute_90", "gfx90a"
 
 	Transient bool // the code is of use to this process alone
 }
@@ -39,6 +46,11 @@ type Source struct {
 	Headers map[string]string // by the names that it includes them by
 	Options []string          // in the compiler's own words
 	Names   []string          // expressions, such as scale<float>, of which Code.Names is to have the names
+
+	// Link are sources without Link that are to be compiled too and linked with this one, which only a compiler of [Linkers] is given. Code.Names has
+	// the names of all.
+	Link        []Source
+	LinkOptions []string // for the linker, in its own words
 }
 
 // Code is what a compiler has made of a source.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
@@ -41,15 +43,17 @@ var (
 type Option func(*options)
 
 type options struct {
-	cuda   cuda.Options
-	hip    hip.Options
-	nccl   nccl.Options
-	rccl   nccl.Options
-	nvrtc  nvrtc.Options
-	sim    simdriver.Config
-	pools  bool
-	noSim  bool
-	logger *slog.Logger
+	cuda      cuda.Options
+	hip       hip.Options
+	nccl      nccl.Options
+	rccl      nccl.Options
+	nvrtc     nvrtc.Options
+	nvjitlink nvjitlink.Options
+	hiprtc    hiprtc.Options
+	sim       simdriver.Config
+	pools     bool
+	noSim     bool
+	logger    *slog.Logger
 }
 
 // WithCUDA says how to find the library of the CUDA driver.
@@ -64,8 +68,14 @@ func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt 
 // WithNVRTC says how to find NVRTC, which the CUDA driver opens when a program is compiled for the first time.
 func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = opt } }
 
+// WithNVJitLink says how to find nvJitLink, which the CUDA driver opens when sources are linked for the first time.
+func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
+
 // WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
+
+// WithHIPRTC says how to find hipRTC, which the HIP driver opens when a program is compiled for the first time.
+func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
 // WithHIPPools has the HIP driver use HIP's own memory pools where it can, as [hipdriver.WithPools] says. Without it the runtime's
 // portable pools are used on HIP.
@@ -100,7 +110,7 @@ func Open(name string, opts ...Option) (driver.Driver, error) { return collect(o
 func (o options) open(name string) (driver.Driver, error) {
 	switch name {
 	case CUDA:
-		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc))
+		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc), cudadriver.WithNVJitLink(o.nvjitlink))
 		if err != nil {
 			return nil, err // not d, which would be a driver that is nil
 		}
@@ -108,7 +118,7 @@ func (o options) open(name string) (driver.Driver, error) {
 	case Sim:
 		return simdriver.New(o.sim), nil
 	case HIP:
-		opts := []hipdriver.Option{hipdriver.WithRCCL(o.rccl)}
+		opts := []hipdriver.Option{hipdriver.WithRCCL(o.rccl), hipdriver.WithHIPRTC(o.hiprtc)}
 		if o.pools {
 			opts = append(opts, hipdriver.WithPools())
 		}

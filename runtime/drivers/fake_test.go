@@ -12,8 +12,10 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -90,15 +92,17 @@ func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	}
 }
 
-// testCommunicators passes the files of NCCL and RCCL on to the drivers that need them.
+// testCommunicators passes the files of NCCL and RCCL, and those of the compilers, on to the drivers that need them.
 func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 	dir := t.TempDir()
 	opts := []drivers.Option{
 		drivers.WithCUDA(cuda.Options{Path: cudaFile}), drivers.WithNCCL(nccl.Options{Path: filepath.Join(dir, "mynccl.so")}),
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
 		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
+		drivers.WithNVJitLink(nvjitlink.Options{Path: filepath.Join(dir, "mynvjitlink.so")}),
+		drivers.WithHIPRTC(hiprtc.Options{Path: filepath.Join(dir, "myhiprtc.so")}),
 	}
-	for name, file := range map[string]string{drivers.CUDA: "mynccl.so", drivers.HIP: "myrccl.so"} {
+	for name, files := range map[string][2]string{drivers.CUDA: {"mynccl.so", "mynvrtc.so"}, drivers.HIP: {"myrccl.so", "myhiprtc.so"}} {
 		d, err := drivers.Open(name, opts...)
 		if err != nil {
 			t.Fatal(err)
@@ -108,17 +112,32 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 			t.Fatal(err)
 		}
 		_, err = dev.(driver.Comms).NewUniqueID()
-		if !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Join(dir, file)+" (Options.Path): no such file") {
+		if !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Join(dir, files[0])+" (Options.Path): no such file") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c, ok := dev.(driver.Compilers); ok {
-			if _, err := c.Compiler(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(dir, "mynvrtc.so")+" (Options.Path): no such file") {
-				t.Errorf("%s: a compiler: %v", name, err)
-			}
+		_, err = dev.(driver.Compilers).Compiler()
+		if !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Join(dir, files[1])+" (Options.Path): no such file") {
+			t.Errorf("%s: a compiler: %v", name, err)
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	d, err := drivers.Open(drivers.CUDA, append(opts, drivers.WithNVRTC(nvrtc.Options{Path: testlib.Fake{File: "libnvrtc.so.12", Source: "nvrtc.c"}.Build(t)}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := d.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	c, err := dev.(driver.Compilers).Compiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.(driver.Linkers).Linker(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), filepath.Join(dir, "mynvjitlink.so")+" (Options.Path): no such file") {
+		t.Errorf("a linker: %v", err)
 	}
 }
 

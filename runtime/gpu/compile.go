@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
 )
 
-// A Source is a program in the language of a device's compiler, which is CUDA C++ on NVIDIA's devices. Only Text is needed.
+// A Source is a program in the language of a device's compiler, which is CUDA C++ on NVIDIA's devices and HIP C++ on AMD's. Only Text is
+// needed.
 type Source struct {
 	// Name is what the compiler's messages call the text, as if it was a file's name: "saxpy.cu". It may be empty.
 	Name string
@@ -25,7 +26,7 @@ type Source struct {
 	Headers map[string]string
 
 	// Options are for the compiler, in its own words, each an element of its own: "--std=c++17", "-DTILE=16", "--use_fast_math". One
-	// that names an architecture is used in place of the device's: "-arch=sm_90a" for what that has alone.
+	// that names an architecture is used in place of the device's: "-arch=sm_90a" for what that has alone, "--offload-arch=gfx90a:xnack-".
 	Options []string
 
 	// Names are the kernels and variables of C++ that [Executable.Kernel] and [Executable.Global] are to find, as expressions: "scale<float>",
@@ -35,12 +36,19 @@ type Source struct {
 	// Revision stands for what the compiler reads besides, such as files that are not among Headers: a version of them, which the program
 	// has to know. If it is empty, code of a source that may read files is not kept on disk; see [Device.Compile].
 	Revision string
+
+	// Link are further sources, for link-time optimization: each is compiled by itself, with headers, options and names of its own, and all are linked
+	// with this one into one executable, as if they were one text. They have no Link themselves. On CUDA that takes nvJitLink besides NVRTC.
+	Link []Source
+
+	// LinkOptions are for the linker, in its own words. Code is made there, so that options for that belong here: "-maxrregcount=64", "-ftz=1".
+	LinkOptions []string
 }
 
 // A CompileInfo tells how an executable was compiled.
 type CompileInfo struct {
-	Compiler string // "NVRTC 12.4"; "" where it was not compiled but loaded
-	Target   string // the architecture for which it compiles by itself: "sm_90"
+	Compiler string // "NVRTC 12.4", "NVRTC 12.4, nvJitLink 12.4", "hipRTC 6.4.43484"; "" where it was not compiled but loaded
+	Target   string // the architecture for which it compiles by itself: "sm_90", "gfx90a"
 	Log      string // what the compiler had to say: its warnings
 
 	Cached   bool  // the code was found on disk
@@ -54,9 +62,12 @@ var errFiles = errors.New("it may depend on files that are not among its headers
 // holds nothing meanwhile: the device works, and may be closed. It cannot be cancelled.
 //
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit, which the driver does not bring. It is looked for when it is first needed. The
-// code is for the very architecture of the device, or, if NVRTC is too old to know that, PTX for the newest that it knows. On the simulated GPU
+// code is for the very architecture of the device, or, if NVRTC is too old to know that, PTX for the newest that it knows. HIP's compiler is
+// hipRTC, of ROCm; what it makes has not been run on an AMD GPU. On the simulated GPU
 // kernels are registered Go functions: of a source count the names of kernels, which must all be registered. A driver without a compiler,
 // and one whose compiler is missing, return an error that is [driver.ErrUnsupported] and says what to install.
+//
+// Sources with Link are linked by nvJitLink, of NVIDIA's toolkit, which is looked for likewise; on HIP they are [driver.ErrUnsupported].
 //
 // What the compiler says against the source is a [*driver.CompileError] in the error, with file and line of each message:
 //
@@ -73,7 +84,7 @@ func (d *Device) Compile(source Source) (*Executable, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.compiler()
+	c, err := d.compiler(src)
 	if err != nil {
 		return nil, fmt.Errorf("gpu: compile %s: %w", src.Name, err)
 	}
@@ -120,6 +131,34 @@ type built struct {
 
 // check returns the source as drivers take it.
 func (s *Source) check() (*driver.Source, error) {
+	src, err := s.alone()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range s.LinkOptions {
+		if strings.IndexByte(text, 0) >= 0 {
+			return nil, argument("compile "+src.Name, "a NUL byte in %.40q", text)
+		}
+	}
+	if len(s.Link) == 0 && len(s.LinkOptions) > 0 {
+		return nil, argument("compile "+src.Name, "LinkOptions without Link")
+	}
+	src.LinkOptions = s.LinkOptions
+	for i := range s.Link {
+		one, err := s.Link[i].alone()
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Link[i].Link) > 0 || len(s.Link[i].LinkOptions) > 0 {
+			return nil, argument("compile "+src.Name, "%s, which is to be linked, has Link or LinkOptions itself", one.Name)
+		}
+		src.Link = append(src.Link, *one)
+	}
+	return src, nil
+}
+
+// alone is check for a source without what is linked with it.
+func (s *Source) alone() (*driver.Source, error) {
 	src := &driver.Source{Name: s.Name, Text: s.Text, Headers: s.Headers, Options: s.Options, Names: s.Names}
 	if src.Name == "" {
 		src.Name = "source"
@@ -139,8 +178,8 @@ func (s *Source) check() (*driver.Source, error) {
 	return src, nil
 }
 
-// compiler returns the device's compiler.
-func (d *Device) compiler() (c driver.Compiler, err error) {
+// compiler returns the device's compiler, for a source that is to be linked the one that links.
+func (d *Device) compiler(src *driver.Source) (c driver.Compiler, err error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
@@ -149,7 +188,14 @@ func (d *Device) compiler() (c driver.Compiler, err error) {
 		return nil, fmt.Errorf("%s has no compiler: %w", d.info.Name, driver.ErrUnsupported)
 	}
 	err = d.do(func() (err error) {
-		c, err = compilers.Compiler()
+		if c, err = compilers.Compiler(); err != nil || len(src.Link) == 0 {
+			return err
+		}
+		linkers, ok := c.(driver.Linkers)
+		if !ok {
+			return fmt.Errorf("%s links no sources: %w", c.Info().Name, driver.ErrUnsupported)
+		}
+		c, err = linkers.Linker()
 		return err
 	})
 	if err != nil {
@@ -164,7 +210,7 @@ func (d *Device) compile(c driver.Compiler, source *Source, src *driver.Source) 
 	by := c.Info()
 	b := &built{info: CompileInfo{Compiler: strings.TrimSpace(by.Name + " " + by.Version), Target: by.Target}}
 	cache, err := d.opt.cache(by)
-	if err == nil && cache != nil && source.Revision == "" && readsFiles(src) {
+	if err == nil && cache != nil && source.mayRead(src) {
 		cache, err = nil, errFiles
 	}
 	b.info.CacheErr = err
@@ -219,12 +265,33 @@ func keyOf(by driver.CompilerInfo, source *Source, src *driver.Source) diskcache
 		headers = append(headers, name, src.Headers[name])
 	}
 	list(headers)
+	if len(src.Link) > 0 {
+		parts = append(parts, fmt.Sprint(len(src.Link)))
+		list(src.LinkOptions)
+		for i := range src.Link {
+			part := keyOf(driver.CompilerInfo{}, &source.Link[i], &src.Link[i])
+			parts = append(parts, string(part[:]))
+		}
+	}
 	return diskcache.KeyOf(parts...)
 }
 
 // reading are how options begin that name files or folders.
 var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
 	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
+
+// mayRead reports whether the compiler may read files for a source, or for one that is linked with it, of whose version nothing is said.
+func (s *Source) mayRead(src *driver.Source) bool {
+	if s.Revision == "" && readsFiles(src) {
+		return true
+	}
+	for i := range src.Link {
+		if s.Link[i].Revision == "" && readsFiles(&src.Link[i]) {
+			return true
+		}
+	}
+	return false
+}
 
 // readsFiles reports whether a compiler may read files for a source. It may say so of one for which none does.
 func readsFiles(src *driver.Source) bool {

@@ -22,6 +22,8 @@ type compiling struct {
 	made  atomic.Int32  // sources that were compiled
 	begun chan struct{} // if it is not nil, Compile sends here, and waits for goOn
 	goOn  chan struct{}
+	links bool   // sources can be linked
+	newer string // linker's version
 }
 
 func newCompiling(t testing.TB, devices int) *compiling {
@@ -50,7 +52,32 @@ func (d compilingDevice) Caps() driver.Caps {
 }
 
 func (d compilingDevice) Compiler() (driver.Compiler, error) {
-	return compilerOf{d.of, d.Device.Info().Index}, nil
+	c := compilerOf{d.of, d.Device.Info().Index}
+	if d.of.links {
+		return linkingOf{c}, nil
+	}
+	return c, nil
+}
+
+// linkingOf links as well.
+type linkingOf struct{ compilerOf }
+
+func (c linkingOf) Linker() (driver.Compiler, error) { return linkerOf{c.compilerOf}, nil }
+
+type linkerOf struct{ compilerOf }
+
+func (c linkerOf) Info() driver.CompilerInfo {
+	info := c.compilerOf.Info()
+	info.Version += ", L" + c.newer
+	return info
+}
+
+func (c linkerOf) Compile(src *driver.Source) (driver.Code, error) {
+	one := *src
+	for _, l := range src.Link {
+		one.Text += " " + l.Text
+	}
+	return c.compilerOf.Compile(&one)
 }
 
 type compilerOf struct {
@@ -165,6 +192,77 @@ func TestCompileCache(t *testing.T) {
 	for range 2 {
 		try("code of this process alone", false)
 	}
+}
+
+// TestCompileLink: B188 sources that are linked are one program, and B189 another one if anything of one of them is different.
+func TestCompileLink(t *testing.T) {
+	d := newCompiling(t, 1)
+	dev := openDevice(t, d, 0, gpu.Options{CacheDir: t.TempDir()})
+	src := func() gpu.Source {
+		return gpu.Source{Name: "a.cu", Text: "saxpy", LinkOptions: []string{"-x"},
+			Link: []gpu.Source{{Name: "b.cu", Text: "index", Headers: map[string]string{"x.h": "x"}, Options: []string{"-a"}}, {Text: "words"}}}
+	}
+	if _, err := dev.Compile(src()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "C links no sources") {
+		t.Errorf("%v", err)
+	}
+	d.links = true
+	try := func(what string, s gpu.Source, cached bool) {
+		t.Helper()
+		x, err := dev.Compile(s)
+		must(t, err)
+		defer x.Close()
+		if got := x.CompileInfo(); got.Cached != cached || got.CacheErr != nil || got.Compiler != "C 1, L"+d.newer {
+			t.Errorf("%s: %+v", what, got)
+		}
+		if _, err := x.Kernel("index"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	try("at first", src(), false)
+	try("again", src(), true)
+	for what, change := range map[string]func(s *gpu.Source){
+		"name":              func(s *gpu.Source) { s.Link[0].Name = "c.cu" },
+		"text":              func(s *gpu.Source) { s.Link[0].Text = "index words" },
+		"header":            func(s *gpu.Source) { s.Link[0].Headers = map[string]string{"x.h": "y"} },
+		"option":            func(s *gpu.Source) { s.Link[0].Options = []string{"-b"} },
+		"revision":          func(s *gpu.Source) { s.Link[0].Revision = "2" },
+		"expression":        func(s *gpu.Source) { s.Link[0].Names = []string{"s<2>"} },
+		"order":             func(s *gpu.Source) { s.Link[0], s.Link[1] = s.Link[1], s.Link[0] },
+		"fewer":             func(s *gpu.Source) { s.Link = s.Link[:1] },
+		"option for linker": func(s *gpu.Source) { s.LinkOptions = nil },
+		"linker":            func(s *gpu.Source) { d.newer = "2" },
+	} {
+		s := src()
+		change(&s)
+		try("another "+what, s, false)
+		try("another "+what+", again", s, true)
+		d.newer = ""
+	}
+	try("as at first", src(), true)
+
+	s := src()
+	s.Revision, s.Link[1].Text = "1", "words\n#include <no.h>"
+	x, err := dev.Compile(s)
+	must(t, err)
+	if got := x.CompileInfo(); got.CacheErr == nil {
+		t.Errorf("one that may read files: %+v", got)
+	}
+	s.Link[1].Revision = "1"
+	try("one that may read files, with a revision", s, false)
+	try("one that may read files, with a revision, again", s, true)
+
+	for _, s := range []gpu.Source{
+		{Text: "saxpy", LinkOptions: []string{"-x"}},
+		{Text: "saxpy", Link: []gpu.Source{{Text: "\x00"}}},
+		{Text: "saxpy", Link: []gpu.Source{{}}, LinkOptions: []string{"\x00"}},
+		{Text: "saxpy", Link: []gpu.Source{{Link: []gpu.Source{{}}}}},
+		{Text: "saxpy", Link: []gpu.Source{{LinkOptions: []string{"-x"}}}},
+	} {
+		if _, err := dev.Compile(s); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	must(t, x.Close())
 }
 
 // TestCompileCacheFolder: B189 the folder is the user's by itself, and one that cannot be had is no failure.

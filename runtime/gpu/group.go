@@ -180,7 +180,7 @@ func (g *Group) Compile(source Source) ([]*Executable, error) {
 	}
 	compilers := make([]driver.Compiler, len(g.devs))
 	err = each(len(g.devs), func(i int) (err error) {
-		if compilers[i], err = g.devs[i].compiler(); err != nil {
+		if compilers[i], err = g.devs[i].compiler(src); err != nil {
 			err = fmt.Errorf("gpu: compile %s: %w", src.Name, err)
 		}
 		return err

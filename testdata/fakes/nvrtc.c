@@ -1,9 +1,10 @@
 // An NVRTC that compiles nothing. What it makes of a program is a text that says what it was given: machine code begins as an ELF file
 // does, PTX with .version. A source with the word wrong has an error in line 2, one with the word odd has a warning, and with neither
-// an option for virtual nor for real architectures it makes neither.
+// an option for virtual nor for real architectures it makes neither. With -dlto it makes the text alone, as LTO-IR.
 //
 //	VERSION  the release, as 12040
 //	ARCHS    the architectures that it knows
+//	NO_LTO   lacks the functions for LTO-IR
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ enum { OK, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION, NO_N
 
 typedef struct {
 	char text[1 << 16], name[256], log[4096], code[1 << 16], names[16][256], lowered[16][272];
-	int numNames, compiled, real, virtual;
+	int numNames, compiled, real, virtual, lto;
 } program;
 
 static int live;
@@ -72,6 +73,7 @@ int nvrtcCompileProgram(program *p, int n, const char **options)
 		at += snprintf(p->code + at, sizeof p->code - at, "option %s\n", options[i]);
 		p->real |= !!strstr(options[i], "=sm_");
 		p->virtual |= !!strstr(options[i], "=compute_");
+		if (!strcmp(options[i], "-dlto") && p->lto++) return INVALID_OPTION;
 		if (strstr(options[i], "bogus")) {
 			snprintf(p->log, sizeof p->log, "nvrtc: error: unrecognized option %s found\n", options[i]);
 			return INVALID_OPTION;
@@ -101,7 +103,11 @@ int nvrtcGetLoweredName(program *p, const char *name, const char **out)
 	return NOT_VALID;
 }
 
-int nvrtcGetCUBINSize(program *p, size_t *n) { *n = p->real ? 4 + strlen(p->code) : 0; return OK; }
+int nvrtcGetCUBINSize(program *p, size_t *n) { *n = p->real && !p->lto ? 4 + strlen(p->code) : 0; return OK; }
 int nvrtcGetCUBIN(program *p, char *out) { memcpy(out, "\x7f" "ELF", 4); memcpy(out + 4, p->code, strlen(p->code)); return OK; }
-int nvrtcGetPTXSize(program *p, size_t *n) { *n = 1 + (p->virtual ? 9 + strlen(p->code) : 0); return OK; }
-int nvrtcGetPTX(program *p, char *out) { if (p->virtual) sprintf(out, ".version\n%s", p->code); else *out = 0; return OK; }
+int nvrtcGetPTXSize(program *p, size_t *n) { *n = 1 + (p->virtual && !p->lto ? 9 + strlen(p->code) : 0); return OK; }
+int nvrtcGetPTX(program *p, char *out) { if (p->virtual && !p->lto) sprintf(out, ".version\n%s", p->code); else *out = 0; return OK; }
+#ifndef NO_LTO
+int nvrtcGetLTOIRSize(program *p, size_t *n) { *n = p->lto ? strlen(p->code) + strlen(p->text) : 0; return OK; }
+int nvrtcGetLTOIR(program *p, char *out) { memcpy(out, p->code, strlen(p->code)); memcpy(out + strlen(p->code), p->text, strlen(p->text)); return OK; }
+#endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests packages hip and hiprtc against a real libamdhip64. Opening one, resolving its functions and compiling needs no AMD GPU.
+# Tests packages hip, hiprtc and hipdriver against a real libamdhip64. Opening one, resolving its functions and compiling needs no AMD GPU.
 #
 # usage: hip.sh DIR, in the module's root
 #
@@ -57,7 +57,7 @@ fi
 
 export CGO_ENABLED=0 PUREGPU_TEST_REAL_HIP=1
 $go run ./tools/gpuinfo
-for package in hip hiprtc; do
+for package in hip hiprtc runtime/driver/hipdriver; do
 	out=$($go test -count=1 -v -run Real ./$package) || { printf '%s\n' "$out"; exit 1; }
 	printf '%s\n' "$out"
 	case $out in

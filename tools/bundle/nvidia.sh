@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests packages nvrtc, nvjitlink and nvml against NVIDIA's real libraries, which need no GPU to compile, to link and to be opened.
+# Tests packages nvrtc, nvjitlink, nvml and cudadriver, which compiles and links, against NVIDIA's real libraries, which need no GPU to compile, to link and to be opened.
 #
 # usage: nvidia.sh DIR, in the module's root
 #
@@ -58,9 +58,9 @@ find_file() {
 	printf '%s\n' "$found"
 }
 
-# prove PACKAGE runs the tests of a package that call the real library. One at least must run, and none may be skipped.
+# prove PACKAGE LIBRARY [TESTS] runs the tests of a package that call the real library. One at least must run, and none may be skipped.
 prove() {
-	out=$($go test -count=1 -v -run Real "./$1") || { printf '%s\n' "$out"; fail "package $1 failed with $2"; }
+	out=$($go test -count=1 -v -run "${3:-Real}" "./$1") || { printf '%s\n' "$out"; fail "package $1 failed with $2"; }
 	printf '%s\n' "$out"
 	case $out in
 	*"--- SKIP: "*) fail "a test of package $1 was skipped with $2" ;;
@@ -83,7 +83,9 @@ for suite in bookworm trixie; do
 	export PUREGPU_NVRTC_LIBRARY PUREGPU_NVML_LIBRARY
 	prove nvrtc "$PUREGPU_NVRTC_LIBRARY"
 	prove nvml "$PUREGPU_NVML_LIBRARY"
+	prove runtime/driver/cudadriver "$PUREGPU_NVRTC_LIBRARY" RealNVRTC
 done
 PUREGPU_NVJITLINK_LIBRARY=$(find_file trixie 'libnvJitLink.so.12')
 export PUREGPU_NVJITLINK_LIBRARY
 prove nvjitlink "$PUREGPU_NVJITLINK_LIBRARY"
+prove runtime/driver/cudadriver "$PUREGPU_NVJITLINK_LIBRARY" RealLink

@@ -2,19 +2,19 @@ package cudadriver
 
 import (
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/driver/internal/compilelog"
+	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
 )
 
-var _ driver.Compilers = (*device)(nil)
+var (
+	_ driver.Compilers = (*device)(nil)
+	_ driver.Linkers   = (*compilerFor)(nil)
+)
 
 // An nvrtcLibrary is NVRTC, with what is asked of it once.
 type nvrtcLibrary struct {
@@ -30,7 +30,7 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 		if err != nil {
 			return nil, unsupported{err} // which says what was looked for and where, and what to install
 		}
-		l := &nvrtcLibrary{Library: lib, build: buildOf(lib.Path())}
+		l := &nvrtcLibrary{Library: lib, build: rtc.Build(lib.Path())}
 		n, err := lib.GetNumSupportedArchs()
 		if err != nil {
 			return nil, err
@@ -49,18 +49,6 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 	})
 }
 
-// buildOf tells apart the files of one version, whose names have more of it: libnvrtc.so.12.4.127.
-func buildOf(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	fi, err := os.Stat(path)
-	if err != nil {
-		return filepath.Base(path)
-	}
-	return fmt.Sprintf("%s %d %d", filepath.Base(path), fi.Size(), fi.ModTime().UnixNano())
-}
-
 // Compiler returns NVRTC for the device's architecture.
 func (d *device) Compiler() (driver.Compiler, error) {
 	lib, err := d.nvrtc()
@@ -71,7 +59,18 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	if err != nil {
 		return nil, d.fail("compile", err, "NVRTC %s", nvrtc.FormatVersion(lib.Version()))
 	}
-	return &compilerFor{lib: lib, target: target}, nil
+	c := &compilerFor{lib: lib, target: target}
+	c.linker = func() (driver.Compiler, error) {
+		if !lib.HasSymbol("nvrtcGetLTOIR") {
+			return nil, d.fail("compile", driver.ErrUnsupported, "NVRTC %s makes no LTO-IR to be linked; install 12.0 or newer", nvrtc.FormatVersion(lib.Version()))
+		}
+		nvjitlink, err := d.nvjitlink()
+		if err != nil {
+			return nil, d.fail("compile", err, "nvJitLink, which links sources")
+		}
+		return &linkerFor{compilerFor: c, link: nvjitlink, build: rtc.Build(nvjitlink.Path())}, nil
+	}
+	return c, nil
 }
 
 // target returns what to compile for: the architecture itself, or the newest one before it whose PTX the driver can compile.
@@ -95,7 +94,11 @@ func (l *nvrtcLibrary) target(arch int) (string, error) {
 type compilerFor struct {
 	lib    *nvrtcLibrary
 	target string
+	linker func() (driver.Compiler, error)
 }
+
+// Linker returns NVRTC with nvJitLink behind it.
+func (c *compilerFor) Linker() (driver.Compiler, error) { return c.linker() }
 
 func (c *compilerFor) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "NVRTC", Version: nvrtc.FormatVersion(c.lib.Version()), Build: c.lib.build, Target: c.target}
@@ -103,94 +106,29 @@ func (c *compilerFor) Info() driver.CompilerInfo {
 
 // Compile returns a cubin where the target is a device's architecture, and PTX otherwise.
 func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
-	code, err := c.compile(src)
-	if err == nil {
-		return code, nil
+	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
+	code, err := rtc.Compile(c.lib, src, options, c.output)
+	if err != nil {
+		return driver.Code{}, wrap("compile", rtc.Error(c.Info(), src.Name, code.Log, err))
 	}
-	by := c.Info()
-	return driver.Code{}, wrap("compile", &driver.CompileError{Source: src.Name, Compiler: by.Name + " " + by.Version, Target: c.target,
-		Messages: compilelog.Parse(code.Log), Log: code.Log, Err: err})
+	return code, nil
 }
 
-// compile returns the log also beside an error.
-func (c *compilerFor) compile(src *driver.Source) (code driver.Code, err error) {
-	names := slices.Sorted(maps.Keys(src.Headers))
-	var headers []string
-	for _, name := range names {
-		headers = append(headers, src.Headers[name])
+// archOptions say for which architecture to compile.
+var archOptions = []string{"-arch", "--gpu-architecture", "-gpu-architecture"}
+
+// output returns the cubin of a compiled program, or, if it has none, the PTX.
+func (c *compilerFor) output(p nvrtc.Program) ([]byte, error) {
+	image, err := rtc.Fetch(p, c.lib.GetCUBINSize, c.lib.GetCUBIN)
+	if err != nil || len(image) > 0 {
+		return image, err
 	}
-	includeNames, err := nvrtc.Texts(names...)
-	if err != nil {
-		return code, err
-	}
-	headerTexts, err := nvrtc.Texts(headers...)
-	if err != nil {
-		return code, err
-	}
-	options := src.Options
-	if !slices.ContainsFunc(options, namesArch) {
-		options = append([]string{"--gpu-architecture=" + c.target}, options...)
-	}
-	optionTexts, err := nvrtc.Texts(options...)
-	if err != nil {
-		return code, err
-	}
-	p, err := c.lib.CreateProgram(src.Text, src.Name, headerTexts, includeNames)
-	if err != nil {
-		return code, err
-	}
-	defer c.lib.DestroyProgram(&p)
-	for _, name := range src.Names {
-		if err := c.lib.AddNameExpression(p, name); err != nil {
-			return code, fmt.Errorf("name expression %q: %w", name, err)
-		}
-	}
-	err = c.lib.CompileProgram(p, optionTexts)
-	if log, logErr := fetch(p, c.lib.GetProgramLogSize, c.lib.GetProgramLog); logErr == nil {
-		code.Log = strings.TrimSpace(strings.TrimRight(strings.ToValidUTF8(string(log), "?"), "\x00"))
-	}
-	if err != nil {
-		return code, err
-	}
-	code.Names = map[string]string{}
-	for _, name := range src.Names {
-		lowered, err := c.lib.GetLoweredName(p, name)
-		if err != nil {
-			return code, fmt.Errorf("name expression %q: %w", name, err)
-		}
-		code.Names[name] = lowered
-	}
-	if code.Image, err = fetch(p, c.lib.GetCUBINSize, c.lib.GetCUBIN); err != nil {
-		return code, err
-	}
-	if len(code.Image) > 0 {
-		return code, nil
-	}
-	code.Image, err = fetch(p, c.lib.GetPTXSize, c.lib.GetPTX)
-	if err == nil && len(strings.Trim(string(code.Image), "\x00")) == 0 {
+	image, err = rtc.Fetch(p, c.lib.GetPTXSize, c.lib.GetPTX)
+	if err == nil && len(strings.Trim(string(image), "\x00")) == 0 {
 		err = errNoCode
 	}
-	return code, err
+	return image, err
 }
 
 // errNoCode is the outcome of options such as -dlto.
 var errNoCode = fmt.Errorf("the options give neither a cubin nor PTX, which could be loaded: %w", driver.ErrUnsupported)
-
-// namesArch reports whether an option says for which architecture to compile.
-func namesArch(option string) bool {
-	name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
-	return strings.HasPrefix(option, "-") && (name == "arch" || name == "gpu-architecture")
-}
-
-// fetch returns what a pair of functions gives.
-func fetch(p nvrtc.Program, size func(nvrtc.Program) (uint64, error), get func(nvrtc.Program, []byte) error) ([]byte, error) {
-	n, err := size(p)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	b := make([]byte, n)
-	if err := get(p, b); err != nil {
-		return nil, err
-	}
-	return b, nil
-}

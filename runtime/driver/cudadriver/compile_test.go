@@ -188,9 +188,9 @@ func TestRealNVRTC(t *testing.T) {
 	if _, err := nvrtc.Open(nvrtc.Options{}); os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) {
 		t.Skipf("no NVRTC to compile with: %v", err)
 	}
+	f := newFake(t, 13000)
 	t.Chdir(t.TempDir())
 	ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
-	f := newFake(t, 13000)
 	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: t.TempDir()})
 	ok(t, err)
 	defer dev.Close()

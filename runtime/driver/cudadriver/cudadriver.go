@@ -53,6 +53,10 @@
 // loads cubins as long as both are of one major release, and need not know NVRTC's PTX. NVRTC brings few headers: those of the toolkit
 // need an option -I, or are given by name.
 //
+// Sources with Link are compiled to LTO-IR each, with NVRTC's option -dlto, and linked by nvJitLink with -lto, for the architecture that the first
+// source is compiled for. That takes NVRTC 12.0 or newer, and an nvJitLink from 12.3 on that is not older than NVRTC. nvJitLink is looked for when it is
+// needed for the first time; that it is missing is an error as with NVRTC. It is called on one thread for all of a link.
+//
 // # Graphs
 //
 // Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new
@@ -85,6 +89,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
@@ -99,6 +104,7 @@ type Driver struct {
 	hostPools hostPools
 	comms     *ncclcomm.Library
 	nvrtc     func() (*nvrtcLibrary, error)
+	nvjitlink func() (*nvjitlink.Library, error)
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -111,6 +117,11 @@ func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = nccl
 
 // WithNVRTC says how to find NVRTC, which is opened when a program is compiled for the first time.
 func WithNVRTC(opt nvrtc.Options) Option { return func(d *Driver) { d.nvrtc = openNVRTC(opt) } }
+
+// WithNVJitLink says how to find nvJitLink, which is opened when sources are linked for the first time.
+func WithNVJitLink(opt nvjitlink.Options) Option {
+	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
+}
 
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
@@ -126,7 +137,7 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // which is not open
 	}
-	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{})}
+	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{}), nvjitlink: openNVJitLink(nvjitlink.Options{})}
 	for _, set := range opts {
 		if set != nil {
 			set(d)
@@ -171,6 +182,6 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev.nvrtc = d.nvrtc
+	dev.nvrtc, dev.nvjitlink = d.nvrtc, d.nvjitlink
 	return dev, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -34,6 +35,7 @@ type device struct {
 	noPools, noGraphs error // why there are none, or nil
 	hostPools         *hostPools
 	nvrtc             func() (*nvrtcLibrary, error)
+	nvjitlink         func() (*nvjitlink.Library, error)
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8

@@ -151,3 +151,89 @@ func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stre
 		}
 	}
 }
+
+// linkSource has kernels that call a function of another source.
+var linkSource = gpu.Source{
+	Name:  "scale.cu",
+	Names: []string{"scale<float>"},
+	Text: `extern __device__ float factor(int i);
+
+template <typename T> __global__ void scale(T *x, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n)
+		x[i] *= factor(i);
+}
+
+extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
+`,
+	Link: []gpu.Source{{Name: "factor.cu", Text: "__device__ float factor(int i) { return 2.0f * i + 1; }\n"}},
+}
+
+// TestGPUCompileLTO launches a kernel that calls a function of another source: as it was linked, as it comes from the disk, and, where
+// the driver takes nvJitLink's PTX, as that.
+func TestGPUCompileLTO(t *testing.T) {
+	drv, err := New(openGPU(t).lib)
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: t.TempDir()})
+	ok(t, err)
+	defer dev.Close()
+	ptx := linkSource
+	ptx.Options = []string{"-arch=compute_80"}
+	for _, c := range []struct {
+		name   string
+		src    gpu.Source
+		cached bool
+	}{{"linked", linkSource, false}, {"from the disk", linkSource, true}, {"PTX", ptx, false}} {
+		start := time.Now()
+		x, err := dev.Compile(c.src)
+		took := time.Since(start)
+		switch {
+		case err == nil:
+		case errors.Is(err, driver.ErrUnsupported) && (os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" || os.Getenv("PUREGPU_NVJITLINK_LIBRARY") == ""):
+			t.Skip(err)
+		case c.name == "PTX":
+			t.Logf("%s: %v", c.name, err) // of libraries that are newer than the driver
+			continue
+		default:
+			t.Fatal(err)
+		}
+		info := x.CompileInfo()
+		t.Logf("%s: %v, %s for %s", c.name, took, info.Compiler, info.Target)
+		if info.Cached != c.cached || info.CacheErr != nil {
+			t.Errorf("%s: %+v", c.name, info)
+		}
+		launchLinked(t, dev, x)
+		ok(t, x.Close())
+	}
+}
+
+// launchLinked launches scale<float> of linkSource and checks what it writes.
+func launchLinked(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
+	t.Helper()
+	const n = 1000
+	k, err := x.Kernel("scale<float>")
+	ok(t, err)
+	type args struct {
+		X gpu.Slice[float32]
+		N int32
+	}
+	scale, err := gpu.Typed[args](k)
+	ok(t, err)
+	data := make([]float32, n)
+	for i := range data {
+		data[i] = float32(i)
+	}
+	buf, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+	ok(t, err)
+	s := dev.Queue(0).NewStream()
+	buf.UploadCopy(s, data)
+	scale.Launch(s, gpu.GridFor(n, 128), args{buf, n})
+	buf.Download(s, data)
+	ok(t, s.Wait(context.Background()))
+	for i, v := range data {
+		if want := float32(i) * float32(2*i+1); v != want {
+			t.Fatalf("element %d is %v, want %v", i, v, want)
+		}
+	}
+}

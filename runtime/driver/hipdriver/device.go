@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -25,6 +26,7 @@ type device struct {
 	target string
 	caps   driver.Caps
 
+	hiprtc   func() (*hiprtc.Library, error)
 	more     *more  // or nil
 	unit     uint64 // what more counts in a row for an element of 4 bytes, or 0 if it is not to be used
 	noGraphs error  // why there are none, or nil
@@ -43,7 +45,7 @@ const errorsOnly = 7_00_00000
 
 func newDevice(d *Driver, index int) *device {
 	v := &device{
-		lib: d.lib, id: int32(index), info: d.infos[index], target: d.targets[index], more: d.more,
+		lib: d.lib, id: int32(index), info: d.infos[index], target: d.targets[index], more: d.more, hiprtc: d.hiprtc,
 		reminds: d.lib.Version() < errorsOnly && d.lib.HasSymbol("hipGetLastError"),
 		images:  map[driver.Module][]byte{}, execs: map[driver.Exec]*launches{},
 		streams: map[driver.Stream]bool{},
@@ -137,6 +139,7 @@ func (d *device) askCaps() error {
 		Timers:         true, // all that they need is required
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess", "hipMemcpyPeerAsync"),
 		Comms:          true, // what is missing says the call that needs it
+		Compile:        true, // likewise
 		Native:         true,
 		MemInfo:        true,
 		Links:          symbols("hipDeviceGetP2PAttribute"),

@@ -62,7 +62,7 @@ func TestDevices(t *testing.T) {
 // TestOldReleases has libraries that lack what came later, and others that lack what they could have.
 func TestOldReleases(t *testing.T) {
 	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
-		Native: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{1, -1}, IPCMem: true}
+		Native: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{1, -1}, IPCMem: true, Compile: true}
 	withGraphs := caps
 	withGraphs.Graphs, withGraphs.Capture = true, true
 	less := func(off func(*driver.Caps)) driver.Caps {

@@ -58,6 +58,17 @@
 // each parameter: the library reads as many as the kernel has, and is not told how many there are. A launch can have less
 // than 2³² threads along x. Of the attributes of launches HIP has one: cooperative, from ROCm 5.5 on, and not in graphs.
 //
+// # Compiling
+//
+// The compiler is hipRTC. It is looked for when a program is compiled for the first time, and that it is missing is an error of that call,
+// and [driver.ErrUnsupported]. The code is a code object for the device's own architecture, with any setting of its features (sramecc, xnack); an option
+// --offload-arch=… or --gpu-architecture=… of the source goes before it. HIP 5.2 ends the process where that names an architecture which the compiler does
+// not know. The headers of HIP's device code are there without an include. In the compiler's messages the paths of files that it has made for the
+// moment are replaced by the names of the source and its headers. What tells builds of hipRTC apart is its own file, and not that of the
+// compiler behind it, libamd_comgr.
+//
+// It compiles with Debian's hipRTC 5.2, whose code has not been run on an AMD GPU.
+//
 // # Graphs
 //
 // There are graphs from ROCm 6.1 on. HIP refuses with hip.ErrorInvalidValue to change the number of elements of a strided fill
@@ -80,6 +91,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
@@ -91,6 +103,7 @@ type Driver struct {
 	more    *more // or nil
 	infos   []driver.Info
 	comms   *ncclcomm.Library
+	hiprtc  func() (*hiprtc.Library, error)
 	pools   bool     // devices are to have HIP's own
 	targets []string // the devices' architectures with their features: "gfx90a:sramecc+:xnack-"
 }
@@ -102,6 +115,9 @@ type Option func(*Driver)
 
 // WithRCCL says how to find RCCL, which is opened when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
+
+// WithHIPRTC says how to find hipRTC, which is opened when a program is compiled for the first time.
+func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
 // WithPools has devices use HIP's own memory pools, where the release is 6.2 or newer and the device has them; see the
 // package's documentation on what is to be expected of them. Without it devices have none, and package gpu has its own.
@@ -139,7 +155,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	} else if err != nil {
 		return nil, failed(lib, "count devices", err)
 	}
-	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL(nccl.Options{})}
+	d := &Driver{lib: lib, more: openMore(lib), comms: ncclcomm.RCCL(nccl.Options{}), hiprtc: openHIPRTC(hiprtc.Options{})}
 	for _, set := range opts {
 		if set != nil {
 			set(d)

@@ -9,7 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-var _ driver.Compilers = (*device)(nil)
+var (
+	_ driver.Compilers = (*device)(nil)
+	_ driver.Linkers   = compiler{}
+)
 
 // A compiler looks for the kernels of sources among the registered Go functions.
 type compiler struct{ v *device }
@@ -27,6 +30,9 @@ func (c compiler) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "simdriver", Target: "sim", Transient: true}
 }
 
+// Linker returns the same compiler, which takes the kernels of sources with Link from all of them.
+func (c compiler) Linker() (driver.Compiler, error) { return c, nil }
+
 // Compile makes an image with the kernels of a source in CUDA C++, of which only the names are read: those of all that is declared
 // __global__ in the text, and in the headers that it includes by name. Each must be registered in Config.Kernels. As with a real compiler
 // the image has kernels that are extern "C" by their names, and others by the expressions of Source.Names, under which they must be
@@ -36,8 +42,12 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	if err := v.enter(codeCompile, false); err != nil {
 		return driver.Code{}, err
 	}
-	s := scanner{headers: src.Headers, seen: map[string]bool{}}
-	s.scan(src.Name, src.Text)
+	var s scanner
+	all := append([]driver.Source{*src}, src.Link...)
+	for _, one := range all {
+		s.headers, s.seen = one.Headers, map[string]bool{}
+		s.scan(one.Name, one.Text)
+	}
 	var lacks []driver.Message
 	lack := func(file string, line int, format string, args ...any) {
 		lacks = append(lacks, driver.Message{File: file, Line: line, Kind: "error", Text: fmt.Sprintf(format, args...)})
@@ -45,23 +55,27 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	code := driver.Code{Names: map[string]string{}}
 	var names []string
 	called := map[string]bool{} // by a name's last part
-	for _, expression := range src.Names {
-		name := squeeze(expression)
-		base := lastPart(name)
-		switch {
-		case slices.ContainsFunc(s.vars, func(v string) bool { return strings.HasPrefix(v, base+"=") }):
-			name = base
-		case !slices.ContainsFunc(s.kernels, func(k declared) bool { return k.name == base }):
-			lack(src.Name, 0, "name expression %q denotes no kernel of the source", expression)
-			continue
-		default:
-			if _, ok := v.d.kernels[name]; !ok {
-				lack(src.Name, s.line(base), "kernel %s has no Go function in Config.Kernels", expression)
+	for _, one := range all {
+		for _, expression := range one.Names {
+			name := squeeze(expression)
+			base := lastPart(name)
+			switch {
+			case slices.ContainsFunc(s.vars, func(v string) bool { return strings.HasPrefix(v, base+"=") }):
+				name = base
+			case !slices.ContainsFunc(s.kernels, func(k declared) bool { return k.name == base }):
+				lack(one.Name, 0, "name expression %q denotes no kernel of the source", expression)
 				continue
+			default:
+				if _, ok := v.d.kernels[name]; !ok {
+					lack(one.Name, s.line(base), "kernel %s has no Go function in Config.Kernels", expression)
+					continue
+				}
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
 			}
-			names = append(names, name)
+			called[base], code.Names[expression] = true, name
 		}
-		called[base], code.Names[expression] = true, name
 	}
 	for i, k := range s.kernels {
 		if k.template || slices.ContainsFunc(s.kernels[:i], func(o declared) bool { return o.name == k.name && !o.template }) {

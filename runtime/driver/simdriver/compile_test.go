@@ -109,10 +109,36 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// TestCompileLink takes kernels from all sources that are linked.
+func TestCompileLink(t *testing.T) {
+	nothing := func(*simdriver.Grid) {}
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"a": nothing, "b<int>": nothing})})
+	c, err := vs[0].(driver.Compilers).Compiler()
+	check(t, err)
+	c, err = c.(driver.Linkers).Linker()
+	check(t, err)
+	src := driver.Source{Name: "a.cu", Text: "#include \"h.h\"\n", Headers: map[string]string{"h.h": "extern \"C\" __global__ void a();"},
+		Link: []driver.Source{{Name: "b.cu", Text: "#include \"h.h\"\ntemplate <typename T> __global__ void b();", Names: []string{"b<int>"},
+			Headers: map[string]string{"h.h": "\n"}}}}
+	code, err := c.Compile(&src)
+	check(t, err)
+	m, err := vs[0].Load(code.Image)
+	check(t, err)
+	for _, name := range []string{"a", code.Names["b<int>"]} {
+		if _, _, err := vs[0].Function(m, name); err != nil {
+			t.Error(err)
+		}
+	}
+	src.Link[0].Headers["h.h"] = "\nextern \"C\" __global__ void none();"
+	_, err = c.Compile(&src)
+	refused(t, err, simdriver.ErrNotFound, "h.h(2): error: kernel none has no Go function")
+}
+
 // TestCompileFails has a device that compiles nothing, and one with a fault in it.
 func TestCompileFails(t *testing.T) {
-	hip := simdriver.HIPCaps()
-	_, vs := open(t, simdriver.Config{Caps: &hip})
+	none := simdriver.CUDACaps()
+	none.Compile = false
+	_, vs := open(t, simdriver.Config{Caps: &none})
 	refused(t, second(vs[0].(driver.Compilers).Compiler()), driver.ErrUnsupported, "compile")
 
 	d, vs := open(t, simdriver.Config{})

@@ -107,5 +107,5 @@ func CUDACaps() driver.Caps {
 // from ROCm 5.6 on, and with Pools and PoolsByStream as well from 6.2 on, if HIP's pools are asked for.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
-		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, PriorityRange: [2]int{1, -1}}
+		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}
 }

@@ -6,6 +6,11 @@
 //	ptxas application ptx input, line 28; error   : Not a name of any known instruction: 'bogus'
 //	ptxas error   : Entry function 'f' uses too much shared data (0x61a80 bytes, 0x29000 max)
 //	saxpy.hip:2:7: error: use of undeclared identifier 'x'
+//	error: unsupported option '--no-such'
+//
+// and that of nvJitLink, which has no line:
+//
+//	b.cu: link error: error: Linking globals named 'f': symbol multiply defined!
 //
 // The lines that follow, to the next such line or an empty one, are the message's details.
 package compilelog
@@ -25,6 +30,8 @@ var (
 	nvrtc = regexp.MustCompile(`^(.+?)\((\d+)\): ` + kinds + `(?: #([0-9]+(?:-[A-Z])?))?: (.*)$`)
 	clang = regexp.MustCompile(`^(.+?):(\d+):(\d+): ` + kinds + `: (.*)$`)
 	ptxas = regexp.MustCompile(`^(ptxas|nvlink) +(?:application )?(.*), line (\d+); ` + kinds + ` *: (.*)$`)
+	link  = regexp.MustCompile(`^(.+?): link error: ` + kinds + `: (.*)$`)
+	bare  = regexp.MustCompile(`^` + kinds + `: (.*)$`)
 	tool  = regexp.MustCompile(`^([\w.+-]+):? +` + kinds + ` *: (.*)$`)
 
 	// footer is a line about the whole.
@@ -74,6 +81,12 @@ func parse(line string) (m driver.Message, ok bool) {
 	}
 	if x := ptxas.FindStringSubmatch(line); x != nil {
 		return driver.Message{File: x[2], Line: number(x[3]), Kind: x[4], Text: x[1] + ": " + x[5]}, true
+	}
+	if x := link.FindStringSubmatch(line); x != nil {
+		return driver.Message{File: x[1], Kind: x[2], Text: x[3]}, true
+	}
+	if x := bare.FindStringSubmatch(line); x != nil {
+		return driver.Message{Kind: x[1], Text: x[2]}, true
 	}
 	if x := tool.FindStringSubmatch(line); x != nil {
 		return driver.Message{Kind: x[2], Text: x[1] + ": " + x[3]}, true

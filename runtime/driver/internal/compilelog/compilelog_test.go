@@ -44,6 +44,12 @@ func TestParse(t *testing.T) {
 			{File: "k.hip", Line: 2, Column: 7, Kind: "error", Text: "use of undeclared identifier 'x'", Detail: "    2 | *x = y;\n      |      ^"},
 			{File: "/tmp/c:\\d.hip", Line: 3, Column: 1, Kind: "note", Text: "here"},
 		}},
+		{"clang's on an option", "error: unsupported option '--no-such'\n1 error generated when compiling for gfx90a.\n", []driver.Message{
+			{Kind: "error", Text: "unsupported option '--no-such'"},
+		}},
+		{"nvJitLink", "ERROR in nvvmCompileProgram: NVVM_ERROR_COMPILATION\nb.cu: link error: error: Linking globals named '_Z6factori': symbol multiply defined!\n\n\x00", []driver.Message{
+			{File: "b.cu", Kind: "error", Text: "Linking globals named '_Z6factori': symbol multiply defined!"},
+		}},
 		{"a number that is none", "a.cu(99999999999999999999): error: far\n", []driver.Message{{File: "a.cu", Kind: "error", Text: "far"}}},
 		{"what is not known", "something\nelse(1) happened\n", nil},
 	} {

@@ -1,0 +1,149 @@
+package cudadriver
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
+)
+
+// openNVJitLink returns a function that opens nvJitLink when it is called for the first time.
+func openNVJitLink(opt nvjitlink.Options) func() (*nvjitlink.Library, error) {
+	return sync.OnceValues(func() (*nvjitlink.Library, error) {
+		lib, err := nvjitlink.Open(opt)
+		if err != nil {
+			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		return lib, nil
+	})
+}
+
+// linkerFor compiles several sources for one architecture and links them. It does not change.
+type linkerFor struct {
+	*compilerFor
+	link  *nvjitlink.Library
+	build string
+}
+
+// Info tells of both libraries, on which the code depends.
+func (c *linkerFor) Info() driver.CompilerInfo {
+	info := c.compilerFor.Info()
+	info.Version += ", nvJitLink " + nvjitlink.FormatVersion(c.link.Version())
+	info.Build += "\n" + c.build
+	return info
+}
+
+// Compile compiles a source, and those to be linked with it, and links them. An error is of the first source that cannot be compiled, or of the
+// first of all where they cannot be linked.
+func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
+	all := append([]driver.Source{*src}, src.Link...)
+	code := driver.Code{Names: map[string]string{}}
+	var logs []string
+	parts := make([][]byte, len(all))
+	for i := range all {
+		one, err := rtc.Compile(c.lib, &all[i], c.optionsFor(&all[i]), c.ltoir)
+		if err != nil {
+			return driver.Code{}, wrap("compile", rtc.Error(c.Info(), all[i].Name, one.Log, err))
+		}
+		parts[i], logs = one.Image, append(logs, one.Log)
+		maps.Copy(code.Names, one.Names)
+	}
+	image, log, err := c.linked(all, parts, c.linkOptions(src))
+	if err != nil {
+		return driver.Code{}, wrap("compile", rtc.Error(c.Info(), src.Name, log, err))
+	}
+	code.Image, logs = image, append(logs, log)
+	code.Log = strings.Join(slices.DeleteFunc(logs, func(log string) bool { return log == "" }), "\n")
+	return code, nil
+}
+
+// optionsFor returns NVRTC's options, which takes none of them twice.
+func (c *linkerFor) optionsFor(src *driver.Source) []string {
+	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
+	if slices.Contains(options, "-dlto") || slices.Contains(options, "--dlink-time-opt") {
+		return options
+	}
+	return append([]string{"-dlto"}, options...)
+}
+
+// ltoir returns the LTO-IR of a compiled program.
+func (c *linkerFor) ltoir(p nvrtc.Program) ([]byte, error) {
+	return rtc.Fetch(p, c.lib.GetLTOIRSize, c.lib.GetLTOIR)
+}
+
+// linkOptions returns nvJitLink's options. What is compiled for a virtual architecture is linked to PTX, as it would be PTX without a linker.
+func (c *linkerFor) linkOptions(src *driver.Source) []string {
+	options := []string{"-lto"}
+	if !slices.ContainsFunc(src.LinkOptions, func(o string) bool { return strings.HasPrefix(o, "-arch=") }) {
+		target := c.target
+		for i, o := range src.Options {
+			name, value, ok := strings.Cut(o, "=")
+			if !slices.Contains(archOptions, name) {
+				continue
+			}
+			if ok {
+				target = value
+			} else if i+1 < len(src.Options) {
+				target = src.Options[i+1]
+			}
+		}
+		if arch, virtual := strings.CutPrefix(target, "compute_"); virtual {
+			options, target = append(options, "-ptx"), "sm_"+arch
+		}
+		options = append(options, "-arch="+target)
+	}
+	for _, o := range src.LinkOptions {
+		if !slices.Contains(options, o) {
+			options = append(options, o)
+		}
+	}
+	return options
+}
+
+// linked links the LTO-IR of sources. It returns the log also beside an error.
+func (c *linkerFor) linked(sources []driver.Source, parts [][]byte, options []string) (image []byte, log string, err error) {
+	texts, err := nvjitlink.Texts(options...)
+	if err != nil {
+		return nil, "", err
+	}
+	runtime.LockOSThread() // nvJitLink keeps memory of a linker by thread
+	defer runtime.UnlockOSThread()
+	h, err := c.link.Create(texts)
+	if err != nil {
+		return nil, "options of the linker: " + strings.Join(options, " "), err
+	}
+	defer c.link.Destroy(&h)
+	for i, part := range parts {
+		if err = c.link.AddData(h, nvjitlink.InputLTOIR, part, sources[i].Name); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = c.link.Complete(h)
+	}
+	var said []string
+	for _, get := range []func() ([]byte, error){
+		func() ([]byte, error) { return rtc.Fetch(h, c.link.GetErrorLogSize, c.link.GetErrorLog) },
+		func() ([]byte, error) { return rtc.Fetch(h, c.link.GetInfoLogSize, c.link.GetInfoLog) },
+	} {
+		if text, err := get(); err == nil && len(text) > 0 {
+			said = append(said, rtc.Text(text))
+		}
+	}
+	log = strings.TrimSpace(strings.Join(said, "\n"))
+	if err != nil {
+		return nil, log, err
+	}
+	if slices.Contains(options, "-ptx") {
+		image, err = rtc.Fetch(h, c.link.GetLinkedPtxSize, c.link.GetLinkedPtx)
+	} else {
+		image, err = rtc.Fetch(h, c.link.GetLinkedCubinSize, c.link.GetLinkedCubin)
+	}
+	return image, log, err
+}

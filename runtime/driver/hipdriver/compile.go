@@ -1,0 +1,104 @@
+package hipdriver
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/puregpu/puregpu/hiprtc"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
+)
+
+var _ driver.Compilers = (*device)(nil)
+
+// openHIPRTC returns a function that opens hipRTC when it is called for the first time.
+func openHIPRTC(opt hiprtc.Options) func() (*hiprtc.Library, error) {
+	return sync.OnceValues(func() (*hiprtc.Library, error) {
+		lib, err := hiprtc.Open(opt)
+		if err != nil {
+			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		return lib, nil
+	})
+}
+
+// Compiler returns hipRTC for the device's architecture. It leaves nothing in the thread's last error, which is not hipRTC's.
+func (d *device) Compiler() (driver.Compiler, error) {
+	if !strings.HasPrefix(d.info.Arch, "gfx") {
+		return nil, d.refuse("compile", driver.ErrUnsupported, "hipRTC compiles for AMD's architectures, not for %s", d.arch())
+	}
+	lib, err := d.hiprtc()
+	if err != nil {
+		return nil, d.refuse("compile", err, "hipRTC")
+	}
+	return &compilerFor{lib: lib, build: rtc.Build(lib.Path()), arch: d.info.Arch}, nil
+}
+
+// compilerFor compiles for one architecture. It does not change.
+type compilerFor struct {
+	lib   *hiprtc.Library
+	build string
+	arch  string // without features: the code runs with each setting of them
+}
+
+func (c *compilerFor) Info() driver.CompilerInfo {
+	info := driver.CompilerInfo{Name: "hipRTC", Build: c.build, Target: c.arch}
+	if v := c.lib.Version(); v != 0 {
+		info.Version = hiprtc.FormatVersion(v)
+	}
+	return info
+}
+
+// Compile returns a code object.
+func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
+	options := rtc.Options(src, "--offload-arch="+c.arch, "--offload-arch", "--gpu-architecture")
+	code, err := rtc.Compile(c.lib, filled(src), options, c.output)
+	code.Log = named(code.Log, src.Name)
+	if err != nil {
+		return driver.Code{}, wrap("compile", rtc.Error(c.Info(), src.Name, code.Log, err))
+	}
+	return code, nil
+}
+
+func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
+	image, err := rtc.Fetch(p, c.lib.GetCodeSize, c.lib.GetCode)
+	if err == nil && len(image) == 0 {
+		err = errNoCode
+	}
+	return image, err
+}
+
+// errNoCode is the outcome of options such as -fgpu-rdc with releases from 5.3 on, which then give bitcode.
+var errNoCode = fmt.Errorf("the options give no code object, which could be loaded: %w", driver.ErrUnsupported)
+
+// filled returns a source without empty texts, which HIP 5.2 refuses.
+func filled(src *driver.Source) *driver.Source {
+	own := *src
+	own.Headers = maps.Clone(src.Headers)
+	if own.Text == "" {
+		own.Text = "\n"
+	}
+	for name, text := range own.Headers {
+		if text == "" {
+			own.Headers[name] = "\n"
+		}
+	}
+	return &own
+}
+
+// temporary is where the compiler has put a source or a header, under a name of the moment: /tmp/comgr-1f2e3d/include/. HIP 5.2 calls every
+// source CompileSource.
+var temporary = regexp.MustCompile(`[^\s'"]*[/\\]comgr-[0-9A-Za-z]+[/\\](?:include[/\\]|input[/\\](CompileSource\b)?)`)
+
+// named returns a log in which source and headers have the names that the caller gave them.
+func named(log, source string) string {
+	return temporary.ReplaceAllStringFunc(log, func(path string) string {
+		if strings.HasSuffix(path, "CompileSource") {
+			return source
+		}
+		return ""
+	})
+}
