@@ -3,7 +3,8 @@
 //
 // [Open] finds libnvJitLink and resolves its functions. nvJitLink needs neither a GPU nor a driver; what it links is loaded with
 // package cuda, or with package gpu. Every function is a method of [Library] that returns its outputs and an error, nil on
-// success. An error code is a [Result], a constant: compare it with errors.Is.
+// success. An error code is a [Result], a constant: compare it with errors.Is. 13.0 has codes of its own for what releases up to
+// 12.6 call [ErrorInvalidInput] or [ErrorInternal], such as [ErrorNullInput]: each tells which of the two it was.
 //
 // A linker ([Handle]) is freed with [Library.Destroy]. When [Library.AddData] or [Library.Complete] fails, the messages, from
 // [Library.GetErrorLog], say why. An output is fetched in two calls: one tells its size in bytes, the other fills a slice of at

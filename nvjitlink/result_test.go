@@ -29,8 +29,8 @@ func TestErrorsTellNameNumberAndMeaning(t *testing.T) {
 			t.Errorf("message %q, want %q and what it means", err, want)
 		}
 	}
-	if known != 10 {
-		t.Errorf("%d codes are known, want 10", known)
+	if known != 19 {
+		t.Errorf("%d codes are known, want 19", known)
 	}
 	if err := Result(77).asError(); err.Error() != "nvjitlink: Result(77) (77)" {
 		t.Errorf("message of an unknown code: %q", err)

@@ -10,6 +10,10 @@
 // tells its size in bytes, the other fills a slice of at least that size, which the caller owns. C gets no length with the
 // slice. [Texts] makes options and headers as C reads them.
 //
+// From CUDA 12.8 on, a compilation can make a precompiled header (options --pch and --create-pch), in a heap that all programs share, of
+// which [Library.GetPCHCreateStatus] tells after compiling, and [Library.SetFlowCallback] lets a function, made by [dl.Callback],
+// cancel one. A function that a release dropped, as 13.0 did [Library.GetNVVM], is a [*dl.SymbolError] there too.
+//
 // All methods may be called concurrently, but those of one program by one goroutine at a time. [Library.CompileProgram]
 // blocks for as long as the compiler works.
 package nvrtc

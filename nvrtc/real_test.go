@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -173,5 +174,99 @@ func TestRealMessages(t *testing.T) {
 	}
 	if _, err := l.GetPTXSize(0); !errors.Is(err, ErrorInvalidProgram) && !errors.Is(err, ErrorInvalidInput) {
 		t.Errorf("PTX of no program: %v", err)
+	}
+}
+
+// TestRealPrecompiled makes a precompiled header in one compilation and uses it in another, with releases that can.
+func TestRealPrecompiled(t *testing.T) {
+	l := openReal(t)
+	size, err := l.GetPCHHeapSize()
+	if l.Version() < 12080 {
+		_, required := l.GetPCHHeapSizeRequired(0)
+		for _, err := range []error{err, l.SetPCHHeapSize(1 << 20), l.GetPCHCreateStatus(0), required} {
+			absent(t, err, "12.8")
+		}
+		return
+	}
+	if err != nil || size == 0 {
+		t.Fatalf("the heap has %d bytes, %v", size, err)
+	}
+	if err := l.SetPCHHeapSize(2 * size); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.GetPCHHeapSize(); err != nil || got < 2*size {
+		t.Errorf("the heap has %d bytes, %v, of the %d set", got, err, 2*size)
+	}
+	headers, names := texts(t, "template <typename T> __device__ T twice(T x) { return 2 * x; }\n"), texts(t, "twice.h")
+	source := "#include \"twice.h\"\nextern \"C\" __global__ void f(int *x) { *x = twice(*x); }\n"
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		option string
+		want   error
+	}{
+		{"", ErrorNoPCHCreateAttempted},
+		{"--create-pch=twice.pch", nil},
+		{"--use-pch=twice.pch", ErrorNoPCHCreateAttempted},
+	} {
+		p := newProgram(t, l, source, "twice.cu", headers, names)
+		options := []string{"--gpu-architecture=sm_80"}
+		if tt.option != "" {
+			options = append(options, tt.option, "--pch-dir="+dir)
+		}
+		if err := l.CompileProgram(p, texts(t, options...)); err != nil {
+			t.Fatalf("%q: %v\n%s", tt.option, err, log(t, l, p))
+		}
+		if err := l.GetPCHCreateStatus(p); !errors.Is(err, tt.want) {
+			t.Errorf("%q: the status is %v, want %v\n%s", tt.option, err, tt.want, log(t, l, p))
+		}
+		if tt.want == nil {
+			if n, err := l.GetPCHHeapSizeRequired(p); err != nil || n == 0 {
+				t.Errorf("%q took %d bytes of the heap, %v", tt.option, n, err)
+			}
+		}
+	}
+}
+
+// TestRealCancel has a function of Go cancel a compilation, or watch it, with releases that ask it.
+func TestRealCancel(t *testing.T) {
+	l := openReal(t)
+	const cancel, watch = 7, 8
+	var calls [watch + 1]atomic.Int32
+	addr, err := dl.Callback(func(payload, reserved uintptr) int32 {
+		if payload > watch || reserved != 0 {
+			return 0
+		}
+		calls[payload].Add(1)
+		if payload == cancel {
+			return 1
+		}
+		return 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram(t, l, "extern \"C\" __global__ void f(int *x) { *x += 1; }\n", "f.cu", nil, nil)
+	err = l.SetFlowCallback(p, FlowCallback(addr), cancel)
+	if l.Version() < 12080 {
+		absent(t, err, "12.8")
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.CompileProgram(p, nil); !errors.Is(err, ErrorCancelled) || calls[cancel].Load() == 0 {
+		t.Errorf("cancelled at once: %v after %d calls", err, calls[cancel].Load())
+	}
+	q := newProgram(t, l, "extern \"C\" __global__ void f(int *x) { *x += 1; }\n", "f.cu", nil, nil)
+	if err := errors.Join(l.SetFlowCallback(q, FlowCallback(addr), watch), l.CompileProgram(q, nil)); err != nil || calls[watch].Load() == 0 {
+		t.Errorf("not cancelled: %v after %d calls\n%s", err, calls[watch].Load(), log(t, l, q))
+	}
+}
+
+// absent reports an error that is not that of a function which came with a later release.
+func absent(t *testing.T, err error, since string) {
+	t.Helper()
+	if !errors.Is(err, dl.ErrSymbol) || !strings.Contains(err.Error(), since) {
+		t.Errorf("a function that the library lacks: %v, want an error that tells %s", err, since)
 	}
 }

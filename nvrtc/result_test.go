@@ -29,8 +29,8 @@ func TestErrorsTellNameNumberAndMeaning(t *testing.T) {
 			t.Errorf("message %q, want %q and what it means", err, want)
 		}
 	}
-	if known != 13 {
-		t.Errorf("%d codes are known, want 13", known)
+	if known != 18 {
+		t.Errorf("%d codes are known, want 18", known)
 	}
 	if err := Result(77).asError(); err.Error() != "nvrtc: Result(77) (77)" {
 		t.Errorf("message of an unknown code: %q", err)

@@ -76,7 +76,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			continue
 		}
 		mergeEnums(t, &h.table, v, in.Report)
-		mergeTypes(t, &h.table, v)
+		mergeTypes(t, &h.table, v, in.Report)
 		mergeFunctions(t, &h.table, v, in.Report)
 		t.Headers = append(t.Headers, h.table.Headers...)
 	}
@@ -163,7 +163,7 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	}
 	h.table.Library = m.Lib
 	mergeEnums(t, &h.table, symbols.Version{}, nil)
-	mergeTypes(t, &h.table, symbols.Version{})
+	mergeTypes(t, &h.table, symbols.Version{}, nil)
 	return nil
 }
 

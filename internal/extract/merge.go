@@ -47,9 +47,21 @@ func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(stri
 }
 
 // mergeTypes adds to t the handles, scalars, aliases, structs, callbacks and constants that only older has. A name that t
-// has as another kind of type stands as t has it: a struct that was visible once and is opaque now is a handle.
-func mergeTypes(t, older *symbols.Table, since symbols.Version) {
+// has as another kind of type stands as t has it: a struct that was visible once and is opaque now is a handle, and a macro that
+// is an enumerator now is that. report gets every such macro whose number changed.
+func mergeTypes(t, older *symbols.Table, since symbols.Version, report func(string)) {
 	kind := map[string]string{}
+	number := map[string]string{}
+	for _, e := range t.Enums {
+		for _, v := range e.Values {
+			kind[v.Name], number[v.Name] = "enumerator", fmt.Sprint(v.Value)
+		}
+	}
+	for _, c := range older.Constants {
+		if is, ok := number[c.Name]; ok && is != c.Value && report != nil {
+			report(fmt.Sprintf("constant %s was %s and is the enumerator %s", c.Name, c.Value, is))
+		}
+	}
 	for _, h := range t.Handles {
 		kind[h.Name], kind[h.Tag] = "handle", "handle"
 	}

@@ -69,6 +69,7 @@ func TestLink(t *testing.T) {
 			}()
 			synctest.Wait() // it is in the driver
 			must(t, b.Close())
+			synctest.Wait() // until the goroutine has told
 			select {
 			case err := <-answered:
 				must(t, err)
