@@ -671,13 +671,17 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	x, err := c.Binding()
 	y, err2 := c.Binding()
 	n, one := uint64(8), uint32(1)
-	_, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
+	index, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
 		Args:    []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), nil},
 		Buffers: []gpu.BufferArg{{Index: 3, Range: x.Range(0, 32)}}})
-	if _, err := c.Dispatch(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8))); err != nil {
+	if err3 != nil {
+		return c, err3
+	}
+	reads, err := c.Dispatch(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8)), index)
+	if err != nil {
 		return c, err
 	}
-	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8))
+	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8), reads)
 	_, err5 := c.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	_, err6 := c.Barrier()
 	_, err7 := c.Timestamp()
