@@ -328,11 +328,11 @@ func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	defer dev.Close()
 	const block, n = 512, 5
-	cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
-	if err != nil {
-		return nil
-	}
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
+		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // others each time: a stream that has failed may still be at these
+		if err != nil {
+			return nil
+		}
 		o.Wait = true
 		p, err := dev.NewPool(o)
 		if err != nil {
