@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Lends say what of a library's types the headers of other libraries take, and how: their bindings then use this library's Go
@@ -63,12 +62,7 @@ func StandIns(libraries []string) (map[string]string, error) {
 	return out, nil
 }
 
-var standIns sync.Map // text by the name of the library
-
 func standIn(library string) (string, error) {
-	if text, ok := standIns.Load(library); ok {
-		return text.(string), nil
-	}
 	lib, err := Load(library)
 	if err != nil {
 		return "", err
@@ -90,7 +84,6 @@ func standIn(library string) (string, error) {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString("#endif\n")
-	standIns.Store(library, b.String())
 	return b.String(), nil
 }
 

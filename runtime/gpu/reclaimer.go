@@ -58,7 +58,8 @@ func (d *Device) nextToReclaim() (fn func()) {
 	if r.busy = len(r.todo) > 0 && !d.awaitsOthers(); !r.busy {
 		return nil
 	}
-	fn, r.todo = r.todo[0], r.todo[1:]
+	fn, r.todo[0] = r.todo[0], nil // which keeps what it gives back no longer than it runs
+	r.todo = r.todo[1:]
 	return fn
 }
 
