@@ -2,6 +2,7 @@
 package tracetest
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -138,24 +139,14 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 		b.add(parked)
 	}
 	if s.Begun != 0 || s.Ended != 0 {
-		name := a.Op
-		if a.Kernel != "" {
-			name = a.Kernel
-		}
-		if a.Label != "" {
-			name = a.Label
-		}
+		name := cmp.Or(a.Label, a.Kernel, a.Recording, a.Op)
 		what := a
 		what.Waits, what.Signals, what.Error = nil, nil, ""
 		b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: name, PID: executed.PID, TID: executed.TID,
 			Time: s.Begun, Dur: s.Ended - s.Begun, Args: what})
 		for i, c := range s.Commands {
 			c.Args.Sub, c.Args.Command = a.Sub, i
-			name := c.Args.Op
-			if c.Args.Kernel != "" {
-				name = c.Args.Kernel
-			}
-			b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: name, PID: executed.PID, TID: executed.TID,
+			b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(c.Args.Label, c.Args.Kernel, c.Args.Op), PID: executed.PID, TID: executed.TID,
 				Time: c.Begun, Dur: c.Ended - c.Begun, Args: c.Args})
 		}
 		b.arrows(a.Waits, executed, s.Begun)

@@ -218,9 +218,9 @@ func busyServer(n int) *tracetest.Builder {
 			b.Count(l.dev, traceformat.CounterInFlight, at, traceformat.Series{Name: "operations", Value: int64(r.IntN(40))})
 			b.Count(l.dev, traceformat.CounterPoolBytes, at, traceformat.Series{Name: "reserved", Value: 8 << 30}, traceformat.Series{Name: "used", Value: int64(4+r.IntN(4)) << 30})
 		}
-		at += traceformat.Time(r.ExpFloat64() * 9000)
-		if i%2000 == 1999 {
-			at += 2 * ms
+		at += traceformat.Time(r.ExpFloat64() * 21000)
+		if i%300 == 299 { // no requests for a while
+			at += ms
 		}
 	}
 	return b

@@ -28,6 +28,15 @@ type summary struct {
 	CriticalN []shareSummary     `json:"critical_path_by_kind"`
 	Starved   []starvedSummary   `json:"starved"`
 	Host      []operationSummary `json:"host"` // kinds of calls and waits by their total time
+
+	pieces []idlePiece // of the gaps of devices, by device and time
+}
+
+// An idlePiece is a part of a gap, with what it waited for.
+type idlePiece struct {
+	device      int
+	begin, end  traceformat.Time
+	kind, cause string
 }
 
 type programSummary struct {
@@ -207,6 +216,7 @@ func (s *summary) starved(t *trace, w *walker, d int, idle []interval) {
 			x = &starvedSummary{Device: name, Kind: kind, Cause: cause}
 			found[k] = x
 		}
+		s.pieces = append(s.pieces, idlePiece{d, begin, end, kind, cause})
 		x.Count++
 		x.Total += end - begin
 		if end-begin > x.Max {

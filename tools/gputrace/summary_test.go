@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,7 +15,29 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var (
+	update = flag.Bool("update", false, "write the golden files")
+	write  = flag.String("traces", "", "write the scenarios' traces into this `folder`, to be looked at")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *write != "" {
+		for _, s := range scenarios {
+			if err := os.WriteFile(filepath.Join(*write, strings.ReplaceAll(s.name, " ", "-")+".json"), s.trace(), 0o644); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+		for _, n := range []int{3000, 100_000} {
+			if err := os.WriteFile(filepath.Join(*write, fmt.Sprintf("server-%d.json", n)), busyServer(n).JSON(), 0o644); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
 
 func loaded(t *testing.T, data []byte) *trace {
 	t.Helper()

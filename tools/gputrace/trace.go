@@ -56,7 +56,7 @@ type submission struct {
 	queue                                 int // track
 	device                                int // index, or -1
 	program                               int
-	title                                 string // the label, else the kernel or recording, else the operation
+	title                                 string // the device's slice's, else the label, kernel, recording or operation
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
@@ -364,7 +364,7 @@ func (l *loader) finish() {
 		}
 		s.sub = sub
 		if x := &t.subs[sub]; s.cat == traceformat.CatDevice && x.slice < 0 {
-			x.begun, x.ended, x.slice = s.begin, s.end, i
+			x.begun, x.ended, x.slice, x.title = s.begin, s.end, i, s.name
 		}
 	}
 	slices.SortStableFunc(t.counters, func(a, b counter) int { return cmp.Compare(a.time, b.time) })
