@@ -95,7 +95,7 @@ type span struct {
 	parent     int // index of the slice around it, or -1
 	name, cat  string
 	sub        uint64
-	waits      []Point // of a wait of the host
+	waits      []Point // of a wait, or a call, of the host
 	signals    []Point // of a call that signals
 }
 
@@ -259,10 +259,8 @@ func (c *checker) complete(e *Event) {
 				c.problem(c.n, "submission %d is executed twice", s.sub)
 			}
 		}
-	case CatWait:
-		s.waits = e.Args.Waits
-	case CatCall:
-		s.signals = e.Args.Signals
+	case CatWait, CatCall:
+		s.waits, s.signals = e.Args.Waits, e.Args.Signals
 	default:
 		c.problem(c.n, "a slice has category %q", e.Cat)
 	}

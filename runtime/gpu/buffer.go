@@ -100,6 +100,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, nil
 	}
+	began := d.opt.Tracer.begin()
 	err := d.do(func() error {
 		if err := canBe(size); err != nil {
 			return err
@@ -111,6 +112,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		}
 		return err
 	})
+	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
