@@ -31,7 +31,7 @@ func (t *trace) link() {
 		add(t.subs[i].program, node{false, i}, t.subs[i].args.Signals)
 	}
 	for i := range t.slices {
-		if s := &t.slices[i]; s.cat == traceformat.CatCall {
+		if s := &t.slices[i]; s.cat == traceformat.CatCall && s.sub < 0 {
 			add(t.tracks[s.track].program, node{true, i}, s.args.Signals)
 		}
 	}
@@ -54,7 +54,7 @@ func (t *trace) link() {
 		wait(t.subs[i].program, node{false, i}, t.subs[i].args.Waits)
 	}
 	for i := range t.slices {
-		if s := &t.slices[i]; s.cat == traceformat.CatWait {
+		if s := &t.slices[i]; s.sub < 0 && (s.cat == traceformat.CatWait || s.cat == traceformat.CatCall) {
 			wait(t.tracks[s.track].program, node{true, i}, s.args.Waits)
 		}
 	}

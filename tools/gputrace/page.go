@@ -223,10 +223,16 @@ func newPageData(t *trace, s *summary) *pageData {
 		m.rows("what the end had to wait for", "path", 0, path)
 	}
 	pid := int64(-1)
+	var host []box // of all tracks of a process, whose order says nothing
 	finishProcess := func() {
-		if pid >= 0 {
-			m.counters(pid)
+		if pid < 0 {
+			return
 		}
+		if len(host) > 0 {
+			m.rows("calls and waits", traceformat.KindHost, m.processes[pid], host)
+			host = nil
+		}
+		m.counters(pid)
 	}
 	for i := range t.tracks {
 		k := &t.tracks[i]
@@ -243,7 +249,9 @@ func newPageData(t *trace, s *summary) *pageData {
 				m.idle(s, k.device)
 			}
 		}
-		if len(boxes[i]) > 0 {
+		if k.kind == traceformat.KindHost {
+			host = append(host, boxes[i]...)
+		} else if len(boxes[i]) > 0 {
 			m.rows(clean(k.title, 80), k.kind, m.processes[pid], boxes[i])
 		}
 	}
@@ -255,7 +263,7 @@ func newPageData(t *trace, s *summary) *pageData {
 		text := x.name
 		switch x.cat {
 		case traceformat.CatDrop:
-			text = count(x.args.Dropped, "submission") + " missing from the trace"
+			text = count(x.args.Dropped, "record") + " missing from the trace"
 		case traceformat.CatClock:
 			text = fmt.Sprintf("clock fit: %+.3g ppm, times within ±%s", x.args.Rate, duration(x.args.Margin))
 		case traceformat.CatLoss:
@@ -317,8 +325,11 @@ func (m *pageMaker) subs() {
 // rows packs slices into as few rows as hold them side by side: one inside another comes into the row below.
 func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	limit := 64
-	if kind == traceformat.KindQueue {
+	switch kind {
+	case traceformat.KindQueue:
 		limit = 10
+	case traceformat.KindHost:
+		limit = 30
 	}
 	slices.SortStableFunc(boxes, func(a, b box) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end)) })
 	var rows [][]box

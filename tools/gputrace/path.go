@@ -31,12 +31,19 @@ const (
 	onHost   = "host"   // the host did something of its own
 )
 
+// A collective is one of a channel, which has a submission in each rank.
+type collective struct {
+	channel string
+	number  uint64
+}
+
 // A walker goes back in time from an operation to what it had to wait for.
 type walker struct {
 	t       *trace
 	before  map[node][]node
-	prev    []int   // by submission: the one before it on the same stream, or -1
-	host    [][]int // by program: slices of the host by their ends
+	prev    []int              // by submission: the one before it on the same stream, or -1
+	last    map[collective]int // submission of the rank that came last
+	host    [][]int            // by program: slices of the host by their ends
 	hostEnd [][]traceformat.Time
 }
 
@@ -44,6 +51,17 @@ func newWalker(t *trace) *walker {
 	w := &walker{t: t, before: t.befores(), prev: make([]int, len(t.subs)), host: make([][]int, len(t.programs)), hostEnd: make([][]traceformat.Time, len(t.programs))}
 	for i := range w.prev {
 		w.prev[i] = -1
+	}
+	w.last = map[collective]int{}
+	for i := range t.subs {
+		s := &t.subs[i]
+		if s.args.Collective == 0 || s.slice < 0 {
+			continue
+		}
+		k := collective{s.args.Channel, s.args.Collective}
+		if j, ok := w.last[k]; !ok || s.begun > t.subs[j].begun {
+			w.last[k] = i
+		}
 	}
 	last := map[int]int{} // by track
 	for i := range t.slices {
@@ -71,17 +89,18 @@ func newWalker(t *trace) *walker {
 	return w
 }
 
-// start is when the device began a submission, as far as that is known.
-func (s *submission) start() traceformat.Time {
-	return cmp.Or(max(s.begun, 0), max(s.issued, 0), s.submitted)
-}
-
-// finish is when a submission ended, as far as that is known.
-func (s *submission) finish() traceformat.Time {
-	if s.ended != unknown {
-		return s.ended
+// lastRank returns the submission of the rank that came last to the collective that submission i is a part of: i itself,
+// too, if it is none, or if no other came later while it ran.
+func (w *walker) lastRank(i int) int {
+	s := &w.t.subs[i]
+	if s.args.Collective == 0 || s.slice < 0 {
+		return i
 	}
-	return s.last()
+	j := w.last[collective{s.args.Channel, s.args.Collective}]
+	if x := &w.t.subs[j]; x.begun > s.begun && x.begun < s.ended {
+		return j
+	}
+	return i
 }
 
 // back returns what submission i had to wait for, from its beginning back to the time until, the latest first.
@@ -98,14 +117,12 @@ func (w *walker) critical() []segment {
 	}
 	last := 0
 	for i := range w.t.subs {
-		if w.t.subs[i].finish() > w.t.subs[last].finish() {
+		if x := &w.t.subs[i]; x.finish() > w.t.subs[last].finish() && !x.instant {
 			last = i
 		}
 	}
 	b := backward{walker: w, until: w.t.subs[0].submitted}
-	if b.executed(last) {
-		b.device(last)
-	}
+	b.device(b.executed(last))
 	slices.Reverse(b.out)
 	return b.out
 }
@@ -141,9 +158,18 @@ func (b *backward) deviceName(i int) string {
 	return ""
 }
 
-func (b *backward) executed(i int) bool {
+// executed adds what a submission did on its device. A collective's way leads on from the rank that came last, without
+// which it could do nothing: executed returns the submission to go on from, or -1 at the end.
+func (b *backward) executed(i int) int {
 	s := &b.t.subs[i]
-	return b.add(segment{Kind: onDevice, Name: s.title, Device: b.deviceName(i), Begin: s.start(), End: s.finish(), node: node{false, i}, known: true})
+	begin, on := s.start(), b.lastRank(i)
+	if on != i {
+		begin = b.t.subs[on].begun
+	}
+	if !b.add(segment{Kind: onDevice, Name: s.title, Device: b.deviceName(i), Begin: begin, End: s.finish(), node: node{false, i}, known: true}) {
+		return -1
+	}
+	return on
 }
 
 // device goes back from the beginning of a submission, submission by submission.
@@ -166,10 +192,10 @@ func (b *backward) device(i int) {
 			consider(p)
 		}
 		if before >= 0 && at >= s.issued {
-			if !b.add(segment{Kind: toStart, Name: s.title, Device: b.deviceName(i), Begin: at, End: begin, node: node{false, i}, known: true}) || !b.executed(before) {
+			if !b.add(segment{Kind: toStart, Name: s.title, Device: b.deviceName(i), Begin: at, End: begin, node: node{false, i}, known: true}) {
 				return
 			}
-			i = before
+			i = b.executed(before)
 			continue
 		}
 		if s.issued != unknown && !b.add(segment{Kind: toStart, Name: s.title, Device: b.deviceName(i), Begin: s.issued, End: begin, node: node{false, i}, known: true}) {
@@ -277,10 +303,7 @@ func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 			return -1
 		}
 		if !by.host {
-			if !b.executed(by.index) {
-				return -1
-			}
-			return by.index
+			return b.executed(by.index)
 		}
 		c := &b.t.slices[by.index]
 		if !b.add(segment{Kind: inCall, Name: c.name, Begin: c.begin, End: c.end, node: by, known: true}) {

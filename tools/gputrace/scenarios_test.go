@@ -105,12 +105,11 @@ func allreduce(n int) *tracetest.Builder {
 		}
 		for i, x := range sides {
 			// NCCL's kernel spins until the other rank has come.
-			begun := at + []traceformat.Time{505 * µs, 505 * µs}[i]
-			other := sides[1-i].sem(v + 1)
+			begun := at + []traceformat.Time{305 * µs, 505 * µs}[i]
 			submitted := at - 50*µs
 			b.Submit(x.q, x.ch, tracetest.Submission{
-				Args:      args{Op: "all-reduce", Bytes: 64 << 20, Channel: "grads", Collective: step + 1, Rank: i, Ranks: 2, Waits: pts{x.sem(v + 1), other}, Signals: pts{x.sem(v + 2)}},
-				Submitted: submitted, Issued: submitted + 5*µs, Begun: begun, Ended: begun + 110*µs, Done: at + 620*µs,
+				Args:      args{Op: "collective", Kernel: "all-reduce", Bytes: 64 << 20, Channel: "grads", Collective: step + 1, Rank: i, Ranks: 2, Waits: pts{x.sem(v + 1)}, Signals: pts{x.sem(v + 2)}},
+				Submitted: submitted, Issued: submitted + 5*µs, Begun: begun, Ended: at + 615*µs, Done: at + 620*µs,
 			})
 		}
 		at += 625 * µs

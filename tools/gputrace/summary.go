@@ -16,7 +16,7 @@ type summary struct {
 	Failed      int              `json:"failed"`
 	FirstError  string           `json:"first_error,omitempty"`
 	Unfinished  int              `json:"unfinished"` // when the trace ended
-	Dropped     uint64           `json:"dropped"`    // submissions that the trace lacks
+	Dropped     uint64           `json:"dropped"`    // records that the trace lacks
 	Cut         bool             `json:"cut"`        // the file has no end: the program died or runs
 	Lost        []string         `json:"lost,omitempty"`
 
@@ -52,6 +52,7 @@ type deviceSummary struct {
 	Operations int              `json:"operations"`
 	Window     traceformat.Time `json:"window_ns"` // from the first submission to the end of the last one, of this device
 	Busy       traceformat.Time `json:"busy_ns"`   // at least one operation ran
+	Peers      traceformat.Time `json:"peers_ns"`  // collectives ran, and waited for the other ranks
 	Idle       traceformat.Time `json:"idle_ns"`
 	Overlap    traceformat.Time `json:"overlap_ns"` // at least two ran
 	Streams    int              `json:"streams"`
@@ -153,9 +154,19 @@ func (s *summary) devices(t *trace, w *walker) {
 		on := func(x *submission) bool { return x.device == d }
 		list := busyOf(t, on)
 		sum := deviceSummary{Name: t.deviceName(d), Operations: len(list), Overlap: overlap(list)}
+		for i := range t.subs {
+			if x := &t.subs[i]; x.slice >= 0 && on(x) {
+				if last := w.lastRank(i); last != i {
+					sum.Peers += min(t.subs[last].begun, x.ended) - x.begun
+				}
+			}
+		}
 		busy := union(list)
 		each = append(each, busy...)
 		within := windowOf(t, on)
+		if len(busy) > 0 {
+			within.end = busy[len(busy)-1].end
+		}
 		sum.Window, sum.Busy = within.end-within.begin, length(busy)
 		idle := gaps(busy, within)
 		sum.Idle = length(idle)
@@ -300,6 +311,9 @@ func (s *summary) queues(t *trace) {
 		list := busyOf(t, on)
 		sum.Overlap = overlap(list)
 		busy, within := union(list), windowOf(t, on)
+		if len(busy) > 0 {
+			within.end = busy[len(busy)-1].end
+		}
 		sum.Window, sum.Busy, sum.Idle = within.end-within.begin, length(busy), length(gaps(busy, within))
 		sum.Issue, sum.Parked, sum.Start, sum.Seen = distributionOf(issue), distributionOf(parked), distributionOf(start), distributionOf(seen)
 		s.Queues = append(s.Queues, sum)
@@ -327,7 +341,7 @@ func (s *summary) longest(t *trace) {
 		dur := x.end - x.begin
 		o.Count++
 		o.Total += dur
-		if x.cat == traceformat.CatDevice {
+		if x.cat == traceformat.CatDevice && moves(x.args.Op) {
 			o.Bytes += x.args.Bytes
 		}
 		if dur > o.Max {
@@ -336,6 +350,9 @@ func (s *summary) longest(t *trace) {
 	}
 	s.Longest, s.Host = ranking(device), ranking(host)
 }
+
+// moves says whether the bytes of an operation are ones that it goes through, and not only counts.
+func moves(op string) bool { return op != "alloca" && op != "dealloca" }
 
 func ranking[K comparable](m map[K]*operationSummary) []operationSummary {
 	var list []operationSummary

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -49,30 +50,39 @@ func (s *summary) head(b *strings.Builder) {
 		fmt.Fprintf(b, "a device was lost: %s\n", clean(err, 200))
 	}
 	if s.Unfinished > 0 {
-		fmt.Fprintf(b, "%s had not ended when the trace did\n", count(s.Unfinished, "submission"))
+		fmt.Fprintf(b, "%s had not ended when the trace did", count(s.Unfinished, "submission"))
+		if s.Cut {
+			b.WriteString(", which has no end: the program died, or still runs")
+		}
+		b.WriteByte('\n')
 	}
 	if s.Dropped > 0 {
-		fmt.Fprintf(b, "%s are missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "submission"))
-	}
-	if s.Cut {
-		fmt.Fprintf(b, "the file has no end: the program died, or still runs\n")
+		fmt.Fprintf(b, "%s missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "record"))
 	}
 }
 
 func (s *summary) printDevices(b *strings.Builder) {
-	t := table{head: []string{"Device", "busy", "", "idle", "overlap", "operations", "streams", "times within"}, left: 1}
+	t := table{head: []string{"Device", "busy", "", "for other ranks", "idle", "overlap", "operations", "streams", "times within"}, left: 1}
 	untimed := false
+	anyPeers := slices.ContainsFunc(s.Devices, func(d deviceSummary) bool { return d.Peers > 0 })
+	if !anyPeers {
+		t.head[3] = ""
+	}
 	for _, d := range s.Devices {
 		margin := ""
 		if d.Margin > 0 {
 			margin = "±" + duration(d.Margin)
 		}
+		peers := ""
+		if anyPeers {
+			peers = duration(d.Peers)
+		}
 		if d.Operations == 0 { // then nothing is known of it
-			t.add(clean(d.Name, 40), "?", "", "?", "?", "?", "?", "")
+			t.add(clean(d.Name, 40), "?", "", "", "?", "?", "?", "?", "")
 			untimed = untimed || d.Window > 0
 			continue
 		}
-		t.add(clean(d.Name, 40), duration(d.Busy), percent(d.Busy, d.Window), duration(d.Idle), duration(d.Overlap), number(d.Operations), number(d.Streams), margin)
+		t.add(clean(d.Name, 40), duration(d.Busy), percent(d.Busy, d.Window), peers, duration(d.Idle), duration(d.Overlap), number(d.Operations), number(d.Streams), margin)
 	}
 	t.write(b)
 	if untimed {

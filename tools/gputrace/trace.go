@@ -26,7 +26,7 @@ type trace struct {
 
 	begin, end traceformat.Time // of everything
 	cut        bool             // the file has no end
-	dropped    uint64           // submissions that the trace lacks
+	dropped    uint64           // records that the trace lacks
 }
 
 // A program is one that wrote a trace: a rank.
@@ -60,8 +60,31 @@ type submission struct {
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int // that the device executed, or -1
+	slice                                 int  // that the device executed, or -1
+	instant                               bool // it took no time on the device, which has times of others
 	err                                   string
+}
+
+// start is when a submission began, as far as that is known.
+func (s *submission) start() traceformat.Time {
+	switch {
+	case s.begun != unknown:
+		return s.begun
+	case s.issued != unknown:
+		return s.issued
+	}
+	return s.submitted
+}
+
+// finish is when a submission ended, as far as that is known.
+func (s *submission) finish() traceformat.Time {
+	switch {
+	case s.ended != unknown:
+		return s.ended
+	case s.instant:
+		return s.issued
+	}
+	return s.last()
 }
 
 // last is the latest moment that is known of a submission.
@@ -128,7 +151,6 @@ type loader struct {
 	programs map[int64]int
 	devices  map[int64]int
 	process  map[int64]string
-	sort     map[int64]int
 	tracks   map[trackKey]int
 	subs     map[subKey]int
 }
@@ -137,7 +159,7 @@ type loader struct {
 func load(r io.Reader, win window) (*trace, error) {
 	l := loader{
 		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
-		sort: map[int64]int{}, tracks: map[trackKey]int{}, subs: map[subKey]int{},
+		tracks: map[trackKey]int{}, subs: map[subKey]int{},
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
@@ -229,8 +251,6 @@ func (l *loader) metadata(e *traceformat.Event) {
 			l.trace.devices = append(l.trace.devices, device{pid: e.PID, program: l.program(e.PID)})
 		}
 		l.trace.devices[i].args = e.Args
-	case traceformat.MetaProcessSort:
-		l.sort[e.PID] = e.Args.SortIndex
 	case traceformat.MetaThread:
 		t := &l.trace.tracks[l.track(e.PID, e.TID)]
 		t.kind, t.title = e.Args.Kind, l.text(e.Args.Name)
@@ -309,10 +329,16 @@ func (l *loader) finish() {
 	// Tracks and devices in the order of their processes.
 	for i := range t.tracks {
 		k := &t.tracks[i]
-		k.process, k.order[0] = l.process[k.pid], l.sort[k.pid]
+		k.process = l.process[k.pid]
+		if d, ok := l.devices[k.pid]; ok { // by their numbers, in whatever order they were opened
+			k.order[0] = k.program*traceformat.PIDRange + 1 + t.devices[d].args.Device
+		} else {
+			k.order[0] = k.program * traceformat.PIDRange
+		}
 	}
-	byPID := func(a, b device) int { return cmp.Compare(a.pid, b.pid) }
-	slices.SortFunc(t.devices, byPID)
+	slices.SortFunc(t.devices, func(a, b device) int {
+		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.args.Device, b.args.Device), cmp.Compare(a.pid, b.pid))
+	})
 	for i, d := range t.devices {
 		l.devices[d.pid] = i
 	}
@@ -365,6 +391,20 @@ func (l *loader) finish() {
 		s.sub = sub
 		if x := &t.subs[sub]; s.cat == traceformat.CatDevice && x.slice < 0 {
 			x.begun, x.ended, x.slice, x.title = s.begin, s.end, i, s.name
+		} else if s.cat == traceformat.CatCall && x.begun == unknown { // the host did it
+			x.begun, x.ended = s.begin, s.end
+		}
+	}
+	// On a device that has times, what has none took none: it was done as soon as what it waited for.
+	timed := make([]bool, len(t.devices)+1)
+	for i := range t.subs {
+		if x := &t.subs[i]; x.slice >= 0 {
+			timed[x.device+1] = true
+		}
+	}
+	for i := range t.subs {
+		if x := &t.subs[i]; x.begun == unknown && x.issued != unknown && x.err == "" && timed[x.device+1] {
+			x.instant = true
 		}
 	}
 	slices.SortStableFunc(t.counters, func(a, b counter) int { return cmp.Compare(a.time, b.time) })

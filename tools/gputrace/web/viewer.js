@@ -13,7 +13,7 @@ const PALETTE = ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5
 // What the critical path and idle devices were up to.
 const KINDS = {
   device: ["#4269d0", "another operation"], start: ["#97bbf5", "from issued to begun"], issue: ["#efb118", "from submitted to issued"],
-  seen: ["#ff8ab7", "until the host saw the end"], call: ["#6cc5b0", "a call of the host"], wait: ["#9c6b4e", "the host waits"], host: ["#ff725c", "the host's own work"],
+  peers: ["#a463f2", "a collective waits for the other ranks"], seen: ["#ff8ab7", "until the host saw the end"], call: ["#6cc5b0", "a call of the host"], wait: ["#9c6b4e", "the host waits"], host: ["#ff725c", "the host's own work"],
 };
 
 async function read() {
@@ -146,7 +146,7 @@ function start(data) {
       if (closed.has(i)) return;
       data.tracks.forEach((t, k) => {
         if (t.process !== i) return;
-        const h = r => r > 0 && (t.kind === "stream" || t.kind === "channel") ? 17 : HEIGHTS[t.kind] ?? 20;
+        const h = r => r > 0 && (t.kind === "stream" || t.kind === "channel") ? 17 : t.kind === "host" && t.rows.length > 6 ? 9 : HEIGHTS[t.kind] ?? 20;
         let height = 3;
         t.rows.forEach((_, r) => {
           rowY[t.firstRow + r] = y + height, rowH[t.firstRow + r] = h(r) - 1;
@@ -200,6 +200,7 @@ function start(data) {
     zooming.scaleExtent([1, Math.max(2, (length * 1.02) / Math.max(width / 50, 1))]).translateExtent([[0, -Infinity], [width, Infinity]]).extent([[0, 0], [width, height]]);
     overviewImage = null;
     show(seen[0], seen[1], false);
+    draw(); // at once: a canvas of a new size is empty
   }
 
   function show(a, b, smooth = true) {
@@ -723,11 +724,12 @@ function start(data) {
   function summary() {
     const s = data.summary, out = [], number = v => v.toLocaleString("en");
     const share = (part, whole) => whole > 0 ? Math.round(100 * part / whole) + " %" : "";
-    const notice = text => out.push(element("p", {className: "notice", textContent: text}));
+    const notices = element("div", {className: "notice"}), notice = text => notices.append(element("p", {textContent: text}));
     for (const e of s.lost ?? []) notice("A device was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
-    if (s.dropped) notice(`${number(s.dropped)} submissions are missing from the trace, which could not be written fast enough: what is below lacks them.`);
-    if (s.cut) notice("The file has no end: the program died, or still ran.");
+    if (s.dropped) notice(`${number(s.dropped)} records are missing from the trace, which could not be written fast enough: what is below lacks them.`);
+    if (s.unfinished) notice(`${number(s.unfinished)} submissions had not ended when the trace did${s.cut ? ", which has no end: the program died, or still ran" : ""}.`);
+    if (notices.childNodes.length) out.push(notices);
     const card = (title, note, head, list, wide) => {
       if (!list.length) return;
       const body = document.createElement("tbody");
@@ -755,8 +757,10 @@ function start(data) {
     };
     const keyed = (text, paint) => { const k = element("span", {className: "key"}); k.style.background = paint; return element("span", {}, k, text); };
     const timed = s.devices?.some(d => d.operations > 0);
-    card("Devices", s.together_ns ? `two or more were busy for ${duration(s.together_ns)}` : "", ["", "", "busy", "", "idle", "overlap", "operations"],
-      (s.devices ?? []).map(d => d.operations ? [d.name, meter([d.busy_ns / d.window_ns]), duration(d.busy_ns), share(d.busy_ns, d.window_ns), duration(d.idle_ns), duration(d.overlap_ns), number(d.operations)] : [d.name, "", "?", "", "?", "?", ""]));
+    const peers = s.devices.some(d => d.peers_ns > 0);
+    card("Devices", s.together_ns ? `two or more were busy for ${duration(s.together_ns)}` : "", ["", "", "busy", "", ...peers ? ["of that for other ranks"] : [], "idle", "overlap", "operations"],
+      s.devices.map(d => d.operations ? [d.name, meter([(d.busy_ns - d.peers_ns) / d.window_ns], [d.peers_ns / d.window_ns, KINDS.peers[0]]), duration(d.busy_ns), share(d.busy_ns, d.window_ns), ...peers ? [duration(d.peers_ns)] : [], duration(d.idle_ns), duration(d.overlap_ns), number(d.operations)]
+        : [d.name, "", "?", "", ...peers ? [""] : [], "?", "?", ""]));
     const starved = s.starved ?? [], idle = starved.reduce((a, b) => a + b.total_ns, 0), many = (s.devices ?? []).length > 1;
     card("What idle devices waited for", "", ["", "", "total", "", "gaps", "longest"],
       starved.slice(0, 12).map(v => [goto((many ? v.device + ": " : "") + v.cause, v.max_at_ns, v.max_ns, KINDS[v.kind]?.[0]), meter([v.total_ns / idle, KINDS[v.kind]?.[0]]), duration(v.total_ns), share(v.total_ns, idle), number(v.count), duration(v.max_ns)]));
