@@ -431,6 +431,7 @@ function start(data) {
       // Out of what signals, into what waited: the beginning of an operation, the end of a wait of the host.
       const xa = x(end[a]), xb = x(slices.kind[b] === WAIT ? end[b] : begin[b]);
       if (Math.max(xa, xb) < -50 || Math.min(xa, xb) > width + 50) return;
+      if (!strong && ra === rb && xb - xa < 10) return; // it would be nothing but a head
       const ya = rowY[ra] + rowH[ra] / 2, yb = rowY[rb] + rowH[rb] / 2, clampX = v => Math.max(-4000, Math.min(4000 + width, v));
       const [ax, bx] = [clampX(xa), clampX(xb)], bend = Math.max(14, Math.min(60, Math.abs(bx - ax) / 2));
       g.globalAlpha = strong ? 1 : 0.42, g.strokeStyle = g.fillStyle = strong ? style.accent : style.fg2, g.lineWidth = strong ? 1.8 : 1;
@@ -441,17 +442,17 @@ function start(data) {
     if (arrows) {
       const few = [];
       for (const it of items) {
-        if (it.type !== "track" || it.y + it.h < top || it.y > top + height || few.length > 250) continue;
+        if (it.type !== "track" || it.y + it.h < top || it.y > top + height || few.length > 150) continue;
         const t = data.tracks[it.track];
-        for (let r = t.firstRow; r < t.firstRow + t.rows.length && few.length <= 250; r++) {
+        for (let r = t.firstRow; r < t.firstRow + t.rows.length && few.length <= 150; r++) {
           const row = rows[r];
-          for (let i = firstAfter(row, t0), seen = 0; i < row.first + row.count && begin[i] <= t1 && few.length <= 250 && seen < 2000; i++, seen++) {
+          for (let i = firstAfter(row, t0), seen = 0; i < row.first + row.count && begin[i] <= t1 && few.length <= 150 && seen < 2000; i++, seen++) {
             if (dimmed(i)) continue;
             for (const c of causes(i)) few.push([c, i]);
           }
         }
       }
-      if (few.length <= 250) for (const [a, b] of few) if (a !== selected && b !== selected) one(a, b, false);
+      if (few.length <= 150) for (const [a, b] of few) if (a !== selected && b !== selected) one(a, b, false);
     }
     for (const i of new Set([selected, hovered])) {
       if (i < 0) continue;
