@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -34,18 +35,18 @@ type commandTimes struct {
 	bytes   uint64
 }
 
-const (
-	firstPairs = 256     // of timing events that a device with a tracer begins with
-	mostPairs  = 1 << 14 // that it has at the most
-)
+// mostPairs is how many pairs of timing events a device has at the most. It begins with some for each of [Options].Events, and makes as many as
+// it has when they have not been enough.
+const mostPairs = 1 << 14
 
 // deviceTimes are the timing events of a device, and what is to be asked about them.
 type deviceTimes struct {
-	mu     sync.Mutex // a leaf
-	free   *timerPair
-	done   *span // whose times are to be asked for, the last first
-	made   int   // pairs
-	missed int   // how often there was none, since more were made
+	mu    sync.Mutex // a leaf
+	free  *timerPair
+	done  *span // whose times are to be asked for, the last first
+	left  int   // of the free ones
+	low   int   // of how many left on the reader is to make haste
+	short bool  // there are fewer; then more are made
 
 	askMu  sync.Mutex // one at a time asks; protects what follows
 	pairs  []*timerPair
@@ -63,21 +64,26 @@ func (d *Device) timesOf() TraceTimes {
 }
 
 // take takes a pair, or returns nil.
-func (t *deviceTimes) take() *timerPair {
+func (t *deviceTimes) take(tracer *Tracer) *timerPair {
 	t.mu.Lock()
 	p := t.free
 	if p != nil {
 		t.free, p.next = p.next, nil
-	} else {
-		t.missed++
+		t.left--
 	}
+	hasten := t.left < t.low && !t.short
+	t.short = t.short || hasten
 	t.mu.Unlock()
+	if hasten {
+		wake.Nudge(tracer.soon)
+	}
 	return p
 }
 
 func (t *deviceTimes) put(p *timerPair) {
 	t.mu.Lock()
 	p.next, t.free = t.free, p
+	t.left++
 	t.mu.Unlock()
 }
 
@@ -162,7 +168,7 @@ func (x *span) commandEnded(tl *timeline, i int, some bool) {
 
 // beginTimes records the first event of a pair, and returns that, or nil.
 func (d *Device) beginTimes(tl *timeline) *timerPair {
-	p := d.times.take()
+	p := d.times.take(d.opt.Tracer)
 	if p != nil && d.drv.Record(p.begin, tl.h) != nil {
 		d.times.put(p)
 		p = nil
@@ -182,7 +188,7 @@ func (d *Device) askTimes() {
 	}
 	t := &d.times
 	t.mu.Lock()
-	idle := t.done == nil && t.missed == 0
+	idle := t.done == nil && !t.short
 	t.mu.Unlock()
 	if !idle {
 		d.do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
@@ -203,20 +209,19 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 		x.next, first, x = first, x, next
 	}
 	t.done = nil
-	missed := t.missed
-	t.missed = 0
+	short := t.short
 	t.mu.Unlock()
 	if goesOn {
 		t.clock.compare(d)
-		if missed > 0 {
-			t.make(d, len(t.pairs))
-		}
 	}
 	for x := first; x != nil; {
 		next := x.next
 		x.next = nil
 		t.tell(d, x)
 		x = next
+	}
+	if goesOn && short {
+		t.make(d, len(t.pairs))
 	}
 	doubt := t.doubt
 	t.doubt = nil
@@ -227,6 +232,11 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 
 // make makes so many pairs, as far as the driver does and there may be.
 func (t *deviceTimes) make(d *Device, n int) {
+	defer func() {
+		t.mu.Lock()
+		t.low, t.short = len(t.pairs)/2, false
+		t.mu.Unlock()
+	}()
 	for n = min(n, mostPairs-len(t.pairs)); n > 0; n-- {
 		p := &timerPair{}
 		var err error

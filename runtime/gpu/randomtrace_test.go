@@ -2,11 +2,16 @@ package gpu_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
@@ -99,5 +104,31 @@ func (g *graphTrace) check(of *graph, left bool) {
 				t.Errorf("%s, %s: wait %d is %v, and was for %d", x.order.Label, x.what, i, w, x.order.Wait[i].Value)
 			}
 		}
+	}
+}
+
+// inTrace makes of a scenario one that is traced, with times of commands. The trace must break no rule, whatever fails.
+func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
+	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
+		g := &graphTrace{}
+		tr, err := trace.Start(g, trace.Options{Times: gpu.CommandTimes})
+		if err != nil {
+			return err
+		}
+		err = run(ctx, tr.Driver(d), devices, sound)
+		err = errors.Join(err, tr.Close())
+		rep, err2 := traceformat.Check(bytes.NewReader(g.data))
+		if err2 != nil {
+			return errors.Join(err, err2)
+		}
+		for _, p := range rep.Problems {
+			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble everything takes no time, and slices of one moment are not told apart
+				err = errors.Join(err, errors.New(p.String()))
+			}
+		}
+		if stats := tr.Tracer().Stats(); uint64(rep.Submissions) > stats.Submissions || sound && uint64(rep.Submissions) != stats.Submissions {
+			err = errors.Join(err, fmt.Errorf("%d submissions in the trace: %+v", rep.Submissions, stats))
+		}
+		return err
 	}
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math"
 	"runtime"
 	"time"
 
@@ -17,6 +18,7 @@ type deviceClock struct {
 	spare  driver.Event // to be recorded next, unless it is pending
 	marks  [8]clockMark // the last is at n-1, modulo how many there may be
 	n      int
+	by     int     // the mark from which times are told
 	drift  float64 // of the device's clock: the host's seconds in one of its own, less 1
 	unsure float64 // by how much that may be off
 }
@@ -31,6 +33,8 @@ type clockMark struct {
 const (
 	compareEvery = 100 * time.Millisecond
 	compareTries = 8
+	wideMark     = time.Millisecond
+	giveUpMark   = 50 * time.Millisecond
 	eventUnit    = time.Microsecond // of the difference of two events, each of which has half of that
 	anyDrift     = 100e-6           // of quartz clocks of which nothing is known
 )
@@ -56,10 +60,13 @@ func (c *deviceClock) compare(d *Device) {
 		if !ok {
 			break
 		}
+		wide := m.within > wideMark
 		if best.event == 0 || m.within < best.within {
 			best, m = m, best
 		}
-		c.spare = m.event // of the wider one, or none yet
+		if c.spare = m.event; wide { // of the wider one, or none yet
+			break // the device, or the host, is busy
+		}
 	}
 	if best.event == 0 {
 		return
@@ -102,9 +109,9 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 			m = clockMark{c.spare, from + (to-from)/2, (to-from)/2 + eventUnit}
 			c.spare = 0
 			return m, true
-		case to-from > time.Millisecond || i > 1<<12:
+		case to-from > giveUpMark || i > 1<<16:
 			return m, false
-		case i%64 == 0:
+		case i > 64:
 			runtime.Gosched()
 		}
 	}
@@ -127,6 +134,17 @@ func (c *deviceClock) fit(d *Device) {
 			c.drift, c.unsure = float64(last.host-m.host)/float64(took)-1, unsure
 		}
 	}
+	// An older mark that is narrow may tell better what is now than the last.
+	least := time.Duration(math.MaxInt64)
+	for i := range c.marks {
+		m := &c.marks[i]
+		if m.event == 0 {
+			continue
+		}
+		if within := m.within + time.Duration(float64(last.host-m.host)*c.unsure); within < least {
+			least, c.by = within, i
+		}
+	}
 }
 
 // at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off.
@@ -134,7 +152,7 @@ func (c *deviceClock) at(d *Device, e driver.Event) (at, within time.Duration, o
 	if c.n == 0 {
 		return 0, 0, false
 	}
-	m := c.last()
+	m := &c.marks[c.by]
 	since, err := d.timers.Elapsed(m.event, e)
 	if err != nil {
 		return 0, 0, false

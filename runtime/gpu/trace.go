@@ -14,6 +14,7 @@ import (
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -40,8 +41,10 @@ type Tracer struct {
 	untimed    atomic.Uint64
 	clamped    atomic.Uint64
 
-	takeMu sync.Mutex // one at a time reads
-	tail   uint64     // where the next record is read; under takeMu
+	soon chan struct{}
+
+	takeMu sync.Mutex    // one at a time reads
+	tail   atomic.Uint64 // where the next record is read; changed under takeMu
 
 	mu      sync.Mutex // a leaf
 	devices []*Device
@@ -193,7 +196,7 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 	case o.Records == 0:
 		o.Records = 1 << 14
 	}
-	t := &Tracer{opt: o, start: time.Now(), slots: make([]traceSlot, 1<<bits.Len(uint(max(o.Records, 2)-1)))}
+	t := &Tracer{opt: o, start: time.Now(), soon: make(chan struct{}, 1), slots: make([]traceSlot, 1<<bits.Len(uint(max(o.Records, 2)-1)))}
 	for i := range t.slots {
 		t.slots[i].seq.Store(uint64(i))
 	}
@@ -223,17 +226,21 @@ func (t *Tracer) Take(to []TraceRecord) int {
 		return 0
 	}
 	for n := range to {
-		s := &t.slots[t.tail&uint64(len(t.slots)-1)]
-		if s.seq.Load() != t.tail+1 {
+		tail := t.tail.Load()
+		s := &t.slots[tail&uint64(len(t.slots)-1)]
+		if s.seq.Load() != tail+1 {
 			return n
 		}
 		to[n].copy(&s.rec)
 		s.rec.Err, s.rec.Device, s.rec.Queue = nil, nil, nil
-		s.seq.Store(t.tail + uint64(len(t.slots)))
-		t.tail++
+		s.seq.Store(tail + uint64(len(t.slots)))
+		t.tail.Store(tail + 1)
 	}
 	return len(to)
 }
+
+// Soon returns a channel that has something when whoever takes records is to do so at once, since there is half the room left, or less.
+func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
 // Sample notes what each open device has in flight, parked and allocated, as a record of its own. It blocks while the driver is asked about
 // its pools.
@@ -271,6 +278,9 @@ func (t *Tracer) push(r *TraceRecord) {
 		case seq == at && t.head.CompareAndSwap(at, at+1):
 			s.rec.copy(r)
 			s.seq.Store(at + 1)
+			if half := uint64(len(t.slots) / 2); at%min(half, 256) == 0 && at-t.tail.Load() >= half {
+				wake.Nudge(t.soon)
+			}
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
@@ -10,7 +11,7 @@ import (
 // arrows finds for each wait what signalled it, and draws an arrow between the two slices. It remembers the last signals, and the last waits whose
 // signals have not come, up to a number of each; an arrow between what is further apart than that is missing.
 type arrows struct {
-	signals map[uint64][]signalled // by semaphore, in the order in which they came
+	signals map[uint64][]signalled // by semaphore, by value
 	waits   map[uint64][]waiting
 	oldest  ring // of signals
 	first   ring // of waits
@@ -40,6 +41,14 @@ type waiting struct {
 
 func (s signalled) since() int { return s.age }
 func (s waiting) since() int   { return s.age }
+func (s signalled) at() uint64 { return s.value }
+func (s waiting) at() uint64   { return s.value }
+
+// An entry of a map has a value and an age.
+type entry interface {
+	since() int
+	at() uint64
+}
 
 // A ring is the semaphores of the last entries of a map, of which the oldest goes when there are too many.
 type ring struct {
@@ -53,9 +62,13 @@ func (a *arrows) init() {
 	a.signals, a.waits = map[uint64][]signalled{}, map[uint64][]waiting{}
 }
 
-// remember adds an entry of the ring to a map.
-func remember[T interface{ since() int }](m map[uint64][]T, r *ring, semaphore uint64, entry T) {
-	m[semaphore] = append(m[semaphore], entry)
+// remember adds an entry of the ring to a map, whose lists are ordered by value.
+func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) {
+	list := append(m[semaphore], x)
+	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // mostly it is the highest
+		list[i], list[i-1] = list[i-1], list[i]
+	}
+	m[semaphore] = list
 	if r.n++; len(r.of) < remembered {
 		r.of = append(r.of, semaphore)
 		return
@@ -63,10 +76,16 @@ func remember[T interface{ since() int }](m map[uint64][]T, r *ring, semaphore u
 	at := (r.n - 1) % remembered
 	old := r.of[at]
 	r.of[at] = semaphore
-	if list := m[old]; len(list) > 0 && list[0].since() <= r.n-remembered { // else it has gone before
-		if m[old] = list[1:]; len(list) == 1 {
-			delete(m, old)
-		}
+	list = m[old]
+	i := slices.IndexFunc(list, func(x T) bool { return x.since() <= r.n-remembered })
+	switch {
+	case i < 0: // it has gone before
+	case len(list) == 1:
+		delete(m, old)
+	case i == 0:
+		m[old] = list[1:]
+	default:
+		m[old] = slices.Delete(list, i, i+1)
 	}
 }
 
@@ -94,15 +113,13 @@ func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
 // wait draws the arrows to a slice that waited, from the lowest signals that were enough.
 func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
 	for _, p := range points {
-		best := -1
 		list := a.signals[p.Semaphore]
-		for i := range list {
-			if list[i].value >= p.Value && list[i].from.before(to) && (best < 0 || list[i].value < list[best].value) {
-				best = i
-			}
+		at, _ := slices.BinarySearchFunc(list, p.Value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
+		for at < len(list) && !list[at].from.before(to) {
+			at++
 		}
-		if best >= 0 {
-			w.arrow(list[best].from, to)
+		if at < len(list) {
+			w.arrow(list[at].from, to)
 			continue
 		}
 		if p.Value == 0 {

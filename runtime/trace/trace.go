@@ -58,9 +58,9 @@ type Trace struct {
 	err     error // of the first write that failed
 	closed  bool
 
-	closer io.Closer // of a file
-	stop   chan struct{}
-	done   chan struct{}
+	file *os.File // of Create
+	stop chan struct{}
+	done chan struct{}
 }
 
 // Start begins a trace that is written to w, in pieces: every few milliseconds, when a traced device is closed, and by Flush. An error of w
@@ -80,7 +80,7 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	}
 	t := &Trace{to: w, records: make([]gpu.TraceRecord, 256), stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
-	if t.tracer, err = gpu.NewTracer(gpu.TracerOptions{Records: o.Records, Times: o.Times, Flush: func() { t.Flush() }}); err != nil {
+	if t.tracer, err = gpu.NewTracer(gpu.TracerOptions{Records: o.Records, Times: o.Times, Flush: t.deviceClosed}); err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
 	t.w = newWriter(t.tracer, o)
@@ -105,7 +105,9 @@ func Create(name string, o Options) (*Trace, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	t.closer = f
+	t.mu.Lock()
+	t.file = f
+	t.mu.Unlock()
 	return t, nil
 }
 
@@ -147,6 +149,7 @@ func (t *Trace) run() {
 		case <-t.stop:
 			return
 		case <-timer.C:
+		case <-t.tracer.Soon():
 		}
 		if n, _ := t.flush(); n > 0 {
 			pause = shortest
@@ -186,6 +189,23 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
+// deviceClosed writes what there is when a device has been closed. If no other is open the file gets its end, for a program that does not close the
+// trace, which is written over if more comes.
+func (t *Trace) deviceClosed() {
+	t.Flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == nil || t.closed || t.err != nil || len(t.w.devices) > 0 {
+		return
+	}
+	if _, err := t.file.Seek(0, io.SeekCurrent); err != nil {
+		return // a pipe, say
+	}
+	if n, err := t.file.WriteString(end); err == nil {
+		t.file.Seek(int64(-n), io.SeekCurrent)
+	}
+}
+
 // write hands over what is in the buffer.
 func (t *Trace) write() {
 	t.w.drops()
@@ -208,8 +228,8 @@ func (t *Trace) Close() error {
 		t.write()
 		t.closed = true
 		close(t.stop)
-		if t.closer != nil {
-			if err := t.closer.Close(); err != nil && t.err == nil {
+		if t.file != nil {
+			if err := t.file.Close(); err != nil && t.err == nil {
 				t.err = fmt.Errorf("trace: %w", err)
 			}
 		}

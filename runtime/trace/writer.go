@@ -84,10 +84,13 @@ func (w *writer) put() {
 	w.buf = w.event.Append(w.buf)
 }
 
-// end writes the end of the file.
+// end is the end of the file.
+const end = "\n]\n"
+
+// end writes it.
 func (w *writer) end() {
 	w.drops()
-	w.buf = append(w.buf, "\n]\n"...)
+	w.buf = append(w.buf, end...)
 }
 
 func (w *writer) meta(name string, pid, tid int64, a traceformat.Args) {
