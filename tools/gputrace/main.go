@@ -112,8 +112,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return fail(err)
 		}
+		if len(files) == 0 && status != 0 {
+			return status // which start has told
+		}
 		if len(files) == 0 {
-			return fail(fmt.Errorf("%s wrote no trace (exit status %d): it does not use package gpu of a version that can, opened no device, or passes on no environment", flags.Arg(0), status))
+			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one by a driver that is not of package drivers (see package runtime/trace)", flags.Arg(0)))
 		}
 	}
 	if err := look(files, o, stdout, stderr); err != nil {

@@ -327,7 +327,7 @@ func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	limit := 64
 	switch kind {
 	case traceformat.KindQueue:
-		limit = 10
+		limit = 6
 	case traceformat.KindHost:
 		limit = 30
 	}

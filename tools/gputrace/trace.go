@@ -335,6 +335,9 @@ func (l *loader) finish() {
 		} else {
 			k.order[0] = k.program * traceformat.PIDRange
 		}
+		if k.kind == traceformat.KindQueue { // below what the device did
+			k.order[1] += 1 << 30
+		}
 	}
 	slices.SortFunc(t.devices, func(a, b device) int {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.args.Device, b.args.Device), cmp.Compare(a.pid, b.pid))

@@ -875,7 +875,13 @@ function start(data) {
   try { stored = localStorage.getItem("gputrace-theme"); } catch { /* likewise */ }
   layout(), summary(), fill(), theme(stored === "light" || stored === "dark" ? stored : undefined), resize();
   show(x0.domain()[0], x0.domain()[1], false);
-  draw();
+  // page.html#12 opens with submission 12 selected.
+  const open = () => {
+    const s = (subs.id ?? []).indexOf(Number(location.hash.slice(1)));
+    if (location.hash && s >= 0) choose(sliceOfSub[s]);
+  };
+  addEventListener("hashchange", open);
+  open(), draw();
   $("loading").hidden = true;
   // What tests and the console may look at.
   return {
