@@ -34,6 +34,7 @@ type device struct {
 
 	noPools, noGraphs error // why there are none, or nil
 	hostPools         *hostPools
+	physical          physical // where Caps.MemSharing is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	hasFuncLoad       bool
@@ -125,6 +126,10 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
+	memSharing, err := d.askPhysical(has)
+	if err != nil {
+		return err
+	}
 	d.noPools, d.noGraphs = lacks(d.lib, "memory-pools"), lacks(d.lib, "graphs")
 	if d.noPools == nil && !pools {
 		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
@@ -148,6 +153,7 @@ func (d *device) askCaps() error {
 		Occupancy:      d.lib.HasSymbol("cuOccupancyMaxActiveBlocksPerMultiprocessor"),
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
+		MemSharing:     memSharing,
 		Compile:        true, // what is missing says the call that needs it
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")
