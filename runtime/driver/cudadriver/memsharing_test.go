@@ -173,3 +173,13 @@ func TestNoMemSharing(t *testing.T) {
 		t.Errorf("a device that does not tell what sizes are multiples of: %v", err)
 	}
 }
+
+// TestSharingVirtual exchanges memory with a process of Python's that calls the fake driver.
+func TestSharingVirtual(t *testing.T) {
+	f := newFake(t, 13000)
+	sharesVirtual(t, f.driver(), f.path, 5<<20, 3)
+	virtualKilled(t, f.driver(), f.path)
+	if f.live() != 0 {
+		t.Errorf("%d objects are left", f.live())
+	}
+}
