@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -37,6 +38,7 @@ type device struct {
 	physical          physical // where Caps.MemSharing is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
+	nvml              func() (*nvml.Library, error)
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
