@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|faults|kernelgen))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -123,6 +123,17 @@ test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, 
 	done
 	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
 
+.PHONY: gputrace-browser
+gputrace-browser: ## open gputrace's pages in headless Chromium (needs it: apt-get install chromium) and operate them by mouse and keys
+	@command -v "$${PUREGPU_TEST_BROWSER:-chromium}" || { echo "no Chromium: install it, or name it in PUREGPU_TEST_BROWSER" >&2; exit 1; }
+	mkdir -p $(BUILD)/gputrace
+	cd tools/gputrace/browsertest && $(GO) vet ./... && $(GO) test -count=1 ./... -shots "$(CURDIR)/$(BUILD)/gputrace"
+	@echo "screenshots are in $(BUILD)/gputrace"
+
+.PHONY: gputrace-bundle
+gputrace-bundle: ## bundle the script of gputrace's pages anew (needs Node.js and npm)
+	tools/gputrace/web/build.sh
+
 .PHONY: real-hip
 real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
@@ -145,6 +156,7 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	$(GO) mod tidy -diff
 	cd testdata/callbench && $(GO) mod tidy -diff
 	cd examples/cublas && $(GO) mod tidy -diff
+	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the Go files

@@ -27,8 +27,9 @@ const variable = "PUREGPU_DRIVER"
 // is logged, and if that driver cannot be used, or has no device, the error says why. A name that is no driver's is [ErrUnknown].
 //
 // Best blocks as [Open] does.
-func Best(opts ...Option) (driver.Driver, error) {
-	o := collect(opts)
+func Best(opts ...Option) (driver.Driver, error) { return traced(collect(opts).best()) }
+
+func (o options) best() (driver.Driver, error) {
 	if name := os.Getenv(variable); name != "" {
 		d, err := o.chosen(name)
 		if err != nil {

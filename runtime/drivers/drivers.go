@@ -4,6 +4,10 @@
 // Best is for programs that run on any GPU: it takes CUDA if that has a device, else HIP, and else the simulated GPU, about which it
 // logs a warning. A program that is of no use on the simulated GPU says so by WithoutSim and gets an error instead. Whoever runs the
 // program can choose by the environment variable PUREGPU_DRIVER, which is cuda, hip or sim.
+//
+// Where the environment variable PUREGPU_TRACE names a file, what devices of the drivers do is written there, as package
+// [github.com/puregpu/puregpu/runtime/trace] says. The driver returned is then that package's, around the one that was opened; two drivers of a
+// program have a file each.
 package drivers
 
 import (
@@ -22,6 +26,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // Names of drivers.
@@ -110,7 +115,24 @@ func collect(opts []Option) (o options) {
 // Open opens a driver by name. That it finds no devices is no error, but for HIP, which does not start without one:
 // [hip.ErrorNoDevice]. Open blocks while the library's own start-up code runs, which may take long. It does not look at
 // PUREGPU_DRIVER.
-func Open(name string, opts ...Option) (driver.Driver, error) { return collect(opts).open(name) }
+func Open(name string, opts ...Option) (driver.Driver, error) {
+	return traced(collect(opts).open(name))
+}
+
+// traced has a driver traced, if the environment asks for that.
+func traced(d driver.Driver, err error) (driver.Driver, error) {
+	if err != nil {
+		return nil, err
+	}
+	t, err := trace.FromEnv(nil)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("drivers: %w", err)
+	case t == nil:
+		return d, nil
+	}
+	return t.Driver(d), nil
+}
 
 func (o options) open(name string) (driver.Driver, error) {
 	switch name {

@@ -154,11 +154,11 @@ func (q *Queue) allocaElsewhere(o Order, p *Pool, size uint64) (*Buffer, error) 
 		return nil, err
 	}
 	turn := new(Semaphore)
-	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}}, p, size)
+	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label}, p, size)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.submit(q.get(work.Nothing), Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free}); err != nil {
+	if err := q.submit(q.get(work.Nothing), Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label}); err != nil {
 		b.Close()
 		return nil, err
 	}

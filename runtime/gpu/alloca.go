@@ -386,10 +386,10 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	}
 	s := b.home.get(work.Dealloca)
 	s.hostly = true
-	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal}, b, nil); err != nil {
+	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free})
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free, Label: o.Label})
 	if err != nil {
 		turn.Fail(err)
 	}

@@ -107,6 +107,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, nil
 	}
+	began := d.opt.Tracer.begin()
 	err := d.do(func() error {
 		if err := canBe(size); err != nil {
 			return err
@@ -118,6 +119,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		}
 		return err
 	})
+	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)

@@ -194,6 +194,9 @@ func (d *Device) close(ctx context.Context) error {
 		return !d.busy() || d.lost.Load() != nil
 	})
 	left := CloseError{Device: d.info.Name}
+	if ended && d.lost.Load() == nil {
+		d.askTimes() // while the clocks can be compared
+	}
 	if !ended {
 		left.Submissions = max(d.Stats().InFlight, 1)
 		left.After, left.Err = time.Since(began), ctx.Err()
@@ -240,6 +243,7 @@ func (d *Device) close(ctx context.Context) error {
 				d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err()))
 		}
 	}
+	d.opt.Tracer.flush()
 	return summarize(errs)
 }
 
@@ -291,6 +295,7 @@ func (d *Device) takeBack(ctx context.Context) {
 // destroy gives back what the device holds. It runs on the device's thread.
 func (d *Device) destroy() (errs []error) {
 	d.giveBackBy = time.Now().Add(giveBackTime)
+	defer d.opt.Tracer.ended(d)
 	lost := d.lost.Load() != nil
 	add := func(err error) {
 		if errors.Is(err, driver.ErrLost) { // nothing works on a lost device, and to say so once is enough
@@ -316,6 +321,9 @@ func (d *Device) destroy() (errs []error) {
 	if d.captures != 0 {
 		streams = append(streams, d.captures)
 	}
+	if h := d.times.clock.stream; h != 0 {
+		streams = append(streams, h)
+	}
 	for _, h := range streams {
 		if err := d.insist(func() error { return d.drv.DestroyStream(h) }); err != nil {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
@@ -327,10 +335,17 @@ func (d *Device) destroy() (errs []error) {
 	for _, q := range d.all() {
 		q.tl.abandon()
 	}
+	for _, err := range d.times.close(d) {
+		add(err)
+	}
 	d.mu.Lock()
-	recordings, code, shared := d.recordings, d.code, d.shared
-	d.recordings, d.code, d.shared = nil, nil, nil
+	recordings, code, shared, timings := d.recordings, d.code, d.shared, d.timings
+	d.recordings, d.code, d.shared, d.timings = nil, nil, nil, nil
 	d.mu.Unlock()
+	for t := range timings {
+		t.closed.Store(true)
+		add(t.destroy())
+	}
 	for c := range recordings {
 		c.closed.Store(true)
 		add(c.destroy())

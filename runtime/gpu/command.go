@@ -69,6 +69,7 @@ type CommandBuffer struct {
 	nested    []*CommandBuffer
 	stages    []*stageBlock
 	timers    []driver.Event
+	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
 	present   []driver.Ptr     // of refers, in the execution that is being issued
@@ -444,12 +445,14 @@ func (c *CommandBuffer) prepare() error {
 		if err := c.findLive(); err != nil {
 			return err
 		}
+		began := c.dev.opt.Tracer.begin()
 		err := c.dev.onBound(func() error {
 			if p.late && !c.standIn(p) {
 				return c.dev.failed() // else it is made at the first execution
 			}
 			return c.build(p, p.late)
 		})
+		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 		if err != nil {
 			c.dev.check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
@@ -526,11 +529,11 @@ func (c *CommandBuffer) split() {
 		if count == 0 {
 			return
 		}
-		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph
+		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph && c.dev.timesOf() != CommandTimes
 		p.native = p.native || called && (!p.graph || p.late)
 		c.parts = append(c.parts, p)
 	}
-	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph
+	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph && c.dev.timesOf() != CommandTimes
 	for i := 0; i < c.cmds.n; {
 		cmd, next := c.cmds.at(i), i+1
 		switch cmd.op.Kind {

@@ -88,7 +88,9 @@ func (d *Device) Compile(source Source) (*Executable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gpu: compile %s: %w", src.Name, err)
 	}
+	began := d.opt.Tracer.begin()
 	b, err := d.compile(c, &source, src)
+	d.opt.Tracer.event(TraceCompile, d, began, src.Name, 0, err)
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,7 @@ func (q *Queue) submitError(op work.Kind, err error) error {
 // failSignals fails what a submission would have signalled and returns what that releases.
 func (d *Device) failSignals(s *submission, err error) *timepoint {
 	err = s.q.submitError(s.op.Kind, err)
+	s.span.failed(err)
 	var released timepointList
 	for _, p := range s.signals {
 		released.join(p.Semaphore.fail(err))
@@ -82,6 +83,9 @@ func (d *Device) recycle(s *submission) {
 
 // letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
 func (d *Device) letGo(s *submission, held *bufferRun) {
+	if s.span != nil {
+		s.letGoSpan()
+	}
 	if s.event != nil && !s.event.alone() {
 		s.event.drop()
 		s.event = nil

@@ -74,6 +74,9 @@ type Device struct {
 	capturer   driver.Capturer             //
 	adopter    driver.Adopter              //
 	timers     driver.Timers               //
+	times      deviceTimes                 // of submissions, for a tracer
+	timings    map[*Timing]struct{}        // under mu
+	spans      sync.Pool                   // of spans
 	peers      driver.Peers                //
 	priorities driver.Priorities           //
 	ipcMem     driver.IPCMem               //
@@ -103,6 +106,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if d == nil {
 		return nil, argument("open", "no driver")
 	}
+	if by, ok := d.(interface{ Tracer() *Tracer }); ok && opt.Tracer == nil {
+		opt.Tracer = by.Tracer()
+	}
 	opt, err := opt.check()
 	if err != nil {
 		return nil, err
@@ -113,7 +119,8 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
 		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
-		recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
+		recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{},
+		timings: map[*Timing]struct{}{}}
 	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
 	dev.called.before, dev.called.after = &dev.called, &dev.called
 	dev.runend = &dev.runnow
@@ -165,6 +172,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		<-dev.closed
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
+	opt.Tracer.opened(dev)
 	if dev.poller != nil {
 		go dev.poller.Run(&dev.waits, dev.askWanted)
 	}

@@ -27,6 +27,7 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 	}
 	x := &Executable{dev: d}
 	x.refs.Store(1)
+	began := d.opt.Tracer.begin()
 	err := d.do(func() (err error) {
 		if x.mod, err = d.drv.Load(image); err == nil {
 			d.mu.Lock()
@@ -35,6 +36,7 @@ func (d *Device) Load(image []byte) (*Executable, error) {
 		}
 		return err
 	})
+	d.opt.Tracer.event(TraceLoad, d, began, "", uint64(len(image)), err)
 	if err != nil {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.info.Name, err)

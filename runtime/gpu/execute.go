@@ -111,12 +111,12 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	for _, x := range list {
 		from := n
 		err := x.c.submit(len(x.parts), func(i int, t *turn) error {
-			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}}
+			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
 			if n == 0 {
-				step.Wait = o.Wait
+				step.Wait, step.edges = o.Wait, step.edges&^noBegin
 			}
 			if n == total-1 {
-				step.Signal = o.Signal
+				step.Signal, step.edges = o.Signal, step.edges&^noEnd
 			}
 			err := q.executePart(step, x, i, bindings, l, t)
 			if err == nil {
@@ -221,9 +221,9 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	}
 	p.unknown = true // a graph there may be of it: the arguments of kernels are about to be others than its nodes have
 	if c.awaits {
-		return tl.awaitOthers(func() (bool, error) { return c.replay(tl, p, s.binds) })
+		return tl.awaitOthers(func() (bool, error) { return c.replay(s.span, tl, p, s.binds) })
 	}
-	return c.replay(tl, p, s.binds)
+	return c.replay(s.span, tl, p, s.binds)
 }
 
 // target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet, and for none.
@@ -335,7 +335,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 }
 
 // replay makes the calls of a part one after the other.
-func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bool, err error) {
+func (c *CommandBuffer) replay(traced *span, tl *timeline, p *part, binds []Range) (started bool, err error) {
 	d, h, foreign := tl.dev.drv, tl.h, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
@@ -348,7 +348,9 @@ func (c *CommandBuffer) replay(tl *timeline, p *part, binds []Range) (started bo
 				}
 			}
 		}
+		traced.commandBegun(tl, c, i)
 		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
+		traced.commandEnded(tl, i, some)
 		if err != nil {
 			return started || some, c.failed(i, err)
 		}

@@ -47,6 +47,9 @@ func TestFaults(t *testing.T) {
 		{"waiting for memory of cuda", &cuda, 1, 1, lines},
 		{"waiting for memory of hip", &hip, 1, 2, lines},
 		{"waiting for memory of hip with its pools", &pools, 1, 2, lines},
+		{"traced on cuda", &cuda, 2, 11, inTrace(scenario)},
+		{"traced on hip", &hip, 1, 11, inTrace(scenario)},
+		{"others' work traced on cuda", &cuda, 1, 7, inTrace(others)},
 	} {
 		if raceEnabled {
 			on.step *= 8

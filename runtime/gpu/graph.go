@@ -264,7 +264,10 @@ func (c *CommandBuffer) makeGraph(part int, binds []Range) error {
 
 // remake makes the graph of a part for the addresses in present.
 func (c *CommandBuffer) remake(p *part) error {
-	if err := c.dev.onBound(func() error { return c.build(p, false) }); err != nil {
+	began := c.dev.opt.Tracer.begin()
+	err := c.dev.onBound(func() error { return c.build(p, false) })
+	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
+	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
 	}
 	return nil

@@ -45,6 +45,7 @@ func (d *Device) lostBy(err error) *failure {
 // lose marks the device as lost: everything that is in flight fails, and everything that comes.
 func (d *Device) lose(err error) {
 	if d.lost.CompareAndSwap(nil, d.lostBy(err)) {
+		d.opt.Tracer.lost(d, d.failed())
 		d.failInFlight()
 		d.failChannels(d.failed())
 	}

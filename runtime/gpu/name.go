@@ -9,6 +9,7 @@ func (s *Semaphore) SetName(name string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.renamed()
 	if s.list == nil {
 		if name == "" {
 			return

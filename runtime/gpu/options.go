@@ -35,6 +35,10 @@ type Options struct {
 	// CacheSize is how many bytes there may be in CacheDir, of which what was used the longest time ago goes; 0 means 256 MiB, and negative that
 	// nothing is kept or looked for.
 	CacheSize int64
+
+	// Tracer learns what the device does, if it is not nil. Without it a driver with a method Tracer() *Tracer says what does, as that does which
+	// package drivers opens where the environment variable PUREGPU_TRACE names a file.
+	Tracer *Tracer
 }
 
 func (o Options) check() (Options, error) {
@@ -47,6 +51,9 @@ func (o Options) check() (Options, error) {
 		return o, argument("open", "an event pool of %d", o.Events)
 	case o.StageSize < 0 || o.StageSize > 1<<30:
 		return o, argument("open", "staging blocks of %d bytes", o.StageSize)
+	}
+	if o.Tracer != nil && o.Tracer.slots == nil {
+		return o, argument("open", "a tracer that was not made: make one with NewTracer")
 	}
 	o.Priorities = slices.Clone(o.Priorities)
 	if o.Queues == 0 {

@@ -7,6 +7,7 @@ import "time"
 func (d *Device) park(s *submission) error {
 	if !s.passing {
 		s.since = time.Now()
+		s.span.parked()
 		if p := s.lined(); p != nil {
 			s.since = p.since(s)
 		}

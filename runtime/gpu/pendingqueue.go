@@ -60,6 +60,10 @@ func (d *Device) start() error {
 	}
 	all := d.queues
 	d.every.Store(&all)
+	if d.timesOf() != NoTimes {
+		d.times.make(d, 16*d.opt.Events)
+		d.times.clock.compare(d)
+	}
 	return d.events.grow()
 }
 

@@ -53,10 +53,12 @@ type slabs struct {
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
+	began := d.opt.Tracer.begin()
 	err = d.onBound(func() (err error) {
 		m, err = d.drv.Alloc(s.p.opt.Kind, size)
 		return err
 	})
+	d.opt.Tracer.event(TraceGrow, d, began, "", m.Size, err)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -78,10 +80,12 @@ func (s *slabs) Release(base, size uint64) error {
 		defer d.leave()
 	}
 	asked := false
+	began := d.opt.Tracer.begin()
 	err := d.onThread(func() error {
 		asked = true
 		return d.drv.Free(m)
 	})
+	d.opt.Tracer.event(TraceShrink, d, began, "", m.Size, err)
 	if !asked {
 		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
 	}

@@ -114,6 +114,12 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.recycle(s)
 		return err
 	}
+	if q.dev.opt.Tracer != nil || o.Timing != nil {
+		if err := s.trace(&o); err != nil {
+			q.dev.recycle(s)
+			return err
+		}
+	}
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
@@ -250,6 +256,7 @@ func (q *Queue) call(s *submission) {
 	defer q.dev.leave()
 	fn := s.fn
 	if s.op.Kind == work.Notify {
+		fn = s.span.notified(q, fn)
 		release(q.dev.complete(s))
 		if err := guard(fn); err != nil { // nothing is left that it could fail
 			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
@@ -271,7 +278,7 @@ func (q *Queue) call(s *submission) {
 			release(q.dev.complete(s))
 		}
 	}()
-	err = guard(fn)
+	err = s.span.called(q, fn)
 }
 
 var errGoexit = errors.New("the function ended its goroutine")

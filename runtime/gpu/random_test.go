@@ -213,6 +213,7 @@ type graph struct {
 	breaks bool           // some work fails that a stream has, so that memory may come back to pools later than is signalled
 
 	notes atomic.Int64 // notifications that are to come
+	trace *graphTrace  // nil: it is not traced
 }
 
 // deviceCounts are the numbers of devices that graphs run over.
@@ -239,8 +240,9 @@ func newGraph(t *testing.T, seed uint64) *graph {
 		g.mode = loses
 	}
 	g.breaks = r.IntN(2) == 0
+	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		opt := gpu.Options{Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // which is less than a cell, or more
+		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // which is less than a cell, or more
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
 		}
@@ -344,6 +346,7 @@ func (g *graph) add() {
 		g.lineAt += 1 + r.Uint64N(3)
 		x.done = gpu.Point{Semaphore: g.line, Value: g.lineAt}
 	}
+	x.order.Label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
 	kind := r.IntN(100)
 	if kind < 8 && shared {
@@ -573,6 +576,7 @@ func (g *graph) run() {
 		if g.far != nil {
 			g.far.close()
 		}
+		g.trace.check(g, left)
 		for _, name := range g.sim.Leaks() {
 			if !left {
 				t.Errorf("left behind: %s", name)

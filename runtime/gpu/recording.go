@@ -147,6 +147,7 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 		}
 		cmd.bound[i] = argRef{int32(b.Index), ref}
 	}
+	c.nameKernel(k.kernel)
 	if g.nothing() {
 		cmd.op.Kind = work.Nothing
 	}
@@ -346,6 +347,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	if !holdLive(&child.refs, 1) {
 		return ErrClosed
 	}
+	c.nameKernels(child)
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
 	base, baseArg := c.cmds.n, int32(len(c.args))
 	baseRef := int32(len(c.refers))

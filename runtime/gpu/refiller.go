@@ -100,6 +100,7 @@ func (s *submission) supply() bool {
 func (d *Device) starve(s *submission, onThread bool) {
 	s.letGoAll() // it is found again when it is issued
 	s.since = time.Now()
+	s.span.parked()
 	d.backlog.push(s)
 	// The pool may have been refilled since it was found empty.
 	switch {

@@ -19,11 +19,12 @@ const MaxValue = math.MaxUint64 - 1
 // A semaphore belongs to no device, orders work across all of them and may outlive them. Make one with [NewSemaphore]; all
 // methods may be called concurrently.
 type Semaphore struct {
-	value   atomic.Uint64           // reached, as far as the host knows; failedValue once it has failed
-	failure atomic.Pointer[failure] // before value says so
-	final   uint64                  // the value reached when it failed; written before value says so
-	flags   atomic.Uint32           // what list has, to be known without the lock
-	hopes   atomic.Bool             // a channel's thread has been asked to raise it, before which there is nobody to ask
+	value   atomic.Uint64                   // reached, as far as the host knows; failedValue once it has failed
+	failure atomic.Pointer[failure]         // before value says so
+	final   uint64                          // the value reached when it failed; written before value says so
+	flags   atomic.Uint32                   // what list has, to be known without the lock
+	hopes   atomic.Bool                     // a channel's thread has been asked to raise it, before which there is nobody to ask
+	trace   atomic.Pointer[tracedSemaphore] // by tracers that have met it
 	mu      sync.Mutex
 	list    *expected // made when it is needed
 }
@@ -111,6 +112,9 @@ func (s *Semaphore) Signal(value uint64) error {
 	}
 	// Who adds to the list sets flags first and looks at the value then.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
+		if s.trace.Load() != nil {
+			s.traceSignal(value, nil)
+		}
 		if s.flags.Load() != 0 {
 			releaseFromHost(s.passTo(value))
 		}
@@ -132,6 +136,9 @@ func (s *Semaphore) signal(value uint64) (*timepoint, error) {
 	}
 	if err := s.raise(value); err != nil {
 		return nil, err
+	}
+	if s.trace.Load() != nil {
+		s.traceSignal(value, nil)
 	}
 	if s.flags.Load() == 0 {
 		return nil, nil
@@ -197,6 +204,9 @@ func (s *Semaphore) Fail(err error) {
 func (s *Semaphore) failWith(err error) *timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
+	}
+	if s.trace.Load() != nil {
+		s.traceSignal(0, err)
 	}
 	return s.fail(err)
 }

@@ -30,6 +30,14 @@ type Order struct {
 	Wait   []Point
 	Signal []Point
 	Free   []Point
+
+	// Label says in traces, and in profiles, what the operation is for; "" says nothing.
+	Label string
+
+	// Timing, if it is not nil, is to tell how long the device takes.
+	Timing *Timing
+
+	edges timingEdges
 }
 
 // A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
@@ -40,6 +48,7 @@ type submission struct {
 	event  *event // to be recorded behind the work, or behind what comes after it
 	err    atomic.Pointer[failure]
 	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
+	span   *span        // what is noted of it; nil if nobody wants to know
 	hostly bool         // waits must be reached, not only issued: for host calls, and where two drivers meet
 	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
 	gathered, passing bool

@@ -403,7 +403,9 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 			return started, err
 		}
 	}
+	s.span.begun(tl)
 	some, err := s.start(tl, dst, src)
+	s.span.ended(tl, some)
 	if err != nil && !some && started && s.lacksMemory(err) { // only waits are in the stream, of which what comes next has no harm
 		tl.loose, started = true, false
 	}

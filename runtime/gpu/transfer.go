@@ -157,7 +157,7 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 			q.dev.recycle(s)
 			return err
 		}
-		err = q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}}) // in the order of the pieces: one stream does them
+		err = q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}, Label: "piece"}) // in the order of the pieces: one stream does them
 		if err == nil {
 			issued++
 		}

@@ -79,6 +79,14 @@ func wait(ctx context.Context, points []Point, all bool, index *int) error {
 	if ctx.Err() != nil {
 		return askOnce(ctx, points, all, index)
 	}
+	if t := tracerOf(points); t != nil {
+		return t.wait(ctx, points, all, index)
+	}
+	return waitUntil(ctx, points, all, index)
+}
+
+// waitUntil is wait for valid points.
+func waitUntil(ctx context.Context, points []Point, all bool, index *int) error {
 	over, err := askUntil(ctx, points, all, index)
 	if over {
 		return err
@@ -166,12 +174,12 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 		fn(errNoSemaphore)
 		return tooLate
 	}
-	t := &timepoint{fn: fn, index: -1}
+	t := &timepoint{fn: s.traceCall(value, fn), index: -1}
 	switch s.expectAt(value, t) {
 	case reached:
-		fn(nil)
+		t.fn(nil)
 	case failed:
-		fn(s.failed())
+		t.fn(s.failed())
 	default:
 		return func() bool { return s.cancel(t) }
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -224,7 +225,7 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -354,6 +355,30 @@ var operations = []struct {
 		x.must(err)
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).RecordEvent(o, e) })
 		x.must(e.Close())
+	}},
+	{"Device.NewTiming", func(x *stand) {
+		if t, err := x.d.NewTiming(); x.may(err) {
+			x.must(t.Close())
+		}
+	}},
+	{"Timing.Duration", func(x *stand) {
+		if t, err := x.d.NewTiming(); x.may(err) {
+			x.submit(func(o gpu.Order) error {
+				o.Timing = t
+				return x.d.Queue(0).Fill(o, x.b.All(), []byte{1})
+			})
+			x.keeps("Duration", func() {
+				if took, err := t.Duration(); err != nil || took < 0 || took > time.Minute {
+					x.Errorf("a fill took %v, %v", took, err)
+				}
+			})
+			x.must(t.Close())
+		}
+	}},
+	{"Timing.Close", func(x *stand) {
+		if t, err := x.d.NewTiming(); x.may(err) {
+			x.keeps("Close", func() { x.must(t.Close()) })
+		}
 	}},
 	{"Device.AdoptEvent", func(x *stand) {
 		e, err := x.d.NewEvent()

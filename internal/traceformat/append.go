@@ -1,0 +1,265 @@
+package traceformat
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// Append appends the event as a JSON object, in one line, without allocating if b has room.
+func (e *Event) Append(b []byte) []byte {
+	b = append(b, `{"ph":"`...)
+	b = append(b, byte(e.Phase))
+	b = append(b, '"')
+	if e.Cat != "" {
+		b = append(b, `,"cat":`...)
+		b = appendString(b, e.Cat)
+	}
+	b = append(b, `,"name":`...)
+	b = appendString(b, e.Name)
+	b = append(b, `,"pid":`...)
+	b = strconv.AppendInt(b, e.PID, 10)
+	b = append(b, `,"tid":`...)
+	b = strconv.AppendInt(b, e.TID, 10)
+	if e.Phase != Metadata {
+		b = append(b, `,"ts":`...)
+		b = appendTime(b, e.Time)
+	}
+	switch e.Phase {
+	case Complete:
+		b = append(b, `,"dur":`...)
+		b = appendTime(b, e.Dur)
+	case AsyncBegin, AsyncStep, AsyncEnd, FlowBegin, FlowStep, FlowEnd:
+		b = append(b, `,"id":"0x`...)
+		b = strconv.AppendUint(b, e.ID, 16)
+		b = append(b, '"')
+	case Instant:
+		scope := e.Scope
+		if scope == 0 {
+			scope = 't'
+		}
+		b = append(b, `,"s":"`...)
+		b = append(b, scope, '"')
+	}
+	if e.Phase == FlowEnd && e.BindEnclosing {
+		b = append(b, `,"bp":"e"`...)
+	}
+	b = e.appendArgs(b)
+	return append(b, '}')
+}
+
+func (e *Event) appendArgs(b []byte) []byte {
+	o := object{b: append(b, `,"args":{`...)}
+	a := &e.Args
+	if e.Phase == Counter {
+		for _, s := range a.Series {
+			o.key(s.Name)
+			o.b = strconv.AppendInt(o.b, s.Value, 10)
+		}
+		return o.end(b)
+	}
+	o.uint("sub", a.Sub)
+	o.string("op", a.Op)
+	o.string("label", a.Label)
+	o.string("kernel", a.Kernel)
+	o.dims("grid", a.Grid)
+	o.dims("block", a.Block)
+	o.uint("bytes", a.Bytes)
+	o.points("waits", a.Waits)
+	o.points("signals", a.Signals)
+	o.time("issued", a.Issued)
+	o.string("error", a.Error)
+	o.string("recording", a.Recording)
+	o.uint("commands", uint64(max(a.Commands, 0)))
+	if e.Cat == CatCommand {
+		o.int("command", a.Command)
+	}
+	o.string("channel", a.Channel)
+	o.uint("collective", a.Collective)
+	if a.Ranks > 0 || e.Name == MetaTrace && e.Phase == Metadata {
+		o.int("rank", a.Rank)
+	}
+	o.uint("ranks", uint64(max(a.Ranks, 0)))
+	o.string("pool", a.Pool)
+	o.uint("dropped", a.Dropped)
+	o.uint("total", a.Total)
+	if e.Cat == CatClock {
+		o.key("rate_ppm")
+		o.b = strconv.AppendFloat(o.b, a.Rate, 'g', -1, 64)
+		o.time("margin", a.Margin)
+	}
+	if e.Phase == Metadata {
+		e.appendMeta(&o)
+	}
+	return o.end(b)
+}
+
+func (e *Event) appendMeta(o *object) {
+	a := &e.Args
+	o.string("name", a.Name)
+	o.string("kind", a.Kind)
+	switch a.Kind {
+	case KindDevice:
+		o.int("device", a.Device)
+	case KindQueue:
+		o.int("queue", a.Queue)
+	case KindStream:
+		o.int("stream", a.Stream)
+	}
+	o.string("model", a.Model)
+	o.string("driver", a.Driver)
+	switch e.Name {
+	case MetaProcessSort, MetaThreadSort:
+		o.int("sort_index", a.SortIndex)
+	case MetaTrace:
+		o.int("format", a.Format)
+		o.string("version", a.Version)
+		o.string("go", a.Go)
+		o.string("program", a.Program)
+		o.string("host", a.Host)
+		o.int("os_pid", a.OSPID)
+		o.int("world", a.World)
+		o.string("level", a.Level)
+		o.string("start", a.Start)
+		o.key("unix_ns")
+		o.b = append(o.b, '"') // not a number: it has more digits than a double
+		o.b = strconv.AppendInt(o.b, a.Unix, 10)
+		o.b = append(o.b, '"')
+	}
+}
+
+// An object appends members; those that are zero are left out, but by int.
+type object struct {
+	b   []byte
+	any bool
+}
+
+// end closes the object, or gives what was there before it if it has no member.
+func (o *object) end(before []byte) []byte {
+	if !o.any {
+		return before
+	}
+	return append(o.b, '}')
+}
+
+func (o *object) key(k string) {
+	if o.any {
+		o.b = append(o.b, ',')
+	}
+	o.any = true
+	o.b = appendString(o.b, k)
+	o.b = append(o.b, ':')
+}
+
+func (o *object) string(k, v string) {
+	if v != "" {
+		o.key(k)
+		o.b = appendString(o.b, v)
+	}
+}
+
+func (o *object) uint(k string, v uint64) {
+	if v != 0 {
+		o.key(k)
+		o.b = strconv.AppendUint(o.b, v, 10)
+	}
+}
+
+func (o *object) int(k string, v int) {
+	o.key(k)
+	o.b = strconv.AppendInt(o.b, int64(v), 10)
+}
+
+func (o *object) time(k string, v Time) {
+	if v != 0 {
+		o.key(k)
+		o.b = appendTime(o.b, v)
+	}
+}
+
+func (o *object) dims(k string, v [3]uint32) {
+	if v == [3]uint32{} {
+		return
+	}
+	o.key(k)
+	for i, n := range v {
+		o.b = append(o.b, "[,,"[i])
+		o.b = strconv.AppendUint(o.b, uint64(n), 10)
+	}
+	o.b = append(o.b, ']')
+}
+
+func (o *object) points(k string, points []Point) {
+	if len(points) == 0 {
+		return
+	}
+	o.key(k)
+	o.b = append(o.b, '[')
+	for i, p := range points {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = append(o.b, `{"semaphore":`...)
+		o.b = strconv.AppendUint(o.b, p.Semaphore, 10)
+		if p.Name != "" {
+			o.b = append(o.b, `,"name":`...)
+			o.b = appendString(o.b, p.Name)
+		}
+		o.b = append(o.b, `,"value":`...)
+		o.b = strconv.AppendUint(o.b, p.Value, 10)
+		o.b = append(o.b, '}')
+	}
+	o.b = append(o.b, ']')
+}
+
+// appendTime appends microseconds with as many of three decimals as there are.
+func appendTime(b []byte, t Time) []byte {
+	n := uint64(t)
+	if t < 0 {
+		b, n = append(b, '-'), -n
+	}
+	b = strconv.AppendUint(b, n/1000, 10)
+	if f := n % 1000; f != 0 {
+		b = append(b, '.', byte('0'+f/100))
+		if f %= 100; f != 0 {
+			b = append(b, byte('0'+f/10))
+			if f %= 10; f != 0 {
+				b = append(b, byte('0'+f))
+			}
+		}
+	}
+	return b
+}
+
+// appendString appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and '<' an escape, so that the text can
+// stand in an HTML page.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			switch {
+			case r == utf8.RuneError && n == 1:
+				b = append(b, "\ufffd"...)
+			case r == '\u2028' || r == '\u2029':
+				b = append(b, `\u202`...)
+				b = append(b, hex[r&0xf])
+			default:
+				b = append(b, s[i:i+n]...)
+			}
+			i += n
+			continue
+		}
+		switch {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < 0x20 || c == 0x7f || c == '<':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+		default:
+			b = append(b, c)
+		}
+		i++
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,524 @@
+package traceformat
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// PIDRange is how many numbers the processes of one program may have: its own and its devices' are below it, and in a
+// merged file those of the i-th program begin at i times PIDRange. Numbers of submissions and semaphores are unique
+// within such a range.
+const PIDRange = 1000
+
+// MaxProblems is how many problems a [Report] lists.
+const MaxProblems = 100
+
+// A Problem is a rule that a trace breaks.
+type Problem struct {
+	Event int // number of the event in the file, from 1; 0 if it is of the whole file
+	Text  string
+}
+
+func (p Problem) String() string {
+	if p.Event == 0 {
+		return p.Text
+	}
+	return fmt.Sprintf("event %d: %s", p.Event, p.Text)
+}
+
+// A Report is what [Check] found.
+type Report struct {
+	Events      int
+	Submissions int
+	Slices      int // complete events
+	Arrows      int // flows with both ends
+	Cut         bool
+	Problems    []Problem // the first MaxProblems
+	More        int       // how many further ones there are
+}
+
+// Check reads a trace and tells which rules of the format and of docs/trace-format.md it breaks. What a program that
+// died could not write any more is no problem in a file that is cut: the end of a submission, and what belongs to it.
+// An error is returned if the file cannot be read on. It needs memory for what must be compared: some hundred bytes an
+// event.
+func Check(r io.Reader) (*Report, error) {
+	c := &checker{
+		tracks:   map[track]*checkedTrack{},
+		async:    map[asyncKey]*checkedAsync{},
+		flows:    map[flowKey]*checkedFlow{},
+		subs:     map[subKey]*checkedSub{},
+		kinds:    map[int64]string{},
+		programs: map[int64]bool{},
+	}
+	rd := NewReader(r)
+	var e Event
+	for {
+		faults, err := rd.next(&e)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.n++
+		for _, f := range faults {
+			c.problem(c.n, "%s", f)
+		}
+		c.event(&e)
+	}
+	c.report.Cut = rd.Cut()
+	c.finish()
+	c.report.Events = c.n
+	return &c.report, nil
+}
+
+type track struct{ pid, tid int64 }
+type asyncKey struct {
+	pid int64
+	cat string
+	id  uint64
+}
+type flowKey struct {
+	cat string
+	id  uint64
+}
+type subKey struct {
+	program int64
+	sub     uint64
+}
+
+type span struct {
+	begin, end Time
+	event      int
+	parent     int // index of the slice around it, or -1
+	name, cat  string
+	sub        uint64
+	waits      []Point // of a wait, or a call, of the host
+	signals    []Point // of a call that signals
+}
+
+type checkedTrack struct {
+	kind  string
+	named bool
+	first int // event that used it
+	spans []span
+	open  []string // names of B without E
+}
+
+type checkedAsync struct {
+	stack []string
+	last  Time
+	first int
+	ended bool
+}
+
+type flowEnd struct {
+	track track
+	time  Time
+	event int
+}
+type checkedFlow struct {
+	begin *flowEnd
+	ends  []flowEnd
+}
+
+type checkedSub struct {
+	event              int
+	begin, done        Time
+	issued             Time
+	ended              bool
+	waits, signals     []Point
+	devBegin, devEnd   Time
+	devEvent, devCount int
+}
+
+type checker struct {
+	n        int
+	report   Report
+	tracks   map[track]*checkedTrack
+	async    map[asyncKey]*checkedAsync
+	flows    map[flowKey]*checkedFlow
+	subs     map[subKey]*checkedSub
+	kinds    map[int64]string // of processes
+	programs map[int64]bool   // that have told about themselves
+}
+
+func (c *checker) problem(event int, format string, args ...any) {
+	if len(c.report.Problems) == MaxProblems {
+		c.report.More++
+		return
+	}
+	c.report.Problems = append(c.report.Problems, Problem{event, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) track(e *Event) *checkedTrack {
+	k := track{e.PID, e.TID}
+	t := c.tracks[k]
+	if t == nil {
+		t = &checkedTrack{first: c.n}
+		c.tracks[k] = t
+	}
+	return t
+}
+
+func (c *checker) event(e *Event) {
+	switch e.Phase {
+	case Metadata:
+		c.metadata(e)
+	case Begin:
+		t := c.track(e)
+		t.open = append(t.open, e.Name)
+	case End:
+		t := c.track(e)
+		if len(t.open) == 0 {
+			c.problem(c.n, "E without B on track %d/%d", e.PID, e.TID)
+			return
+		}
+		t.open = t.open[:len(t.open)-1]
+	case Complete:
+		c.complete(e)
+	case AsyncBegin, AsyncStep, AsyncEnd:
+		c.asyncEvent(e)
+	case FlowBegin, FlowStep, FlowEnd:
+		c.flow(e)
+	case Instant:
+		switch e.Cat {
+		case CatDrop:
+			if e.Args.Dropped == 0 || e.Args.Total < e.Args.Dropped {
+				c.problem(c.n, "a drop of %d of %d submissions", e.Args.Dropped, e.Args.Total)
+			}
+		case CatLoss:
+			if e.Args.Error == "" {
+				c.problem(c.n, "a loss without an error")
+			}
+		}
+	case Counter:
+		for _, s := range e.Args.Series {
+			if s.Value < 0 {
+				c.problem(c.n, "counter %q: %q is negative", e.Name, s.Name)
+			}
+		}
+	}
+}
+
+func (c *checker) metadata(e *Event) {
+	switch e.Name {
+	case MetaTrace:
+		switch {
+		case e.Args.Format < 1:
+			c.problem(c.n, "%q without the version of the format", MetaTrace)
+		case e.Args.Format > Version:
+			c.problem(c.n, "the format has version %d, newer than %d", e.Args.Format, Version)
+		}
+		if e.Args.Unix == 0 {
+			c.problem(c.n, "%q without \"unix_ns\"", MetaTrace)
+		}
+		if p := e.PID / PIDRange; c.programs[p] {
+			c.problem(c.n, "%q twice for the processes from %d on", MetaTrace, p*PIDRange)
+		} else {
+			c.programs[p] = true
+		}
+	case MetaProcess:
+		if e.Args.Name == "" {
+			c.problem(c.n, "%s without a name", e.Name)
+		}
+		if k := e.Args.Kind; k != KindHost && k != KindDevice {
+			c.problem(c.n, "process %d is of kind %q", e.PID, k)
+		}
+		c.kinds[e.PID] = e.Args.Kind
+	case MetaThread:
+		if e.Args.Name == "" {
+			c.problem(c.n, "%s without a name", e.Name)
+		}
+		t := c.track(e)
+		t.named, t.kind = true, e.Args.Kind
+		switch t.kind {
+		case KindHost, KindQueue, KindStream, KindChannel:
+		default:
+			c.problem(c.n, "track %d/%d is of kind %q", e.PID, e.TID, t.kind)
+		}
+	}
+}
+
+func (c *checker) complete(e *Event) {
+	c.report.Slices++
+	t := c.track(e)
+	s := span{begin: e.Time, end: e.Time + e.Dur, event: c.n, name: e.Name, cat: e.Cat}
+	switch e.Cat {
+	case CatDevice, CatCommand:
+		s.sub = e.Args.Sub
+		if s.sub == 0 {
+			c.problem(c.n, "a slice of category %q without the number of its submission (\"sub\")", e.Cat)
+		}
+		if e.Cat == CatDevice && s.sub != 0 {
+			d := c.sub(e)
+			d.devBegin, d.devEnd, d.devEvent = s.begin, s.end, c.n
+			if d.devCount++; d.devCount > 1 {
+				c.problem(c.n, "submission %d is executed twice", s.sub)
+			}
+		}
+	case CatWait, CatCall:
+		s.waits, s.signals = e.Args.Waits, e.Args.Signals
+	default:
+		c.problem(c.n, "a slice has category %q", e.Cat)
+	}
+	t.spans = append(t.spans, s)
+}
+
+func (c *checker) sub(e *Event) *checkedSub {
+	k := subKey{e.PID / PIDRange, e.Args.Sub}
+	s := c.subs[k]
+	if s == nil {
+		s = &checkedSub{}
+		c.subs[k] = s
+	}
+	return s
+}
+
+func (c *checker) asyncEvent(e *Event) {
+	c.track(e)
+	k := asyncKey{e.PID, e.Cat, e.ID}
+	a := c.async[k]
+	if a == nil {
+		a = &checkedAsync{first: c.n}
+		c.async[k] = a
+	}
+	if e.Time < a.last {
+		c.problem(c.n, "async event %q of id %#x is earlier than the one of this id before it in the file", e.Name, e.ID)
+	}
+	a.last = e.Time
+	outer := false
+	switch e.Phase {
+	case AsyncBegin:
+		if outer = len(a.stack) == 0; outer && a.ended {
+			c.problem(c.n, "id %#x is used again", e.ID)
+		}
+		a.stack = append(a.stack, e.Name)
+	case AsyncEnd:
+		if len(a.stack) == 0 {
+			c.problem(c.n, "async end %q of id %#x without a beginning before it in the file", e.Name, e.ID)
+			return
+		}
+		if top := a.stack[len(a.stack)-1]; top != e.Name {
+			c.problem(c.n, "async end %q of id %#x inside %q", e.Name, e.ID, top)
+		}
+		a.stack = a.stack[:len(a.stack)-1]
+		outer = len(a.stack) == 0
+		a.ended = outer
+	}
+	if e.Cat != CatSubmission || !outer {
+		return
+	}
+	if e.Phase == AsyncBegin {
+		if e.Args.Sub == 0 {
+			c.problem(c.n, "a submission without a number (\"sub\")")
+			return
+		}
+		s := c.sub(e)
+		if s.event != 0 {
+			c.problem(c.n, "submission %d was there before, in event %d", e.Args.Sub, s.event)
+		} else {
+			c.report.Submissions++
+		}
+		if e.ID != e.Args.Sub+uint64(e.PID/PIDRange)<<MergedIDBits {
+			c.problem(c.n, "submission %d has id %#x", e.Args.Sub, e.ID)
+		}
+		if e.Args.Op == "" {
+			c.problem(c.n, "submission %d without its operation (\"op\")", e.Args.Sub)
+		}
+		s.event, s.begin, s.waits, s.signals = c.n, e.Time, e.Args.Waits, e.Args.Signals
+		return
+	}
+	if s := c.subs[subKey{e.PID / PIDRange, e.ID & (1<<MergedIDBits - 1)}]; s != nil {
+		s.done, s.issued, s.ended = e.Time, e.Args.Issued, true
+		if s.issued == 0 && e.Args.Error == "" {
+			c.problem(c.n, "submission %d ended well and was never issued", e.ID)
+		}
+	}
+}
+
+func (c *checker) flow(e *Event) {
+	c.track(e)
+	k := flowKey{e.Cat, e.ID}
+	f := c.flows[k]
+	if f == nil {
+		f = &checkedFlow{}
+		c.flows[k] = f
+	}
+	end := flowEnd{track{e.PID, e.TID}, e.Time, c.n}
+	switch e.Phase {
+	case FlowBegin:
+		if f.begin != nil {
+			c.problem(c.n, "flow %#x begins twice", e.ID)
+			return
+		}
+		f.begin = &end
+	case FlowEnd:
+		if !e.BindEnclosing {
+			c.problem(c.n, `flow %#x ends without "bp": "e"`, e.ID)
+		}
+		f.ends = append(f.ends, end)
+	}
+}
+
+func (c *checker) finish() {
+	if len(c.programs) == 0 && c.n > 0 {
+		c.problem(0, "no metadata event %q", MetaTrace)
+	}
+	tracks := make([]track, 0, len(c.tracks))
+	for k := range c.tracks {
+		tracks = append(tracks, k)
+	}
+	slices.SortFunc(tracks, func(a, b track) int { return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.tid, b.tid)) })
+	for _, k := range tracks {
+		c.finishTrack(k, c.tracks[k])
+	}
+	var later []Problem // in the order of the file, since maps have none
+	add := func(event int, format string, args ...any) {
+		later = append(later, Problem{event, fmt.Sprintf(format, args...)})
+	}
+	for k, a := range c.async {
+		if len(a.stack) > 0 && !c.report.Cut {
+			add(a.first, "async slice %q of id %#x does not end", a.stack[0], k.id)
+		}
+	}
+	for k, f := range c.flows {
+		c.finishFlow(k, f, add)
+	}
+	for k, s := range c.subs {
+		c.finishSub(k, s, add)
+	}
+	slices.SortStableFunc(later, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Text, b.Text)) })
+	for _, p := range later {
+		c.problem(p.Event, "%s", p.Text)
+	}
+}
+
+func (c *checker) finishTrack(k track, t *checkedTrack) {
+	if len(t.open) > 0 && !c.report.Cut {
+		c.problem(0, "track %d/%d: %q begins (B) and does not end", k.pid, k.tid, t.open[0])
+	}
+	if !t.named && len(t.spans) > 0 {
+		c.problem(t.first, "track %d/%d has no %q", k.pid, k.tid, MetaThread)
+	}
+	// The order of a file decides between slices that begin together: an outer one stands first.
+	slices.SortStableFunc(t.spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
+	})
+	at := -1 // innermost slice that is open
+	for i := range t.spans {
+		s := &t.spans[i]
+		for at >= 0 && t.spans[at].end <= s.begin {
+			at = t.spans[at].parent
+		}
+		s.parent = at
+		if at >= 0 {
+			if outer := t.spans[at]; s.end > outer.end {
+				c.problem(s.event, "%q overlaps %q of event %d on track %d/%d without lying inside it", s.name, outer.name, outer.event, k.pid, k.tid)
+			}
+		}
+		if s.cat == CatCommand && (at < 0 || t.spans[at].sub != s.sub) && t.kind != KindStream && t.kind != KindChannel {
+			c.problem(s.event, "a command of submission %d lies on track %d/%d, which is no stream", s.sub, k.pid, k.tid)
+		}
+		at = i
+	}
+}
+
+// around calls f for each slice around a moment of a track, the innermost first, until it returns false.
+func (c *checker) around(k track, at Time, f func(*span) bool) {
+	t := c.tracks[k]
+	i, _ := slices.BinarySearchFunc(t.spans, at, func(s span, at Time) int {
+		if s.begin <= at {
+			return -1
+		}
+		return 1
+	})
+	for i--; i >= 0; i = t.spans[i].parent {
+		if s := &t.spans[i]; s.end >= at && !f(s) {
+			return
+		}
+	}
+}
+
+func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ...any)) {
+	switch {
+	case f.begin == nil:
+		add(f.ends[0].event, "flow %#x ends and does not begin", k.id)
+		return
+	case len(f.ends) == 0:
+		if !c.report.Cut {
+			add(f.begin.event, "flow %#x begins and does not end", k.id)
+		}
+		return
+	}
+	var signals []Point
+	found := false
+	c.around(f.begin.track, f.begin.time, func(s *span) bool {
+		found = true
+		signals = append(signals, s.signals...)
+		if sub := c.subs[subKey{f.begin.track.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
+			signals = append(signals, sub.signals...)
+		}
+		return true
+	})
+	if !found {
+		add(f.begin.event, "flow %#x begins outside of every slice", k.id)
+		return
+	}
+	for _, end := range f.ends {
+		c.report.Arrows++
+		if end.track.pid/PIDRange != f.begin.track.pid/PIDRange {
+			add(end.event, "flow %#x leads into another program", k.id)
+		}
+		var waits []Point
+		found := false
+		c.around(end.track, end.time, func(s *span) bool {
+			found = true
+			waits = append(waits, s.waits...)
+			if sub := c.subs[subKey{end.track.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
+				waits = append(waits, sub.waits...)
+			}
+			return true
+		})
+		switch {
+		case !found:
+			add(end.event, "flow %#x ends outside of every slice", k.id)
+		case k.cat == CatSignal && !releases(signals, waits):
+			add(end.event, "flow %#x leads from %v to a wait for %v", k.id, signals, waits)
+		}
+	}
+}
+
+// releases says whether one of the signals is one that one of the waits is for.
+func releases(signals, waits []Point) bool {
+	for _, s := range signals {
+		for _, w := range waits {
+			if s.Semaphore == w.Semaphore && s.Value >= w.Value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *checker) finishSub(k subKey, s *checkedSub, add func(int, string, ...any)) {
+	if s.event == 0 {
+		if !c.report.Cut {
+			add(s.devEvent, "submission %d is executed and was not submitted", k.sub)
+		}
+		return
+	}
+	if s.ended && s.issued != 0 && (s.issued < s.begin || s.issued > s.done) {
+		add(s.event, "submission %d was issued at %d ns, not between %d, when it was submitted, and %d, when it was done", k.sub, s.issued, s.begin, s.done)
+	}
+	if s.devCount > 0 {
+		if s.devBegin < s.begin {
+			add(s.devEvent, "submission %d began at %d ns, before it was submitted at %d", k.sub, s.devBegin, s.begin)
+		}
+		if s.ended && s.devEnd > s.done {
+			add(s.devEvent, "submission %d ended at %d ns, after it was seen done at %d", k.sub, s.devEnd, s.done)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// Package traceformat is the form of puregpu's traces: the events of the Chrome Trace Event format (a JSON array) with
+// the conventions of docs/trace-format.md. It writes an event, reads a file event by event, also one that was cut
+// anywhere because the program died, checks a file against the rules, and merges the files of several processes.
+package traceformat
+
+// Version is that of the conventions. A reader refuses a newer one.
+const Version = 1
+
+// Metadata events: names of events with [Metadata] as phase.
+const (
+	MetaTrace       = "puregpu" // about the trace: Args.Format and what follows it
+	MetaProcess     = "process_name"
+	MetaThread      = "thread_name"
+	MetaProcessSort = "process_sort_index"
+	MetaThreadSort  = "thread_sort_index"
+)
+
+// Kinds of a process and of a track: Args.Kind of [MetaProcess] and [MetaThread].
+const (
+	KindHost    = "host"    // a process: the program itself; a track: calls and waits, one at a time
+	KindDevice  = "device"  // a process: one device
+	KindQueue   = "queue"   // a track: submissions from submitted to done, which overlap
+	KindStream  = "stream"  // a track: what a stream of the device executes
+	KindChannel = "channel" // a track: what the stream of a channel executes
+)
+
+// Categories.
+const (
+	CatSubmission = "submission" // AsyncBegin and AsyncEnd on a queue's track
+	CatDevice     = "device"     // Complete on a stream's or channel's track: the device executes a submission
+	CatCommand    = "command"    // Complete inside a device slice: one command of a recording
+	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
+	CatWait       = "wait"       // Complete on a host track: the host waits
+	CatSignal     = "signal"     // FlowBegin and FlowEnd: from what signals to what waited
+	CatLoss       = "loss"       // Instant: a device or a channel is lost
+	CatDrop       = "drop"       // Instant: the trace lacks submissions
+	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
+)
+
+// NameParked is the inner async slice of a submission: from submitted to issued, where it was parked.
+const NameParked = "parked"
+
+// Names of the counters, on a device's process.
+const (
+	CounterInFlight  = "in flight"  // series "operations"
+	CounterParked    = "parked"     // series "operations"
+	CounterPoolBytes = "pool bytes" // series "reserved" and "used"
+)

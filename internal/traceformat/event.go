@@ -1,0 +1,114 @@
+package traceformat
+
+// A Phase says what kind of event an [Event] is.
+type Phase byte
+
+// The phases that the format has a use for. BEGIN and END are not written but read.
+const (
+	Begin      Phase = 'B'
+	End        Phase = 'E'
+	Complete   Phase = 'X' // a slice with a duration
+	Instant    Phase = 'i'
+	Counter    Phase = 'C'
+	Metadata   Phase = 'M'
+	AsyncBegin Phase = 'b'
+	AsyncStep  Phase = 'n'
+	AsyncEnd   Phase = 'e'
+	FlowBegin  Phase = 's'
+	FlowStep   Phase = 't'
+	FlowEnd    Phase = 'f'
+)
+
+// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with three decimals. Moments
+// count from the start of the trace, which [MetaTrace] gives as wall clock time.
+type Time int64
+
+// An Event is one element of the array.
+type Event struct {
+	Phase Phase
+	Name  string
+	Cat   string
+	Time  Time
+	Dur   Time // of Complete
+	PID   int64
+	TID   int64
+	ID    uint64 // of async and flow events
+	Scope byte   // of Instant: 'g', 'p' or 't'
+	// BindEnclosing has a FlowEnd point to the slice around its time, not to the next one ("bp": "e").
+	BindEnclosing bool
+	Args          Args
+}
+
+// A Point is a semaphore and a value: what is waited for, or signalled.
+type Point struct {
+	Semaphore uint64 // a number that no other semaphore of the process has
+	Name      string // as given by SetName, may be empty
+	Value     uint64
+}
+
+// A Series is one value of a [Counter].
+type Series struct {
+	Name  string
+	Value int64
+}
+
+// Args are the arguments of an event. Fields that are zero are not written, but for those of which an event of the kind
+// always has one. docs/trace-format.md says which event has which.
+type Args struct {
+	// Of submissions, and of what belongs to one.
+	Sub        uint64 // number of the submission, from 1, unique in the process
+	Op         string // "fill", "launch", ...
+	Label      string // given by the user
+	Kernel     string
+	Grid       [3]uint32
+	Block      [3]uint32
+	Bytes      uint64
+	Waits      []Point
+	Signals    []Point
+	Issued     Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
+	Error      string // why it failed
+	Recording  string // name of the recording that is executed
+	Commands   int    // in the recording
+	Command    int    // of CatCommand: its index in the recording, from 0
+	Channel    string // a name for the channel that is the same in all its ranks
+	Collective uint64 // number of the collective in its channel, from 1, the same in all ranks
+	Ranks      int    // of the channel
+	Rank       int    // in the channel; of MetaTrace: of the process
+
+	// Of calls.
+	Pool string
+
+	// Of metadata.
+	Name      string // of a process or track
+	Kind      string
+	Device    int
+	Queue     int
+	Stream    int
+	Model     string // of a device
+	Driver    string // "cuda", "hip", "sim"
+	SortIndex int
+
+	// Of MetaTrace.
+	Format  int
+	Version string // of puregpu
+	Go      string
+	Program string
+	Host    string
+	OSPID   int
+	World   int    // number of ranks, 0 if not known
+	Level   string // "submissions" or "commands"
+	Start   string // wall clock at time 0, RFC 3339 with nanoseconds, UTC
+	// Unix is Start in nanoseconds since 1970.
+	Unix int64
+
+	// Of CatDrop.
+	Dropped uint64 // submissions that are missing since the drop event before
+	Total   uint64 // since the start
+
+	// Of CatClock.
+	Rate   float64 // the device's seconds in one of the host's, less 1, in parts per million
+	Margin Time    // bound of the error of device times under this fit
+
+	// Of Counter.
+	Series []Series
+}

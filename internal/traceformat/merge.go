@@ -1,0 +1,135 @@
+package traceformat
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// MergedIDBits is where the number of the program begins in the ids of a merged file.
+const MergedIDBits = 40
+
+// A Source is one program's trace, for [Merge].
+type Source struct {
+	Name   string // for errors
+	Reader io.ReadSeeker
+}
+
+// Merge writes the traces of several programs, such as the ranks of a training, as one: on the clock of the one that
+// began first, each with processes, ids and names of its own. Programs are ordered by rank. Clocks are related by the
+// wall clocks that the traces began at: ranks of one machine are as exact as that clock's steps, those of several as
+// the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete. A single
+// source is rewritten as it is, so that a cut file becomes a whole one.
+func Merge(w io.Writer, sources []Source) error {
+	type program struct {
+		Source
+		meta Event
+	}
+	var programs []program
+	for _, s := range sources {
+		meta, err := head(s)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, program{s, meta})
+	}
+	slices.SortStableFunc(programs, func(a, b program) int { return cmp.Compare(a.meta.Args.Rank, b.meta.Args.Rank) })
+	var first int64
+	for i, p := range programs {
+		if i == 0 || p.meta.Args.Unix < first {
+			first = p.meta.Args.Unix
+		}
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	buf := []byte("[\n")
+	sep := ""
+	for i, p := range programs {
+		shift := Time(p.meta.Args.Unix - first)
+		if _, err := p.Reader.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		r := NewReader(p.Reader)
+		var e Event
+		for {
+			err := r.Next(&e)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+			if e.PID < 0 || e.PID >= PIDRange || e.ID >= 1<<MergedIDBits {
+				return fmt.Errorf("%s, event %d: it is of process %d with id %#x: the file is a merged one, or too long to be merged", p.Name, r.Events(), e.PID, e.ID)
+			}
+			rebase(&e, i, shift)
+			if e.Phase == Metadata && len(programs) > 1 {
+				switch e.Name {
+				case MetaProcess:
+					e.Args.Name = fmt.Sprintf("rank %d: %s", p.meta.Args.Rank, e.Args.Name)
+				case MetaTrace:
+					e.Args.Unix = first
+					e.Args.Start = programStart(first)
+				}
+			}
+			buf = append(buf, sep...)
+			buf = e.Append(buf)
+			sep = ",\n"
+			if _, err := out.Write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	buf = append(buf, "\n]\n"...)
+	if _, err := out.Write(buf); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// rebase makes an event of a program's own file one of the i-th program of a merged file.
+func rebase(e *Event, i int, shift Time) {
+	e.PID += int64(i) * PIDRange
+	switch e.Phase {
+	case AsyncBegin, AsyncStep, AsyncEnd, FlowBegin, FlowStep, FlowEnd:
+		e.ID += uint64(i) << MergedIDBits
+	}
+	if e.Phase == Metadata {
+		if e.Name == MetaProcessSort {
+			e.Args.SortIndex += i * PIDRange
+		}
+		return
+	}
+	e.Time += shift
+	if e.Args.Issued != 0 {
+		e.Args.Issued += shift
+	}
+}
+
+// head finds what a trace tells about itself, which is near its beginning.
+func head(s Source) (Event, error) {
+	r := NewReader(s.Reader)
+	var e Event
+	for r.Events() < 1000 {
+		if err := r.Next(&e); err == io.EOF {
+			break
+		} else if err != nil {
+			return e, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		if e.Phase == Metadata && e.Name == MetaTrace {
+			return e, nil
+		}
+	}
+	return e, fmt.Errorf("%s: %w", s.Name, errNoMeta)
+}
+
+var errNoMeta = errors.New("no metadata event \"" + MetaTrace + "\" at its beginning: it was not written by puregpu")
+
+// programStart is a wall clock time as MetaTrace has it.
+func programStart(unix int64) string {
+	return time.Unix(0, unix).UTC().Format(time.RFC3339Nano)
+}

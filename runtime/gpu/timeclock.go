@@ -1,0 +1,162 @@
+package gpu
+
+import (
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// The device's clock is compared with the host's by events in a stream that has nothing else, recorded and asked for until they are
+// reached: each lies between two times of the host, and the narrowest counts. A time of the device is the one since such an event, with the
+// drift that some of them show.
+
+// A deviceClock is what is known of how a device's clock stands to the host's.
+type deviceClock struct {
+	stream driver.Stream
+	spare  driver.Event // to be recorded next, unless it is pending
+	marks  [8]clockMark // the last is at n-1, modulo how many there may be
+	n      int
+	by     int     // the mark from which times are told
+	drift  float64 // of the device's clock: the host's seconds in one of its own, less 1
+	unsure float64 // by how much that may be off
+}
+
+// A clockMark is an event that was reached at a known time of the host.
+type clockMark struct {
+	event  driver.Event
+	host   time.Duration
+	within time.Duration
+}
+
+const (
+	compareEvery = 100 * time.Millisecond
+	compareTries = 8
+	wideMark     = time.Millisecond
+	giveUpMark   = 50 * time.Millisecond
+	eventUnit    = time.Microsecond // of the difference of two events, each of which has half of that
+	anyDrift     = 100e-6           // of quartz clocks of which nothing is known
+)
+
+func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
+
+// compare compares the clocks, unless that was done a moment ago. It runs on a bound thread.
+func (c *deviceClock) compare(d *Device) {
+	t := d.opt.Tracer
+	if c.n > 0 && t.now()-c.last().host < compareEvery || d.lost.Load() != nil {
+		return
+	}
+	if c.stream == 0 {
+		h, err := d.drv.NewStream()
+		if err != nil {
+			return
+		}
+		c.stream = h
+	}
+	var best clockMark
+	for range compareTries {
+		m, ok := c.try(d, t)
+		if !ok {
+			break
+		}
+		wide := m.within > wideMark
+		if best.event == 0 || m.within < best.within {
+			best, m = m, best
+		}
+		if c.spare = m.event; wide { // of the wider one, or none yet
+			break // the device, or the host, is busy
+		}
+	}
+	if best.event == 0 {
+		return
+	}
+	oldest := &c.marks[c.n%len(c.marks)]
+	if c.spare == 0 {
+		c.spare = oldest.event
+	} else if oldest.event != 0 {
+		d.notTaken(d.drv.DestroyEvent(oldest.event))
+	}
+	*oldest = best
+	c.n++
+	c.fit(d)
+	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.of.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
+}
+
+// try has the stream reach an event, and notes between which times of the host that was.
+func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
+	if c.spare == 0 {
+		e, err := d.timers.NewTimer()
+		if err != nil {
+			return m, false
+		}
+		c.spare = e
+	}
+	if done, err := d.drv.Query(c.spare); err != nil || !done { // it was given up the last time
+		return m, false
+	}
+	from := t.now()
+	if d.drv.Record(c.spare, c.stream) != nil {
+		return m, false
+	}
+	for i := 1; ; i++ {
+		done, err := d.drv.Query(c.spare)
+		to := t.now()
+		switch {
+		case err != nil:
+			return m, false
+		case done:
+			m = clockMark{c.spare, from + (to-from)/2, (to-from)/2 + eventUnit}
+			c.spare = 0
+			return m, true
+		case to-from > giveUpMark || i > 1<<16:
+			return m, false
+		case i > 64:
+			runtime.Gosched()
+		}
+	}
+}
+
+// fit finds the drift from the mark that tells it best.
+func (c *deviceClock) fit(d *Device) {
+	c.drift, c.unsure = 0, anyDrift
+	last := c.last()
+	for i := range c.marks {
+		m := &c.marks[i]
+		if m.event == 0 || m == last {
+			continue
+		}
+		took, err := d.timers.Elapsed(m.event, last.event)
+		if err != nil || took <= 0 {
+			continue
+		}
+		if unsure := float64(m.within+last.within) / float64(took); unsure < c.unsure {
+			c.drift, c.unsure = float64(last.host-m.host)/float64(took)-1, unsure
+		}
+	}
+	// An older mark that is narrow may tell better what is now than the last.
+	least := time.Duration(math.MaxInt64)
+	for i := range c.marks {
+		m := &c.marks[i]
+		if m.event == 0 {
+			continue
+		}
+		if within := m.within + time.Duration(float64(last.host-m.host)*c.unsure); within < least {
+			least, c.by = within, i
+		}
+	}
+}
+
+// at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off.
+func (c *deviceClock) at(d *Device, e driver.Event) (at, within time.Duration, ok bool) {
+	if c.n == 0 {
+		return 0, 0, false
+	}
+	m := &c.marks[c.by]
+	since, err := d.timers.Elapsed(m.event, e)
+	if err != nil {
+		return 0, 0, false
+	}
+	at = m.host + since + time.Duration(float64(since)*c.drift)
+	return at, m.within + eventUnit + time.Duration(float64(since.Abs())*c.unsure), true
+}

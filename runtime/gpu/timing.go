@@ -1,0 +1,177 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Timing tells how long the device took for an operation that it was given with, by [Order]: between two timing events, one in front of
+// the operation's work and one behind it, so without what it waited for. It can be given with one operation after the other, each of which
+// begins it anew, and not before the signals of the one before have been reached. To give it allocates nothing. The events may keep
+// kernels apart that would overlap else.
+//
+// Make one with [Device.NewTiming]; all methods may be called concurrently.
+type Timing struct {
+	dev    *Device
+	self   *Timing
+	timers timerPair
+	refs   atomic.Int32
+	closed atomic.Bool
+	noted  atomic.Int32 // of what follows: a bit each
+	host   atomic.Int64 // how long a function of the program took, in nanoseconds
+}
+
+// What is noted.
+const (
+	notedBegin = 1 << iota
+	notedEnd
+	notedHost
+)
+
+// timingEdges say what a part of an operation does not note.
+type timingEdges uint8
+
+const (
+	noBegin timingEdges = 1 << iota
+	noEnd
+)
+
+// NewTiming makes what tells how long operations of the device's queues and channels take. It blocks while the driver makes two events.
+// Where events note no times ([driver.Caps].Timers) the error is [driver.ErrUnsupported].
+func (d *Device) NewTiming() (*Timing, error) {
+	const op = "make a timing"
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	if d.timers == nil {
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	}
+	t := &Timing{dev: d}
+	t.self = t
+	t.refs.Store(1)
+	err := d.do(func() (err error) {
+		if t.timers.begin, err = d.timers.NewTimer(); err != nil {
+			return err
+		}
+		if t.timers.end, err = d.timers.NewTimer(); err != nil {
+			return errors.Join(err, d.drv.DestroyEvent(t.timers.begin))
+		}
+		d.mu.Lock()
+		d.timings[t] = struct{}{}
+		d.mu.Unlock()
+		return nil
+	})
+	if err != nil {
+		d.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+	}
+	return t, nil
+}
+
+// begin holds the timing for an operation of a device.
+func (t *Timing) begin(d *Device, edges timingEdges) error {
+	switch {
+	case t.dev != d || t.self != t:
+		return fmt.Errorf("a timing of another device, a copy, or one that was not made: %w", ErrArgument)
+	case t.closed.Load() || !holdLive(&t.refs, 1):
+		return fmt.Errorf("timing: %w", ErrClosed)
+	}
+	if edges&noBegin == 0 {
+		t.noted.Store(0)
+	}
+	return nil
+}
+
+// record records one of the events, and notes that.
+func (t *Timing) record(tl *timeline, e driver.Event, bit int32) {
+	if tl.dev.drv.Record(e, tl.h) == nil {
+		t.noted.Or(bit)
+	}
+}
+
+// hostly notes how long a function took that was the operation.
+func (t *Timing) hostly(took time.Duration, edges timingEdges) {
+	if edges == 0 {
+		t.host.Store(int64(took))
+		t.noted.Or(notedHost)
+	}
+}
+
+// Duration returns how long the device took for the last operation that it was given with, whose signals have been reached: what the driver
+// says if they have not is in the error. Of a host call it is how long the function took. It is an error if the operation gave no stream
+// work, as a barrier may not, or failed, or if the driver did not record an event. CUDA's and HIP's times have seven digits, and CUDA's are
+// of half a microsecond. Where any thread may submit it neither blocks nor allocates; else it blocks until the driver has been asked.
+func (t *Timing) Duration() (took time.Duration, err error) {
+	if t == nil || t.dev == nil {
+		return 0, errZero
+	}
+	if t.closed.Load() || !holdLive(&t.refs, 1) {
+		return 0, fmt.Errorf("gpu: timing: %w", ErrClosed)
+	}
+	defer t.release()
+	switch noted := t.noted.Load(); {
+	case noted&notedHost != 0:
+		return time.Duration(t.host.Load()), nil
+	case noted != notedBegin|notedEnd:
+		return 0, errUntimed
+	}
+	if took, err = t.ask(); err != nil {
+		err = fmt.Errorf("gpu: timing: %w", err)
+	}
+	return took, err
+}
+
+func (t *Timing) ask() (took time.Duration, err error) {
+	d := t.dev
+	if !d.caps.SubmitAnywhere {
+		return t.askBound()
+	}
+	if err := d.stay(); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	return d.timers.Elapsed(t.timers.begin, t.timers.end)
+}
+
+func (t *Timing) askBound() (took time.Duration, err error) {
+	err = t.dev.do(func() (err error) {
+		took, err = t.dev.timers.Elapsed(t.timers.begin, t.timers.end)
+		return err
+	})
+	return took, err
+}
+
+var errUntimed = fmt.Errorf("gpu: timing: nothing of the operation was in a stream, or its events could not be recorded: %w", driver.ErrUnsupported)
+
+// Close lets go of the timing, and returns nil; an operation that is under way still uses it. Closing again does nothing.
+func (t *Timing) Close() error {
+	if t != nil && t.dev != nil && t.closed.CompareAndSwap(false, true) {
+		t.release()
+	}
+	return nil
+}
+
+func (t *Timing) release() {
+	if t.refs.Add(-1) > 0 {
+		return
+	}
+	d := t.dev
+	d.reclaim(func() {
+		d.mu.Lock()
+		_, ok := d.timings[t]
+		delete(d.timings, t)
+		d.mu.Unlock()
+		if ok {
+			d.notTaken(t.destroy())
+		}
+	})
+}
+
+// destroy gives the events back. It runs on a bound thread.
+func (t *Timing) destroy() error {
+	return errors.Join(t.dev.drv.DestroyEvent(t.timers.begin), t.dev.drv.DestroyEvent(t.timers.end))
+}

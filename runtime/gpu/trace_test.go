@@ -1,0 +1,343 @@
+package gpu_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	rtrace "runtime/trace"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+func newTracer(t testing.TB, o gpu.TracerOptions) *gpu.Tracer {
+	t.Helper()
+	tracer, err := gpu.NewTracer(o)
+	must(t, err)
+	return tracer
+}
+
+// taken takes all records.
+func taken(tracer *gpu.Tracer) (all []gpu.TraceRecord) {
+	for {
+		some := make([]gpu.TraceRecord, 64)
+		n := tracer.Take(some)
+		all = append(all, some[:n]...)
+		if n < len(some) {
+			return all
+		}
+	}
+}
+
+// submissions returns the records of submissions.
+func submissions(records []gpu.TraceRecord) []gpu.TraceRecord {
+	return slices.DeleteFunc(slices.Clone(records), func(r gpu.TraceRecord) bool { return r.Kind != gpu.TraceSubmission })
+}
+
+// sleepers are kernels that take as many nanoseconds as they are given.
+var sleepers = map[string]simdriver.Kernel{"sleep": simdriver.MustKernel(func(_ *simdriver.Grid, ns uint64) { time.Sleep(time.Duration(ns)) })}
+
+type sleepArgs struct{ Nanoseconds uint64 }
+
+// sleeper opens a simulated device with such a kernel.
+func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, *gpu.Device, *gpu.TypedKernel[sleepArgs]) {
+	t.Helper()
+	d := simdriver.New(simdriver.Config{Kernels: sleepers, Strict: true, Caps: &caps})
+	t.Cleanup(func() {
+		for _, name := range d.Leaks() {
+			t.Errorf("left behind: %s", name)
+		}
+	})
+	dev := openDevice(t, d, 0, o)
+	x, err := dev.Load(simdriver.Image("sleep"))
+	must(t, err)
+	k, err := x.Kernel("sleep")
+	must(t, err)
+	kernel, err := gpu.Typed[sleepArgs](k)
+	must(t, err)
+	return d, dev, kernel
+}
+
+// TestTraceTimes: records have the times that the device was at the work, within those of the host, whatever it waited for before.
+func TestTraceTimes(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracer := newTracer(t, gpu.TracerOptions{})
+				_, dev, sleep := sleeper(t, caps, gpu.Options{Queues: 2, Tracer: tracer})
+				s := semaphores(t, 1)[0]
+				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
+				for i, d := range slices.Backward(times) { // the last first: all but one are parked
+					must(t, sleep.Dispatch(dev.Queue(i), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{uint64(d)}))
+				}
+				must(t, s.Wait(context.Background(), uint64(len(times))))
+				must(t, dev.Close())
+				list := submissions(taken(tracer))
+				if len(list) != len(times) {
+					t.Fatalf("%d records of %d submissions", len(list), len(times))
+				}
+				for _, r := range list {
+					i := int(r.Waits[0].Value)
+					if r.Timed != gpu.DeviceTime || r.Untimed || r.Kernel != "sleep" || r.Signals[0].Value != uint64(i)+1 || r.Signals[0].Semaphore != r.Waits[0].Semaphore {
+						t.Errorf("submission %d: %+v", i, r)
+					}
+					if took := r.Ended - r.Begun; took != times[i] {
+						t.Errorf("submission %d took %v, and was to take %v", i, took, times[i])
+					}
+					if r.Submitted > r.Issued || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done || r.Within > time.Millisecond {
+						t.Errorf("submission %d: submitted %v, issued %v, begun %v, ended %v, done %v, within %v", i, r.Submitted, r.Issued, r.Begun, r.Ended, r.Done, r.Within)
+					}
+					if parked := r.Parked > 0; parked != (i > 0) {
+						t.Errorf("submission %d: parked at %v", i, r.Parked)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTraceRing: a million submissions, of which nobody takes the records, need no more memory than there was, and what did not fit is counted.
+func TestTraceRing(t *testing.T) {
+	const room, n = 1 << 16, 1_000_000
+	tracer := newTracer(t, gpu.TracerOptions{Records: room, Times: gpu.NoTimes})
+	dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
+	must(t, err)
+	b := allocate(t, dev, 64)
+	s := semaphores(t, 1)[0]
+	var wait, signal [1]gpu.Point
+	submit := func(from, to uint64) {
+		for i := from; i < to; i++ {
+			wait[0], signal[0] = s.At(i), s.At(i+1)
+			must(t, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:], Label: "a fill"}, b.All(), []byte{1}))
+		}
+	}
+	submit(0, 1000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	submit(1000, n)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled { // the points of each record, once
+		t.Errorf("%d bytes were allocated", got)
+	}
+	must(t, s.Wait(context.Background(), n))
+	must(t, dev.Close())
+	stats := tracer.Stats()
+	const others = 3 // opened, memory, closed
+	if stats.Submissions != n || stats.Records != room || stats.Dropped < n+others-room || stats.Dropped > n+others+1-room {
+		t.Errorf("%+v", stats)
+	}
+	list := taken(tracer)
+	if len(list) != room {
+		t.Errorf("%d records", len(list))
+	}
+	for i, r := range submissions(list) {
+		if r.ID != uint64(i)+1 || r.Waits[0].Value != uint64(i) || r.Label != "a fill" {
+			t.Fatalf("record %d is %+v", i, r)
+		}
+	}
+}
+
+// TestTraceAllocs: a submission allocates nothing, traced or not, with a Timing or without.
+func TestTraceAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	tracer := newTracer(t, gpu.TracerOptions{Records: 64})
+	for name, tr := range map[string]*gpu.Tracer{"off": nil, "on": tracer} {
+		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tr})
+		b := allocate(t, dev, 64)
+		timing, err := dev.NewTiming()
+		must(t, err)
+		s := semaphores(t, 1)[0]
+		v := uint64(0)
+		one := func() {
+			wait, signal := [1]gpu.Point{s.At(v)}, [1]gpu.Point{s.At(v + 1)}
+			o := gpu.Order{Wait: wait[:], Signal: signal[:], Label: "fill"}
+			if v++; v%2 == 0 {
+				o.Timing = timing
+			}
+			if err := dev.Queue(0).Fill(o, b.All(), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+			for now, _ := s.Query(); now < v; now, _ = s.Query() {
+				runtime.Gosched()
+			}
+		}
+		for range 1000 {
+			one()
+		}
+		if n := testing.AllocsPerRun(1000, one); n != 0 {
+			t.Errorf("%s: %v allocations a submission", name, n)
+		}
+	}
+}
+
+// TestTraceWithoutEvents: where the driver makes no timing events, or records none, or does not tell, times are missing, the records say so, and
+// nothing else is different.
+func TestTraceWithoutEvents(t *testing.T) {
+	for _, op := range []simdriver.Op{simdriver.OpNewTimer, simdriver.OpElapsed} {
+		t.Run(string(op), func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			d.Inject(simdriver.Fault{Op: op, Device: simdriver.AnyDevice})
+			tracer := newTracer(t, gpu.TracerOptions{})
+			dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
+			b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+			for i := range uint64(10) {
+				must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{byte(i)}))
+				taken(tracer)
+			}
+			must(t, s.Wait(minute(t), 10))
+			if got := bytesOf(t, dev.Queue(0), b, s.At(10)); got[0] != 9 {
+				t.Errorf("the memory has %d", got[0])
+			}
+			must(t, dev.Close())
+			for _, r := range submissions(taken(tracer)) {
+				if !r.Untimed || r.Timed != gpu.NoTime || r.Err != nil || r.Done == 0 {
+					t.Errorf("%+v", r)
+				}
+			}
+			if stats := tracer.Stats(); stats.Untimed != stats.Submissions || stats.Submissions != 11 {
+				t.Errorf("%+v", stats)
+			}
+		})
+	}
+}
+
+// TestTraceLoss: submissions that fail with their device are in the trace, with why, and so is the loss.
+func TestTraceLoss(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	tracer := newTracer(t, gpu.TracerOptions{})
+	dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
+	b, s, never := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
+	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+	must(t, s.Wait(minute(t), 1))
+	must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(never, 1), Signal: pts(s, 2), Label: "parked"}, b.All(), []byte{1}))
+	d.LoseDevice(0, io.ErrClosedPipe)
+	must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // which finds the loss
+	if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("%v", err)
+	}
+	dev.Close()
+	all := taken(tracer)
+	lost := 0
+	for _, r := range all {
+		if r.Kind == gpu.TraceLost && errors.Is(r.Err, driver.ErrLost) {
+			lost++
+		}
+	}
+	list := submissions(all) // those with device times come when these have been asked for
+	slices.SortFunc(list, func(a, b gpu.TraceRecord) int { return cmp.Compare(a.ID, b.ID) })
+	if lost != 1 || len(list) != 3 || list[0].Err != nil {
+		t.Errorf("%d losses, %d submissions", lost, len(list))
+	}
+	for _, r := range list[1:] {
+		if !errors.Is(r.Err, driver.ErrLost) || r.Timed != gpu.NoTime || r.Done < r.Submitted {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestTraceGo: while the standard library's trace is on, submissions are tasks of it, and waits are regions.
+func TestTraceGo(t *testing.T) {
+	if rtrace.IsEnabled() {
+		t.Skip("somebody traces this process")
+	}
+	var out strings.Builder
+	must(t, rtrace.Start(&out))
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: newTracer(t, gpu.TracerOptions{})})
+	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Label: "my own label"}, b.All(), []byte{1}))
+	must(t, s.Wait(minute(t), 1))
+	must(t, dev.Close())
+	rtrace.Stop()
+	for _, want := range []string{"gpu fill", "gpu wait", "my own label"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the trace has no %q", want)
+		}
+	}
+}
+
+// TestTiming: a Timing tells how long the device took for the operation that it was given with.
+func TestTiming(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, dev, sleep := sleeper(t, caps, gpu.Options{})
+				timing, err := dev.NewTiming()
+				must(t, err)
+				s := semaphores(t, 1)[0]
+				if _, err := timing.Duration(); err == nil {
+					t.Error("it tells of nothing")
+				}
+				at := func(i uint64) gpu.Order { return gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1), Timing: timing} }
+				want := func(what string, i uint64, want time.Duration) {
+					t.Helper()
+					must(t, s.Wait(context.Background(), i))
+					if took, err := timing.Duration(); took != want || err != nil {
+						t.Errorf("%s took %v, %v; it was to take %v", what, took, err, want)
+					}
+				}
+				must(t, sleep.Dispatch(dev.Queue(0), at(0), gpu.GridFor(1, 1), sleepArgs{12345}))
+				want("a launch", 1, 12345)
+				c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+				must(t, err)
+				for i := range 7 {
+					if i == 3 {
+						_, err := c.HostCall(func() error { time.Sleep(1000); return nil })
+						must(t, err)
+					}
+					_, err := sleep.Record(c, gpu.GridFor(1, 1), sleepArgs{100})
+					must(t, err)
+					_, err = c.Barrier()
+					must(t, err)
+				}
+				must(t, c.End())
+				must(t, dev.Queue(0).Execute(at(1), c))
+				must(t, s.Wait(context.Background(), 2))
+				if took, err := timing.Duration(); err != nil || took < 1700 {
+					t.Errorf("an execution in three parts took %v, %v", took, err)
+				}
+				must(t, dev.Queue(0).HostCall(at(2), func() error { time.Sleep(777); return nil }))
+				want("a host call", 3, 777)
+				must(t, dev.Queue(0).Barrier(at(3)))
+				must(t, s.Wait(context.Background(), 4))
+				if _, err := timing.Duration(); !errors.Is(err, driver.ErrUnsupported) {
+					t.Errorf("a barrier that needs no place in a stream: %v", err)
+				}
+				must(t, sleep.Dispatch(dev.Queue(0), at(4), gpu.GridFor(1, 1), sleepArgs{99}))
+				must(t, timing.Close()) // while it is in use
+				must(t, s.Wait(context.Background(), 5))
+				if _, err := timing.Duration(); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("it has been closed: %v", err)
+				}
+				if err := dev.Queue(0).Barrier(at(5)); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("it has been closed: %v", err)
+				}
+				if err := dev.Queue(0).Barrier(gpu.Order{Timing: new(gpu.Timing)}); !errors.Is(err, gpu.ErrArgument) {
+					t.Errorf("it was not made: %v", err)
+				}
+				must(t, c.Close())
+			})
+		})
+	}
+}
+
+// TestTracerArguments: what cannot be is an error.
+func TestTracerArguments(t *testing.T) {
+	for _, o := range []gpu.TracerOptions{{Records: -1}, {Records: 1 << 30}, {Times: 3}, {Times: -1}} {
+		if _, err := gpu.NewTracer(o); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if _, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: new(gpu.Tracer)}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("a tracer that was not made: %v", err)
+	}
+}

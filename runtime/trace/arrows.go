@@ -1,0 +1,139 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// arrows finds for each wait what signalled it, and draws an arrow between the two slices. It remembers the last signals, and the last waits whose
+// signals have not come, up to a number of each; an arrow between what is further apart than that is missing.
+type arrows struct {
+	signals map[uint64][]signalled // by semaphore, by value
+	waits   map[uint64][]waiting
+	oldest  ring // of signals
+	first   ring // of waits
+}
+
+// A flowEnd is where an arrow begins or ends, and by how much that may be off.
+type flowEnd struct {
+	pid, tid   int64
+	at, within traceformat.Time
+}
+
+// before reports whether something there can have released what is at another place. Records come in no order between devices and the host, so that a
+// signal of a higher value may come before the one that did.
+func (e flowEnd) before(to flowEnd) bool { return e.at-e.within <= to.at+to.within }
+
+type signalled struct {
+	value uint64
+	age   int
+	from  flowEnd
+}
+
+type waiting struct {
+	value uint64
+	age   int
+	to    flowEnd
+}
+
+func (s signalled) since() int { return s.age }
+func (s waiting) since() int   { return s.age }
+func (s signalled) at() uint64 { return s.value }
+func (s waiting) at() uint64   { return s.value }
+
+// An entry of a map has a value and an age.
+type entry interface {
+	since() int
+	at() uint64
+}
+
+// A ring is the semaphores of the last entries of a map, of which the oldest goes when there are too many.
+type ring struct {
+	of []uint64
+	n  int // entries there have ever been, by which they are numbered
+}
+
+const remembered = 1 << 15
+
+func (a *arrows) init() {
+	a.signals, a.waits = map[uint64][]signalled{}, map[uint64][]waiting{}
+}
+
+// remember adds an entry of the ring to a map, whose lists are ordered by value.
+func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) {
+	list := append(m[semaphore], x)
+	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // mostly it is the highest
+		list[i], list[i-1] = list[i-1], list[i]
+	}
+	m[semaphore] = list
+	if r.n++; len(r.of) < remembered {
+		r.of = append(r.of, semaphore)
+		return
+	}
+	at := (r.n - 1) % remembered
+	old := r.of[at]
+	r.of[at] = semaphore
+	list = m[old]
+	i := slices.IndexFunc(list, func(x T) bool { return x.since() <= r.n-remembered })
+	switch {
+	case i < 0: // it has gone before
+	case len(list) == 1:
+		delete(m, old)
+	case i == 0:
+		m[old] = list[1:]
+	default:
+		m[old] = slices.Delete(list, i, i+1)
+	}
+}
+
+// signal notes signals, and draws the arrows to waits that have come before.
+func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
+	for _, p := range points {
+		remember(a.signals, &a.oldest, p.Semaphore, signalled{p.Value, a.oldest.n + 1, from})
+		if list := a.waits[p.Semaphore]; len(list) > 0 {
+			list = slices.DeleteFunc(list, func(x waiting) bool {
+				if x.value > p.Value || !from.before(x.to) {
+					return false
+				}
+				w.arrow(from, x.to)
+				return true
+			})
+			if len(list) == 0 {
+				delete(a.waits, p.Semaphore)
+			} else {
+				a.waits[p.Semaphore] = list
+			}
+		}
+	}
+}
+
+// wait draws the arrows to a slice that waited, from the lowest signals that were enough.
+func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
+	for _, p := range points {
+		list := a.signals[p.Semaphore]
+		at, _ := slices.BinarySearchFunc(list, p.Value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
+		for at < len(list) && !list[at].from.before(to) {
+			at++
+		}
+		if at < len(list) {
+			w.arrow(list[at].from, to)
+			continue
+		}
+		if p.Value == 0 {
+			continue
+		}
+		remember(a.waits, &a.first, p.Semaphore, waiting{p.Value, a.first.n + 1, to})
+	}
+}
+
+// arrow draws one.
+func (w *writer) arrow(from, to flowEnd) {
+	w.flows++
+	w.event = traceformat.Event{Phase: traceformat.FlowBegin, Cat: traceformat.CatSignal, Name: "signal", PID: from.pid, TID: from.tid, Time: from.at, ID: w.flows}
+	w.put()
+	w.event.Phase, w.event.PID, w.event.TID, w.event.Time, w.event.BindEnclosing = traceformat.FlowEnd, to.pid, to.tid, to.at, true
+	w.put()
+}

@@ -1,0 +1,380 @@
+package trace_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A file is what a trace is written to.
+type file struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.b.Write(p)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check reads a trace, which must break no rule, and returns its events.
+func check(t testing.TB, data []byte) (events []traceformat.Event) {
+	t.Helper()
+	rep, err := traceformat.Check(bytes.NewReader(data))
+	must(t, err)
+	for _, p := range rep.Problems {
+		t.Error(p)
+	}
+	r := traceformat.NewReader(bytes.NewReader(data))
+	for {
+		var e traceformat.Event
+		if r.Next(&e) != nil {
+			return events
+		}
+		events = append(events, e)
+	}
+}
+
+// of returns the events of a category and a phase.
+func of(events []traceformat.Event, cat string, phase traceformat.Phase) (some []traceformat.Event) {
+	for _, e := range events {
+		if e.Cat == cat && e.Phase == phase {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+// TestTrace runs a small program, and finds in its trace what it did.
+func TestTrace(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{Times: gpu.CommandTimes})
+	must(t, err)
+	sim := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"nothing": simdriver.MustKernel(func(*simdriver.Grid, uint64) {})}})
+	dev, err := gpu.Open(tr.Driver(sim), 0, gpu.Options{Queues: 2})
+	must(t, err)
+	dev.Queue(1).SetName("copies")
+	b, err := dev.Alloc(gpu.DeviceMem, 1<<20)
+	must(t, err)
+	x, err := dev.Load(simdriver.Image("nothing"))
+	must(t, err)
+	k, err := x.Kernel("nothing")
+	must(t, err)
+	s, err := gpu.NewSemaphore(0)
+	must(t, err)
+	s.SetName("steps")
+	at := func(wait, signal uint64, label string) gpu.Order {
+		return gpu.Order{Wait: []gpu.Point{s.At(wait)}, Signal: []gpu.Point{s.At(signal)}, Label: label}
+	}
+	must(t, dev.Queue(1).Copy(at(2, 3, "late"), b.Range(0, 1<<19), b.Range(1<<19, 1<<19))) // parked
+	must(t, dev.Queue(0).Fill(at(0, 1, "zero"), b.All(), []byte{0}))
+	must(t, dev.Queue(0).Dispatch(at(1, 2, ""), gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 2, 1}, Block: [3]uint32{32, 1, 1}, Args: args(uint64(7))}))
+	must(t, dev.Queue(0).HostCall(at(3, 4, "on the host"), func() error { return nil }))
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	must(t, err)
+	for range 5 {
+		_, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: args(uint64(7))})
+		must(t, err)
+	}
+	must(t, c.End())
+	must(t, dev.Queue(0).Execute(at(4, 5, "step"), c))
+	broken := errors.New("broken")
+	failing, err := gpu.NewSemaphore(0)
+	must(t, err)
+	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{failing.At(1)}}, func() error { return broken }))
+	failing.Wait(context.Background(), 1)
+	called := make(chan struct{})
+	s.OnReached(6, func(error) { close(called) })
+	must(t, s.Wait(context.Background(), 5))
+	must(t, s.Signal(6))
+	<-called
+	must(t, c.Close())
+	must(t, dev.Close())
+	must(t, tr.Close())
+	events := check(t, f.b.Bytes())
+
+	subs := of(events, traceformat.CatSubmission, traceformat.AsyncBegin)
+	subs = slices.DeleteFunc(subs, func(e traceformat.Event) bool { return e.Name == traceformat.NameParked })
+	if len(subs) != 6 {
+		t.Errorf("%d submissions", len(subs))
+	}
+	byLabel := map[string]traceformat.Event{}
+	for _, e := range subs {
+		byLabel[e.Args.Label+"/"+e.Args.Op] = e
+	}
+	launch := byLabel["/dispatch"]
+	if launch.Args.Kernel != "nothing" || launch.Args.Grid != [3]uint32{4, 2, 1} || launch.Args.Block != [3]uint32{32, 1, 1} ||
+		len(launch.Args.Waits) != 1 || launch.Args.Waits[0].Value != 1 || launch.Args.Waits[0].Name != "steps" {
+		t.Errorf("the launch: %+v", launch.Args)
+	}
+	if e := byLabel["late/copy"]; e.Args.Bytes != 1<<19 || e.Name != `queue "copies"` {
+		t.Errorf("the copy: %q %+v", e.Name, e.Args)
+	}
+	if n := len(of(events, traceformat.CatDevice, traceformat.Complete)); n != 4 {
+		t.Errorf("%d slices on the device", n)
+	}
+	commands := of(events, traceformat.CatCommand, traceformat.Complete)
+	if len(commands) != 5 || commands[4].Args.Command != 4 || commands[4].Args.Kernel != "nothing" || commands[0].Args.Sub != byLabel["step/execute"].Args.Sub {
+		t.Errorf("commands: %+v", commands)
+	}
+	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 { // four in the chain, of the wait, and of the function
+		t.Errorf("%d arrows", n)
+	}
+	names := map[string]int{}
+	for _, e := range of(events, traceformat.CatCall, traceformat.Complete) {
+		names[e.Name]++
+	}
+	for _, name := range []string{"open", "allocate", "load", "on the host", "host call", "function", "signal", "close"} {
+		if names[name] != 1 {
+			t.Errorf("%d calls %q, of %v", names[name], name, names)
+		}
+	}
+	failed := 0
+	for _, e := range of(events, traceformat.CatSubmission, traceformat.AsyncEnd) {
+		if e.Args.Error != "" {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d submissions failed", failed)
+	}
+	if t.Failed() {
+		t.Logf("%s", f.b.Bytes())
+	}
+}
+
+// TestKilled: the trace of a program that was killed at any moment is good up to then.
+func TestKilled(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "killed.json")
+	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
+		busy(t, file)
+	}
+	exe, err := os.Executable()
+	must(t, err)
+	for i := range 3 {
+		os.Remove(name)
+		cmd := exec.Command(exe, "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "PUREGPU_TRACE_TEST_FILE="+name)
+		must(t, cmd.Start())
+		for size, end := int64(0), time.Now().Add(time.Minute); size < int64(i+1)<<16; { // until there is something
+			if info, err := os.Stat(name); err == nil {
+				size = info.Size()
+			}
+			if time.Sleep(time.Millisecond); time.Now().After(end) {
+				cmd.Process.Kill()
+				t.Fatal("nothing is written")
+			}
+		}
+		must(t, cmd.Process.Kill())
+		cmd.Wait()
+		data, err := os.ReadFile(name)
+		must(t, err)
+		rep, err := traceformat.Check(bytes.NewReader(data))
+		must(t, err)
+		for _, p := range rep.Problems {
+			t.Error(p)
+		}
+		if !rep.Cut || rep.Submissions == 0 || rep.Arrows == 0 {
+			t.Errorf("%+v", rep)
+		}
+	}
+}
+
+// busy submits work until the process is killed.
+func busy(t *testing.T, file string) {
+	tr, err := trace.Create(file, trace.Options{})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 1<<10)
+	must(t, err)
+	s, err := gpu.NewSemaphore(0)
+	must(t, err)
+	for i := uint64(0); ; i++ {
+		must(t, dev.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(i)}, Signal: []gpu.Point{s.At(i + 1)}}, b.All(), []byte{1}))
+		if i%64 == 0 {
+			must(t, s.Wait(context.Background(), i+1))
+		}
+	}
+}
+
+// TestFromEnv: the environment says where a trace is written, and what is in it; two of a process, and several ranks, have files of their own.
+func TestFromEnv(t *testing.T) {
+	dir := t.TempDir()
+	env := func(pairs ...string) func(string) (string, bool) {
+		return func(name string) (string, bool) {
+			for i := 0; i < len(pairs); i += 2 {
+				if pairs[i] == name {
+					return pairs[i+1], true
+				}
+			}
+			return "", false
+		}
+	}
+	if tr, err := trace.FromEnv(env()); tr != nil || err != nil {
+		t.Errorf("nobody has asked for one: %v, %v", tr, err)
+	}
+	file := filepath.Join(dir, "a.json")
+	var all []*trace.Trace
+	for _, e := range [][]string{
+		{trace.Variable, file},
+		{trace.Variable, file, trace.TimesVariable, "commands"},
+		{trace.Variable, file, trace.TimesVariable, "none", "RANK", "3", "WORLD_SIZE", "8", trace.SlowVariable, "1s"},
+		{trace.Variable, filepath.Join(dir, "b-%r-%p.json"), trace.TimesVariable, "submissions", "PUREGPU_RANK", "2", "PUREGPU_WORLD_SIZE", "4"},
+	} {
+		tr, err := trace.FromEnv(env(e...))
+		must(t, err)
+		all = append(all, tr)
+	}
+	pid := strconv.Itoa(os.Getpid())
+	for i, name := range []string{"a.json", "a." + pid + ".json", "a.rank3.json", "b-2-" + pid + ".json"} {
+		must(t, all[i].Close())
+		must(t, all[i].Close())
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		events := check(t, data)
+		want := []string{"submissions", "commands", "none", "submissions"}[i]
+		if m := events[0].Args; m.Level != want || m.Rank != []int{0, 0, 3, 2}[i] || m.World != []int{0, 0, 8, 4}[i] || m.OSPID != os.Getpid() {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	for _, e := range [][]string{
+		{trace.Variable, file, trace.TimesVariable, "all"},
+		{trace.Variable, file, trace.SlowVariable, "5"},
+		{trace.Variable, filepath.Join(dir, "not", "there.json")},
+	} {
+		if tr, err := trace.FromEnv(env(e...)); tr != nil || err == nil || !strings.Contains(err.Error(), "environment variable "+e[len(e)-2]) {
+			t.Errorf("%v: %v, %v", e, tr, err)
+		}
+	}
+}
+
+// TestFileEnds: a file is whole when the devices have been closed, though nobody closes the trace, and goes on when another one is opened.
+func TestFileEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	tr, err := trace.Create(file, trace.Options{})
+	must(t, err)
+	for i := range 3 {
+		dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+		must(t, err)
+		must(t, dev.Close())
+		data, err := os.ReadFile(file)
+		must(t, err)
+		if n := len(of(check(t, data), traceformat.CatCall, traceformat.Complete)); n != 2*i+2 || !json.Valid(data) {
+			t.Errorf("%d calls, in\n%s", n, data)
+		}
+	}
+	must(t, tr.Close())
+	data, err := os.ReadFile(file)
+	must(t, err)
+	if check(t, data); !json.Valid(data) {
+		t.Errorf("it is not whole:\n%s", data)
+	}
+}
+
+// TestSlow: submissions that take long are logged, each in a line.
+func TestSlow(t *testing.T) {
+	var out bytes.Buffer
+	tr, err := trace.Start(io.Discard, trace.Options{Slow: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	for _, d := range []time.Duration{0, 20 * time.Millisecond} {
+		s := dev.Queue(0).NewStream()
+		must(t, s.HostCall(func() error { time.Sleep(d); return nil }))
+		must(t, s.Wait(context.Background()))
+	}
+	must(t, dev.Close())
+	must(t, tr.Close())
+	if text := out.String(); strings.Count(text, "\n") > 2 || !strings.Contains(text, `op="host call"`) || !strings.Contains(text, "ran for") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestWriteFails: a trace that cannot be written says so, and the program goes on.
+func TestWriteFails(t *testing.T) {
+	if tr, err := trace.Start(nil, trace.Options{}); tr != nil || !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("%v, %v", tr, err)
+	}
+	w := &full{}
+	tr, err := trace.Start(w, trace.Options{})
+	must(t, err)
+	w.now.Store(true)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 1<<10)
+	must(t, err)
+	s := dev.Queue(0).NewStream()
+	must(t, s.Fill(b.All(), []byte{1}))
+	must(t, s.Wait(context.Background()))
+	must(t, dev.Close())
+	if err := tr.Close(); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A full file takes nothing any more.
+type full struct{ now atomic.Bool }
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.now.Load() {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// TestDropped: a trace with too little room says how much is missing, and what it has is sound.
+func TestDropped(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{Records: 16})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 1<<10)
+	must(t, err)
+	s := dev.Queue(0).NewStream()
+	for range 5000 {
+		must(t, s.Fill(b.All(), []byte{1}))
+	}
+	must(t, s.Wait(context.Background()))
+	must(t, dev.Close())
+	must(t, tr.Close())
+	events := check(t, f.b.Bytes())
+	total := uint64(0)
+	for _, e := range of(events, traceformat.CatDrop, traceformat.Instant) {
+		total += e.Args.Dropped
+	}
+	if want := tr.Tracer().Stats().Dropped; total != want || total == 0 {
+		t.Errorf("the trace tells of %d records that are missing, of %d", total, want)
+	}
+}

@@ -1,0 +1,391 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/internal/version"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A writer makes events of records, which docs/trace-format.md describes. One goroutine at a time uses it.
+//
+// A submission's events are written when it is over, all at once. Device times of a stream come in its order, but are exact only to some
+// microseconds, so that one may seem to begin before the one in front of it has ended: it is moved behind that then. A wait may come before
+// what signalled it does: then its arrow is drawn when that comes.
+type writer struct {
+	tracer  *gpu.Tracer
+	opt     Options
+	buf     []byte
+	began   bool              // the file has an event
+	event   traceformat.Event // the one that is being written
+	names   map[uint64]string // of semaphores
+	lanes   []traceformat.Time
+	devices map[*gpu.Device]*device
+	pids    int64
+	flows   uint64
+	dropped uint64 // that the file tells
+	arrows  arrows
+
+	waits    []traceformat.Point
+	signals  []traceformat.Point
+	counters [2]traceformat.Series
+}
+
+// A device is a process of the trace.
+type device struct {
+	pid    int64
+	tids   int64
+	queues map[*gpu.Queue]*track
+}
+
+// A track is a queue's: one for what it is given, and one for what its stream does.
+type track struct {
+	name   string
+	tid    int64
+	stream int64            // the tid of its stream's; 0 until that has done something
+	end    traceformat.Time // of the last slice of that
+	cmd    traceformat.Time // the end of the last command
+	ch     bool
+}
+
+const hostPID = 1
+
+func newWriter(t *gpu.Tracer, o Options) *writer {
+	w := &writer{tracer: t, opt: o, names: map[uint64]string{}, devices: map[*gpu.Device]*device{}, pids: hostPID}
+	w.arrows.init()
+	info := version.Read()
+	host, _ := os.Hostname()
+	program := ""
+	if len(os.Args) > 0 {
+		program = filepath.Base(os.Args[0])
+	}
+	start := t.Start()
+	level := map[gpu.TraceTimes]string{gpu.CommandTimes: "commands", gpu.NoTimes: "none"}[o.Times]
+	w.meta(traceformat.MetaTrace, hostPID, 0, traceformat.Args{Format: traceformat.Version, Version: info.Module, Go: info.Go, Program: program, Host: host,
+		OSPID: os.Getpid(), Rank: o.Rank, World: o.World, Level: cmp.Or(level, "submissions"), Start: start.UTC().Format(time.RFC3339Nano), Unix: start.UnixNano()})
+	w.process(hostPID, traceformat.Args{Name: cmp.Or(program, "program"), Kind: traceformat.KindHost})
+	return w
+}
+
+// put writes the event.
+func (w *writer) put() {
+	if w.began {
+		w.buf = append(w.buf, ",\n"...)
+	} else {
+		w.buf = append(w.buf, "[\n"...)
+	}
+	w.began = true
+	w.buf = w.event.Append(w.buf)
+}
+
+// end is the end of the file.
+const end = "\n]\n"
+
+// end writes it.
+func (w *writer) end() {
+	w.drops()
+	w.buf = append(w.buf, end...)
+}
+
+func (w *writer) meta(name string, pid, tid int64, a traceformat.Args) {
+	w.event = traceformat.Event{Phase: traceformat.Metadata, Name: name, PID: pid, TID: tid, Args: a}
+	w.put()
+}
+
+func (w *writer) process(pid int64, a traceformat.Args) {
+	w.meta(traceformat.MetaProcess, pid, 0, a)
+	w.meta(traceformat.MetaProcessSort, pid, 0, traceformat.Args{SortIndex: int(pid)})
+}
+
+func (w *writer) thread(pid, tid int64, a traceformat.Args) {
+	w.meta(traceformat.MetaThread, pid, tid, a)
+	w.meta(traceformat.MetaThreadSort, pid, tid, traceformat.Args{SortIndex: int(tid)})
+}
+
+// add writes what a record says.
+func (w *writer) add(r *gpu.TraceRecord) {
+	switch r.Kind {
+	case gpu.TraceSubmission:
+		w.submission(r)
+	case gpu.TraceCommand:
+		w.command(r)
+	case gpu.TraceWait:
+		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: "wait", Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
+		pid, tid, at := w.host(r)
+		if r.Err == nil {
+			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, 0})
+		}
+	case gpu.TraceSignal:
+		name := "signal"
+		if r.Err != nil {
+			name = "fail"
+		}
+		w.call(r, name)
+	case gpu.TraceCall:
+		w.call(r, r.Op)
+	case gpu.TraceAlloc:
+		w.call(r, "allocate")
+	case gpu.TraceGrow:
+		w.call(r, "grow pool")
+	case gpu.TraceShrink:
+		w.call(r, "shrink pool")
+	case gpu.TraceLoad, gpu.TraceCompile, gpu.TraceGraph:
+		w.call(r, r.Kind.String())
+	case gpu.TraceName:
+		for _, p := range r.Signals {
+			w.names[p.Semaphore] = r.Label
+		}
+	case gpu.TraceClock:
+		w.device(r.Device, r.Label)
+		w.instant(r, traceformat.CatClock, "clock fit", traceformat.Args{Rate: -r.Drift * 1e6, Margin: traceformat.Time(r.Within)})
+	case gpu.TraceCounters:
+		w.count(r)
+	case gpu.TraceOpen:
+		w.device(r.Device, r.Label)
+		w.call(r, "open")
+	case gpu.TraceLost:
+		w.instant(r, traceformat.CatLoss, "device lost", traceformat.Args{Error: errorOf(r)})
+	case gpu.TraceClosed:
+		w.call(r, "close")
+		delete(w.devices, r.Device)
+	}
+}
+
+func errorOf(r *gpu.TraceRecord) string {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Error()
+}
+
+// points makes points of a record the format's, in a list that is used again.
+func (w *writer) points(list *[]traceformat.Point, points []gpu.TracePoint) []traceformat.Point {
+	*list = (*list)[:0]
+	for _, p := range points {
+		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names[p.Semaphore], Value: p.Value})
+	}
+	return *list
+}
+
+// device returns the process of a device.
+func (w *writer) device(d *gpu.Device, driver string) *device {
+	x := w.devices[d]
+	if x != nil {
+		return x
+	}
+	w.pids++
+	x = &device{pid: w.pids, queues: map[*gpu.Queue]*track{}}
+	w.devices[d] = x
+	info := d.Info()
+	w.process(x.pid, traceformat.Args{Name: fmt.Sprintf("GPU %d: %s", info.Index, info.Name), Kind: traceformat.KindDevice, Device: info.Index, Model: info.Name,
+		Driver: driver})
+	for i := range d.Queues() {
+		w.queue(x, d, d.Queue(i), nil)
+	}
+	return x
+}
+
+// queue returns the track of a queue.
+func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *gpu.TraceRecord) *track {
+	t := x.queues[q]
+	if t != nil {
+		return t
+	}
+	x.tids += 2
+	t = &track{name: strings.TrimSuffix(q.String(), " of "+d.Info().Name), tid: x.tids - 1, ch: r != nil && r.Ranks > 0}
+	x.queues[q] = t
+	w.thread(x.pid, t.tid, traceformat.Args{Name: t.name, Kind: traceformat.KindQueue, Queue: len(x.queues) - 1})
+	return t
+}
+
+// stream returns the track of what a queue's stream does.
+func (w *writer) stream(x *device, t *track) int64 {
+	if t.stream == 0 {
+		t.stream = t.tid + 1
+		a := traceformat.Args{Name: t.name + ", on the device", Kind: traceformat.KindStream, Stream: int(t.tid / 2)}
+		if t.ch {
+			a.Kind = traceformat.KindChannel
+		}
+		w.thread(x.pid, t.stream, a)
+	}
+	return t.stream
+}
+
+// host writes the event as a slice of the host, from when the record began to when it ended, on the first track that is free, and returns where it
+// has its end.
+func (w *writer) host(r *gpu.TraceRecord) (pid, tid int64, at traceformat.Time) {
+	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
+	if r.Kind == gpu.TraceSubmission {
+		from, to = traceformat.Time(r.Begun), traceformat.Time(r.Ended)
+	}
+	to = max(to, from)
+	lane := 0
+	for lane < len(w.lanes) && w.lanes[lane] > from {
+		lane++
+	}
+	if lane == len(w.lanes) {
+		w.lanes = append(w.lanes, 0)
+		e := w.event
+		w.thread(hostPID, int64(lane)+1, traceformat.Args{Name: fmt.Sprintf("host %d", lane+1), Kind: traceformat.KindHost})
+		w.event = e
+	}
+	w.lanes[lane] = to
+	w.event.PID, w.event.TID, w.event.Time, w.event.Dur = hostPID, int64(lane)+1, from, to-from
+	w.put()
+	return hostPID, int64(lane) + 1, max(from, to-1)
+}
+
+// call writes a call of the host.
+func (w *writer) call(r *gpu.TraceRecord, name string) {
+	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: name, Args: traceformat.Args{Label: r.Label, Bytes: r.Bytes, Error: errorOf(r),
+		Waits: w.points(&w.waits, r.Waits), Signals: w.points(&w.signals, r.Signals)}}
+	if r.Kind == gpu.TraceOpen || r.Kind == gpu.TraceClosed {
+		w.event.Args.Label = r.Device.Info().Name
+		r.Submitted = max(r.Submitted, r.Done)
+	}
+	pid, tid, at := w.host(r)
+	if r.Kind == gpu.TraceSignal && r.Err == nil {
+		w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, 0})
+	}
+	if r.Kind == gpu.TraceCall {
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), 0})
+	}
+}
+
+func (w *writer) instant(r *gpu.TraceRecord, cat, name string, a traceformat.Args) {
+	x := w.device(r.Device, "")
+	w.event = traceformat.Event{Phase: traceformat.Instant, Cat: cat, Name: name, PID: x.pid, Time: traceformat.Time(r.Done), Scope: 'p', Args: a}
+	w.put()
+}
+
+// count writes the counters of a device.
+func (w *writer) count(r *gpu.TraceRecord) {
+	x := w.device(r.Device, "")
+	one := func(name string, s ...traceformat.Series) {
+		w.event = traceformat.Event{Phase: traceformat.Counter, Name: name, PID: x.pid, Time: traceformat.Time(r.Done), Args: traceformat.Args{Series: append(w.counters[:0], s...)}}
+		w.put()
+	}
+	one(traceformat.CounterInFlight, traceformat.Series{Name: "operations", Value: int64(r.InFlight)})
+	one(traceformat.CounterParked, traceformat.Series{Name: "operations", Value: int64(r.ParkedNow)})
+	one(traceformat.CounterPoolBytes, traceformat.Series{Name: "reserved", Value: int64(r.Reserved)}, traceformat.Series{Name: "used", Value: int64(r.Used)})
+}
+
+// drops tells how many records are missing that were not told before.
+func (w *writer) drops() {
+	if n := w.tracer.Stats().Dropped; n > w.dropped {
+		w.event = traceformat.Event{Phase: traceformat.Instant, Cat: traceformat.CatDrop, Name: "records are missing", PID: hostPID, Scope: 'g',
+			Time: traceformat.Time(time.Since(w.tracer.Start())), Args: traceformat.Args{Dropped: n - w.dropped, Total: n}}
+		w.put()
+		w.dropped = n
+	}
+}
+
+// submission writes all of a submission.
+func (w *writer) submission(r *gpu.TraceRecord) {
+	x := w.device(r.Device, "")
+	t := w.queue(x, r.Device, r.Queue, r)
+	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands,
+		Channel: r.Channel, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
+	issued := traceformat.Time(r.Issued)
+	if issued == 0 && r.Err == nil { // a barrier that needed no place in a stream
+		issued = traceformat.Time(r.Done)
+	}
+	async := func(phase traceformat.Phase, name string, at traceformat.Time, a traceformat.Args) {
+		w.event = traceformat.Event{Phase: phase, Cat: traceformat.CatSubmission, Name: name, PID: x.pid, TID: t.tid, ID: r.ID, Time: at, Args: a}
+		w.put()
+	}
+	given := a
+	given.Waits, given.Signals = w.points(&w.waits, r.Waits), w.points(&w.signals, r.Signals)
+	async(traceformat.AsyncBegin, t.name, traceformat.Time(r.Submitted), given)
+	if r.Parked > 0 {
+		until := issued
+		if until == 0 {
+			until = traceformat.Time(r.Done)
+		}
+		async(traceformat.AsyncBegin, traceformat.NameParked, min(traceformat.Time(r.Parked), until), traceformat.Args{})
+		async(traceformat.AsyncEnd, traceformat.NameParked, until, traceformat.Args{})
+	}
+	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r)})
+	switch r.Timed {
+	case gpu.DeviceTime:
+		w.executed(x, t, r, a)
+	case gpu.HostTime:
+		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: nameOf(r), Args: given}
+		pid, tid, at := w.host(r)
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), 0})
+		if r.Err == nil {
+			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, 0})
+		}
+	}
+	if took := r.Done - r.Submitted; w.opt.Slow > 0 && took > w.opt.Slow {
+		w.logSlow(r, took)
+	}
+}
+
+// nameOf returns what is shown.
+func nameOf(r *gpu.TraceRecord) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
+
+// executed writes when the device was at a submission.
+func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat.Args) {
+	tid := w.stream(x, t)
+	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
+	if by := t.end - begun; by > 0 {
+		begun += by
+		ended = max(min(ended+by, done), begun)
+		if begun > done {
+			return // it would end after it was seen done
+		}
+	}
+	t.end, t.cmd = ended, begun
+	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
+	w.put()
+	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(r.Within)})
+	if r.Err == nil {
+		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(r.Within)})
+	}
+}
+
+// command writes when the device was at a command of the submission that was written last.
+func (w *writer) command(r *gpu.TraceRecord) {
+	if r.Timed != gpu.DeviceTime {
+		return
+	}
+	x := w.device(r.Device, "")
+	t := w.queue(x, r.Device, r.Queue, r)
+	if t.stream == 0 {
+		return
+	}
+	begun := min(max(traceformat.Time(r.Begun), t.cmd), t.end)
+	ended := min(max(traceformat.Time(r.Ended), begun), t.end)
+	t.cmd = ended
+	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(r.Kernel, r.Op), PID: x.pid, TID: t.stream, Time: begun, Dur: ended - begun,
+		Args: traceformat.Args{Sub: r.ID, Command: r.Command, Op: r.Op, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes}}
+	w.put()
+}
+
+// logSlow logs a submission that took long.
+func (w *writer) logSlow(r *gpu.TraceRecord, took time.Duration) {
+	attrs := []any{"op", r.Op, "queue", r.Queue.String(), "took", took, "submission", r.ID}
+	if r.Label != "" {
+		attrs = append(attrs, "label", r.Label)
+	}
+	if r.Kernel != "" {
+		attrs = append(attrs, "kernel", r.Kernel)
+	}
+	if r.Issued > 0 {
+		attrs = append(attrs, "issued after", r.Issued-r.Submitted)
+	}
+	if r.Timed != gpu.NoTime {
+		attrs = append(attrs, "ran for", r.Ended-r.Begun)
+	}
+	if r.Err != nil {
+		attrs = append(attrs, "error", r.Err)
+	}
+	w.opt.Logger.Warn("puregpu: a slow submission", attrs...)
+}

@@ -1,0 +1,293 @@
+// Command gputrace tells where the time of a program went, from the trace that it wrote:
+//
+//	gputrace [flags] trace.json...
+//	gputrace run [flags] -- program arguments...
+//	gputrace -version
+//
+// A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a file; run sets it, and looks at
+// the trace when the program has ended. Several files are those of several ranks, and are put on one clock.
+//
+// It prints how long each device and queue was busy, idle, and did several things at once; what took longest; the critical path from the first
+// submission to the end of the last; how long submissions were not issued; and what idle devices waited for. -json prints the same
+// as JSON. -html FILE writes a page with a timeline, to be opened in a browser, which needs nothing else. -o FILE writes the trace anew: the ranks merged, and with
+// an end if the program died before it wrote one. -check compares the trace with its format (docs/trace-format.md) instead.
+//
+// Memory grows with the part of the trace that is read: -from and -to choose one, and -max says how many events it may have.
+//
+// The exit status is 1 if a trace cannot be read or breaks its format, 2 if the command line is wrong, and with run that of the program
+// if it is not 0.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/internal/version"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// options are what the command line says.
+type options struct {
+	html, merged string
+	json, check  bool
+	top          int
+	win          window
+}
+
+// run is the program: it returns the exit status.
+func run(args []string, stdout, stderr io.Writer) int {
+	starts := len(args) > 0 && args[0] == "run"
+	if starts {
+		args = args[1:]
+	}
+	flags := flag.NewFlagSet("gputrace", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage:\n  gputrace [flags] trace.json...\n  gputrace run [flags] -- program arguments...\nflags:\n")
+		flags.PrintDefaults()
+	}
+	var o options
+	flags.StringVar(&o.html, "html", "", "write a page with a timeline to this `file`")
+	flags.StringVar(&o.merged, "o", "", "write the trace, merged and whole, to this `file`")
+	flags.BoolVar(&o.json, "json", false, "print the summary as JSON")
+	flags.BoolVar(&o.check, "check", false, "compare the trace with the rules of its format")
+	flags.IntVar(&o.top, "top", 10, "print so many rows of a table")
+	flags.IntVar(&o.win.maxEvents, "max", everything.maxEvents, "read at most so many events, of up to some hundred bytes of memory each")
+	from := flags.Duration("from", 0, "leave out what had ended by then, since the start of the trace")
+	to := flags.Duration("to", 0, "leave out what began later than that")
+	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case *onlyVersion:
+		fmt.Fprintf(stdout, "gputrace: %v\n", version.Read())
+		return 0
+	}
+	wrong := ""
+	o.win.from, o.win.to = traceformat.Time(*from), everything.to
+	if *to > 0 {
+		o.win.to = traceformat.Time(*to)
+	}
+	switch {
+	case flags.NArg() == 0 && starts:
+		wrong = "run takes the program to run, and its arguments, behind --"
+	case flags.NArg() == 0:
+		wrong = "takes the files of a trace, or run"
+	case *from < 0 || *to < 0 || o.win.to < o.win.from:
+		wrong = fmt.Sprintf("-from %v and -to %v leave nothing", *from, *to)
+	case o.top < 1 || o.win.maxEvents < 1:
+		wrong = "-top and -max take a number above 0"
+	}
+	if wrong != "" {
+		fmt.Fprintf(stderr, "gputrace: %s\n", wrong)
+		flags.Usage()
+		return 2
+	}
+	fail := func(err error) int {
+		fmt.Fprintf(stderr, "gputrace: %v\n", err)
+		return 1
+	}
+	files, status := flags.Args(), 0
+	if starts {
+		dir, err := os.MkdirTemp("", "gputrace")
+		if err != nil {
+			return fail(err)
+		}
+		defer os.RemoveAll(dir)
+		if status, err = start(files, dir, stdout, stderr); err != nil {
+			return fail(err)
+		}
+		files, err = filepath.Glob(filepath.Join(dir, "*.json"))
+		if err != nil {
+			return fail(err)
+		}
+		if len(files) == 0 && status != 0 {
+			return status // which start has told
+		}
+		if len(files) == 0 {
+			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one by a driver that is not of package drivers (see package runtime/trace)", flags.Arg(0)))
+		}
+	}
+	if err := look(files, o, stdout, stderr); err != nil {
+		return fail(err)
+	}
+	return status
+}
+
+// start runs a program that writes its trace, and those of the programs that it starts, into dir, and returns its exit status.
+func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		status := max(exit.ExitCode(), 1) // -1 if it was killed
+		fmt.Fprintf(stderr, "gputrace: %s: %v\n", args[0], err)
+		return status, nil
+	}
+	return 0, err
+}
+
+// look does what the options say with a trace.
+func look(names []string, o options, stdout, stderr io.Writer) error {
+	files := make([]*os.File, 0, len(names))
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		if info, err := f.Stat(); err != nil {
+			return err
+		} else if info.IsDir() {
+			return fmt.Errorf("%s is a folder, not a trace", name)
+		}
+	}
+	if o.merged != "" {
+		if err := writeFile(o.merged, names, func(w io.Writer) error { return traceformat.Merge(w, sources(files)) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "gputrace: wrote %s\n", o.merged)
+	}
+	if o.check {
+		return check(files, stdout)
+	}
+	t, err := loadFiles(files, o.win)
+	if err != nil {
+		return err
+	}
+	s := summarize(t)
+	if o.html != "" {
+		if err := writeFile(o.html, names, func(w io.Writer) error { return writePage(w, t, s) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "gputrace: wrote %s\n", o.html)
+	}
+	if o.json {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	return s.print(stdout, o.top)
+}
+
+func sources(files []*os.File) []traceformat.Source {
+	var list []traceformat.Source
+	for _, f := range files {
+		list = append(list, traceformat.Source{Name: f.Name(), Reader: f})
+	}
+	return list
+}
+
+// reader calls read with the trace of all files on one clock.
+func reader(files []*os.File, read func(io.Reader) error) error {
+	if len(files) == 1 { // which may be a merged one, or a pipe
+		if info, err := files[0].Stat(); err != nil {
+			return err
+		} else if info.Mode().IsRegular() {
+			if _, err := files[0].Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+		if err := read(files[0]); err != nil {
+			return fmt.Errorf("%s: %w", files[0].Name(), err)
+		}
+		return nil
+	}
+	r, w := io.Pipe()
+	merged := make(chan error)
+	go func() {
+		err := traceformat.Merge(w, sources(files))
+		w.CloseWithError(err)
+		merged <- err
+	}()
+	err := read(r)
+	r.CloseWithError(io.ErrClosedPipe)
+	if mergeErr := <-merged; mergeErr != nil && !errors.Is(mergeErr, io.ErrClosedPipe) {
+		return mergeErr
+	}
+	return err
+}
+
+func loadFiles(files []*os.File, win window) (t *trace, err error) {
+	err = reader(files, func(r io.Reader) error {
+		t, err = load(r, win)
+		return err
+	})
+	return t, err
+}
+
+// check tells how the files break the rules.
+func check(files []*os.File, stdout io.Writer) error {
+	for _, f := range files {
+		if err := reader([]*os.File{f}, func(r io.Reader) error {
+			rep, err := traceformat.Check(r)
+			if err != nil {
+				return err
+			}
+			for _, p := range rep.Problems {
+				fmt.Fprintf(stdout, "%s: %s\n", f.Name(), clean(p.String(), 400))
+			}
+			if n := len(rep.Problems) + rep.More; n > 0 {
+				return fmt.Errorf("breaks the rules in %s", count(n, "place"))
+			}
+			state := "whole"
+			if rep.Cut {
+				state = "without its end"
+			}
+			fmt.Fprintf(stdout, "%s: %s, %s: %s, %s, %s; no rule is broken\n", f.Name(), count(rep.Events, "event"), state,
+				count(rep.Submissions, "submission"), count(rep.Slices, "slice"), count(rep.Arrows, "arrow"))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file of the name, whole or not at all, which must not be one of those that are read.
+func writeFile(name string, read []string, write func(io.Writer) error) error {
+	if info, err := os.Stat(name); err == nil {
+		if slices.ContainsFunc(read, func(r string) bool {
+			other, err := os.Stat(r)
+			return err == nil && os.SameFile(info, other)
+		}) {
+			return fmt.Errorf("%s is to be read, and would be overwritten", name)
+		}
+		if !info.Mode().IsRegular() { // such as /dev/stdout
+			f, err := os.OpenFile(name, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			return errors.Join(write(f), f.Close())
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".gputrace-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,439 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+)
+
+// unknown is a moment that the trace does not tell.
+const unknown traceformat.Time = -1
+
+// A trace is what the events of a file say, by subject. Tracks, submissions and slices refer to each other by index.
+type trace struct {
+	programs []program
+	devices  []device // by pid
+	tracks   []track  // in the order in which they are shown
+	subs     []submission
+	slices   []slice // by begin
+	counters []counter
+	instants []instant
+	edges    []edge // what waited for what
+
+	begin, end traceformat.Time // of everything
+	cut        bool             // the file has no end
+	dropped    uint64           // records that the trace lacks
+}
+
+// A program is one that wrote a trace: a rank.
+type program struct {
+	pid  int64 // its processes begin here
+	args traceformat.Args
+}
+
+type device struct {
+	pid     int64
+	program int
+	args    traceformat.Args
+}
+
+type track struct {
+	pid, tid    int64
+	kind, title string
+	process     string
+	device      int // index, or -1 for the host's
+	program     int
+	order       [2]int // of the process and of the track
+}
+
+// A submission has the moments that are known of it.
+type submission struct {
+	id                                    uint64
+	queue                                 int // track
+	device                                int // index, or -1
+	program                               int
+	title                                 string // the device's slice's, else the label, kernel, recording or operation
+	args                                  traceformat.Args
+	parked                                bool
+	submitted, issued, begun, ended, done traceformat.Time
+	slice                                 int  // that the device executed, or -1
+	instant                               bool // it took no time on the device, which has times of others
+	err                                   string
+}
+
+// start is when a submission began, as far as that is known.
+func (s *submission) start() traceformat.Time {
+	switch {
+	case s.begun != unknown:
+		return s.begun
+	case s.issued != unknown:
+		return s.issued
+	}
+	return s.submitted
+}
+
+// finish is when a submission ended, as far as that is known.
+func (s *submission) finish() traceformat.Time {
+	switch {
+	case s.ended != unknown:
+		return s.ended
+	case s.instant:
+		return s.issued
+	}
+	return s.last()
+}
+
+// last is the latest moment that is known of a submission.
+func (s *submission) last() traceformat.Time {
+	return max(s.submitted, s.issued, s.ended, s.done)
+}
+
+type slice struct {
+	track      int
+	cat        string
+	name       string
+	begin, end traceformat.Time
+	sub        int // index, or -1
+	args       *traceformat.Args
+}
+
+// An edge leads from what signalled to what waited for it: nodes are submissions and slices of the host.
+type edge struct{ from, to node }
+
+// A node is the index of a submission, or of a slice that has none.
+type node struct {
+	host  bool
+	index int
+}
+
+type counter struct {
+	pid    int64
+	name   string
+	time   traceformat.Time
+	series []traceformat.Series
+}
+
+type instant struct {
+	pid  int64
+	cat  string
+	name string
+	time traceformat.Time
+	args traceformat.Args
+}
+
+// A window is the part of a trace to read.
+type window struct {
+	from, to  traceformat.Time
+	maxEvents int
+}
+
+var everything = window{0, 1<<63 - 1, 5_000_000}
+
+var errTooLong = errors.New("too many events")
+
+type trackKey struct{ pid, tid int64 }
+
+type subKey struct {
+	program int
+	id      uint64
+}
+
+// A loader makes a trace of events.
+type loader struct {
+	trace
+	win      window
+	ours     bool              // the trace says that puregpu wrote it
+	names    map[string]string // one copy of each text
+	programs map[int64]int
+	devices  map[int64]int
+	process  map[int64]string
+	tracks   map[trackKey]int
+	subs     map[subKey]int
+}
+
+// load reads the part of a trace that is in the window.
+func load(r io.Reader, win window) (*trace, error) {
+	l := loader{
+		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
+		tracks: map[trackKey]int{}, subs: map[subKey]int{},
+	}
+	rd := traceformat.NewReader(r)
+	kept := 0
+	var e traceformat.Event
+	for {
+		err := rd.Next(&e)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !l.event(&e) {
+			continue
+		}
+		if kept++; kept > win.maxEvents {
+			return nil, fmt.Errorf("%w: more than %d of this part of the trace: read a part of it (-from, -to), or allow for more memory (-max)", errTooLong, win.maxEvents)
+		}
+	}
+	if !l.ours {
+		return nil, fmt.Errorf("%d events, and none is %q: it was not written by puregpu", rd.Events(), traceformat.MetaTrace)
+	}
+	l.cut = rd.Cut()
+	l.finish()
+	return &l.trace, nil
+}
+
+func (l *loader) text(s string) string {
+	if t, ok := l.names[s]; ok {
+		return t
+	}
+	l.names[s] = s
+	return s
+}
+
+// event takes an event in, and says whether it was kept.
+func (l *loader) event(e *traceformat.Event) bool {
+	switch e.Phase {
+	case traceformat.Metadata:
+		l.metadata(e)
+		return false
+	case traceformat.AsyncBegin, traceformat.AsyncEnd:
+		return e.Cat == traceformat.CatSubmission && l.submission(e)
+	case traceformat.Complete:
+		return l.slice(e)
+	case traceformat.Counter:
+		if e.Time < l.win.from || e.Time > l.win.to {
+			return false
+		}
+		l.counters = append(l.counters, counter{e.PID, l.text(e.Name), e.Time, e.Args.Series})
+		return true
+	case traceformat.Instant:
+		if e.Cat == traceformat.CatDrop {
+			l.dropped += e.Args.Dropped
+		}
+		if e.Time < l.win.from || e.Time > l.win.to {
+			return false
+		}
+		l.instants = append(l.instants, instant{e.PID, l.text(e.Cat), l.text(e.Name), e.Time, e.Args})
+		return true
+	}
+	return false
+}
+
+func (l *loader) program(pid int64) int {
+	base := pid / traceformat.PIDRange * traceformat.PIDRange
+	if i, ok := l.programs[base]; ok {
+		return i
+	}
+	i := len(l.trace.programs)
+	l.programs[base] = i
+	l.trace.programs = append(l.trace.programs, program{pid: base})
+	return i
+}
+
+func (l *loader) metadata(e *traceformat.Event) {
+	switch e.Name {
+	case traceformat.MetaTrace:
+		l.trace.programs[l.program(e.PID)].args, l.ours = e.Args, true
+	case traceformat.MetaProcess:
+		l.process[e.PID] = e.Args.Name
+		if e.Args.Kind != traceformat.KindDevice {
+			return
+		}
+		i, ok := l.devices[e.PID]
+		if !ok {
+			i = len(l.trace.devices)
+			l.devices[e.PID] = i
+			l.trace.devices = append(l.trace.devices, device{pid: e.PID, program: l.program(e.PID)})
+		}
+		l.trace.devices[i].args = e.Args
+	case traceformat.MetaThread:
+		t := &l.trace.tracks[l.track(e.PID, e.TID)]
+		t.kind, t.title = e.Args.Kind, l.text(e.Args.Name)
+	case traceformat.MetaThreadSort:
+		l.trace.tracks[l.track(e.PID, e.TID)].order[1] = e.Args.SortIndex
+	}
+}
+
+func (l *loader) track(pid, tid int64) int {
+	k := trackKey{pid, tid}
+	i, ok := l.tracks[k]
+	if !ok {
+		i = len(l.trace.tracks)
+		l.tracks[k] = i
+		l.trace.tracks = append(l.trace.tracks, track{pid: pid, tid: tid, device: -1, program: l.program(pid), title: fmt.Sprintf("track %d", tid)})
+	}
+	return i
+}
+
+func (l *loader) submission(e *traceformat.Event) bool {
+	p := l.program(e.PID)
+	k := subKey{p, e.ID & (1<<traceformat.MergedIDBits - 1)}
+	i, ok := l.subs[k]
+	begins := e.Phase == traceformat.AsyncBegin
+	if e.Name == traceformat.NameParked && e.Args.Sub == 0 { // a queue may be named so, too
+		if ok && begins {
+			l.trace.subs[i].parked = true
+		}
+		return false
+	}
+	switch {
+	case begins && !ok:
+		if e.Time > l.win.to {
+			return false
+		}
+		l.subs[k] = len(l.trace.subs)
+		a := e.Args
+		s := submission{
+			id: e.Args.Sub, queue: l.track(e.PID, e.TID), program: p, device: -1, title: l.text(cmp.Or(a.Label, a.Kernel, a.Recording, a.Op)),
+			submitted: e.Time, issued: unknown, begun: unknown, ended: unknown, done: unknown, slice: -1,
+		}
+		a.Op, a.Label, a.Kernel, a.Recording, a.Channel, a.Pool = l.text(a.Op), l.text(a.Label), l.text(a.Kernel), l.text(a.Recording), l.text(a.Channel), l.text(a.Pool)
+		for _, points := range [][]traceformat.Point{a.Waits, a.Signals} {
+			for i := range points {
+				points[i].Name = l.text(points[i].Name)
+			}
+		}
+		s.args = a
+		l.trace.subs = append(l.trace.subs, s)
+		return true
+	case !begins && ok:
+		s := &l.trace.subs[i]
+		s.done, s.err = e.Time, l.text(e.Args.Error)
+		if e.Args.Issued != 0 {
+			s.issued = e.Args.Issued
+		}
+	}
+	return false
+}
+
+func (l *loader) slice(e *traceformat.Event) bool {
+	if e.Time > l.win.to || e.Time+e.Dur < l.win.from {
+		return false
+	}
+	s := slice{track: l.track(e.PID, e.TID), cat: l.text(e.Cat), name: l.text(e.Name), begin: e.Time, end: e.Time + max(e.Dur, 0), sub: -1}
+	a := e.Args
+	a.Op, a.Kernel, a.Label = l.text(a.Op), l.text(a.Kernel), l.text(a.Label)
+	s.args = &a
+	l.trace.slices = append(l.trace.slices, s)
+	return true
+}
+
+// finish relates what was read, when all of it is there.
+func (l *loader) finish() {
+	t := &l.trace
+	// Tracks and devices in the order of their processes.
+	for i := range t.tracks {
+		k := &t.tracks[i]
+		k.process = l.process[k.pid]
+		if d, ok := l.devices[k.pid]; ok { // by their numbers, in whatever order they were opened
+			k.order[0] = k.program*traceformat.PIDRange + 1 + t.devices[d].args.Device
+		} else {
+			k.order[0] = k.program * traceformat.PIDRange
+		}
+		if k.kind == traceformat.KindQueue { // below what the device did
+			k.order[1] += 1 << 30
+		}
+	}
+	slices.SortFunc(t.devices, func(a, b device) int {
+		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.args.Device, b.args.Device), cmp.Compare(a.pid, b.pid))
+	})
+	for i, d := range t.devices {
+		l.devices[d.pid] = i
+	}
+	perm := make([]int, len(t.tracks)) // perm[new] = old
+	for i := range perm {
+		perm[i] = i
+	}
+	slices.SortFunc(perm, func(a, b int) int {
+		x, y := &t.tracks[a], &t.tracks[b]
+		return cmp.Or(cmp.Compare(x.order[0], y.order[0]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.order[1], y.order[1]), cmp.Compare(x.tid, y.tid))
+	})
+	tracks, moved := make([]track, len(perm)), make([]int, len(perm))
+	for to, from := range perm {
+		tracks[to], moved[from] = t.tracks[from], to
+		if d, ok := l.devices[tracks[to].pid]; ok {
+			tracks[to].device = d
+		}
+	}
+	t.tracks = tracks
+	// Slices by begin, outer ones first.
+	for i := range t.slices {
+		t.slices[i].track = moved[t.slices[i].track]
+	}
+	slices.SortStableFunc(t.slices, func(a, b slice) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
+	})
+	// Submissions of the window, by the time at which they were submitted.
+	for i := range t.subs {
+		s := &t.subs[i]
+		s.queue = moved[s.queue]
+		s.device = t.tracks[s.queue].device
+	}
+	if l.win.from > 0 {
+		t.subs = slices.DeleteFunc(t.subs, func(s submission) bool { return s.done != unknown && s.done < l.win.from })
+	}
+	slices.SortStableFunc(t.subs, func(a, b submission) int { return cmp.Compare(a.submitted, b.submitted) })
+	clear(l.subs)
+	for i, s := range t.subs {
+		l.subs[subKey{s.program, s.id}] = i
+	}
+	for i := range t.slices {
+		s := &t.slices[i]
+		if s.args.Sub == 0 {
+			continue
+		}
+		sub, ok := l.subs[subKey{t.tracks[s.track].program, s.args.Sub}]
+		if !ok {
+			continue
+		}
+		s.sub = sub
+		if x := &t.subs[sub]; s.cat == traceformat.CatDevice && x.slice < 0 {
+			x.begun, x.ended, x.slice, x.title = s.begin, s.end, i, s.name
+		} else if s.cat == traceformat.CatCall && x.begun == unknown { // the host did it
+			x.begun, x.ended = s.begin, s.end
+		}
+	}
+	// On a device that has times, what has none took none: it was done as soon as what it waited for.
+	timed := make([]bool, len(t.devices)+1)
+	for i := range t.subs {
+		if x := &t.subs[i]; x.slice >= 0 {
+			timed[x.device+1] = true
+		}
+	}
+	for i := range t.subs {
+		if x := &t.subs[i]; x.begun == unknown && x.issued != unknown && x.err == "" && timed[x.device+1] {
+			x.instant = true
+		}
+	}
+	slices.SortStableFunc(t.counters, func(a, b counter) int { return cmp.Compare(a.time, b.time) })
+	slices.SortStableFunc(t.instants, func(a, b instant) int { return cmp.Compare(a.time, b.time) })
+	t.bounds()
+	t.link()
+}
+
+func (t *trace) bounds() {
+	first := true
+	add := func(begin, end traceformat.Time) {
+		if first {
+			t.begin, t.end, first = begin, end, false
+		}
+		t.begin, t.end = min(t.begin, begin), max(t.end, end)
+	}
+	for i := range t.subs {
+		add(t.subs[i].submitted, t.subs[i].last())
+	}
+	for i := range t.slices {
+		add(t.slices[i].begin, t.slices[i].end)
+	}
+	for i := range t.instants {
+		add(t.instants[i].time, t.instants[i].time)
+	}
+	for i := range t.counters {
+		add(t.counters[i].time, t.counters[i].time)
+	}
+}
