@@ -156,6 +156,9 @@ type Implementation struct {
 	Hint  string              `json:"hint"`            // what to do when it is absent or too old
 	Doc   string              `json:"doc,omitempty"`   // what the documentation of Open says further
 	Types map[string]string   `json:"types,omitempty"` // names that its headers have for types of the first implementation's
+
+	// Header is the name of its main header where it is not that of the first implementation: "rccl/rccl.h".
+	Header string `json:"header,omitempty"`
 }
 
 // OpenName returns the name of the Go function that opens the library.

@@ -139,7 +139,7 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symb
 
 // addImplementation adds to t what the headers of another implementation declare beyond it.
 func addImplementation(d *symbols.Description, m *symbols.Implementation, t *symbols.Table, files fs.FS, version symbols.Version) error {
-	h, err := readHeaders(d, files, version)
+	h, err := readHeaders(d, ownHeader(d, m, files), version)
 	if err != nil {
 		return err
 	}
@@ -165,6 +165,36 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	mergeEnums(t, &h.table, symbols.Version{}, nil)
 	mergeTypes(t, &h.table, symbols.Version{}, nil)
 	return nil
+}
+
+// ownHeader gives an implementation's main header the name that the first implementation's has, where it has another one.
+func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) fs.FS {
+	name := d.Headers.Files[0]
+	if m.Header == "" {
+		return files
+	}
+	if _, err := fs.Stat(files, name); err == nil {
+		return files
+	}
+	for _, own := range []string{m.Header, path.Base(m.Header)} {
+		if _, err := fs.Stat(files, own); err == nil {
+			return renamed{files, name, own}
+		}
+	}
+	return files // the error names what the first implementation has
+}
+
+// renamed has a file under another name too.
+type renamed struct {
+	fs.FS
+	name, own string
+}
+
+func (r renamed) Open(name string) (fs.File, error) {
+	if name == r.name {
+		name = r.own
+	}
+	return r.FS.Open(name)
 }
 
 // readHeaders reads one release of a library's headers.

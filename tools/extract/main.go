@@ -140,6 +140,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// What is written is a table that the other tools take.
+	if _, err := symbols.DecodeTable("the table of "+d.Library, text); err != nil {
+		return fmt.Errorf("the headers give no valid table, and none is written: %w", err)
+	}
 	if *out == "" {
 		_, err = stdout.Write(text)
 		return err

@@ -122,6 +122,23 @@ func TestOutputFileHoldsTheTable(t *testing.T) {
 	}
 }
 
+// TestInvalidTableIsNotWritten extracts a struct that is too large for any table.
+func TestInvalidTableIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	header := "#define NCCL_MAJOR 2\n#define NCCL_MINOR 3\n#define NCCL_PATCH 5\ntypedef struct { char x[0x10000000]; } ncclLarge_t;\n"
+	if err := os.WriteFile(filepath.Join(dir, "nccl.h"), []byte(header), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.json")
+	err := run([]string{"nccl", "-headers", dir, "-o", out}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "none is written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
+		t.Errorf("a struct of 256 MiB: %v", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the table is written")
+	}
+}
+
 func TestDiff(t *testing.T) {
 	a, err := txtar.ParseFile("../../internal/extract/testdata/diff/diff.txtar")
 	if err != nil {
