@@ -21,6 +21,10 @@ type Description struct {
 	Headers     Headers   `json:"headers"`
 	Hooks       Hooks     `json:"hooks,omitzero"`
 
+	// Grown are structs that begin with their size and get members from release to release. The package gets lists of their layouts, by which code of its own
+	// fills them for the release that is open: configLayouts and configFields for a Go type Config.
+	Grown []string `json:"grown,omitempty"`
+
 	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
 	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
 
@@ -143,7 +147,6 @@ type Typedefs struct {
 type Hooks struct {
 	Version string `json:"version,omitempty"`
 	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
-	Refuse  string `json:"refuse,omitempty"`
 }
 
 // An Implementation is a library to be opened.
@@ -220,7 +223,7 @@ func (c *checker) description(d *Description) {
 	if d.Lends != nil {
 		c.lends(d.Lends)
 	}
-	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
+	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}} {
 		if h.name != "" && !isName(h.name) {
 			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
 		}

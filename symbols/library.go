@@ -150,12 +150,36 @@ func join(t *Table, o *Overlay) *Library {
 		}
 		l.Funcs = append(l.Funcs, g)
 	}
+	l.setApart()
 	return l
+}
+
+// setApart puts functions that newer releases do not have into a set of their own, named after the last release that has them: a set is there only where all of it
+// is. A set of which nothing is left stays whole.
+func (l *Library) setApart() {
+	left := make([]bool, len(l.Sets))
+	for i := range l.Funcs {
+		left[l.Funcs[i].Set] = left[l.Funcs[i].Set] || l.Funcs[i].Until.IsZero()
+	}
+	for i := range l.Funcs {
+		f := &l.Funcs[i]
+		if f.Until.IsZero() || !left[f.Set] {
+			continue
+		}
+		of := l.Sets[f.Set]
+		name := of.Name + "-until-" + f.Until.String()
+		j := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name })
+		if j < 0 {
+			j = len(l.Sets)
+			l.Sets = append(l.Sets, Set{Name: name, Since: of.Since, Doc: of.Doc + ": what went after " + f.Until.String()})
+		}
+		f.Set = j
+	}
 }
 
 func (a *Arg) apply(n ParamNote) {
 	if n.Dir != "" {
-		a.Dir = n.Dir
+		a.Dir, a.Guess = n.Dir, false
 	}
 	if n.Null != nil {
 		a.Null = *n.Null

@@ -76,13 +76,13 @@ func TestFlagsThatDoNotFitTheLibrary(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"cuda", "-headers", dir + "," + dir}, "-headers: the since-versions of cuda do not come from a comparison of releases: give one folder"},
+		{[]string{"cuda", "-headers", dir}, "-headers: " + dir + " has no cudaTypedefs.h, which tells when functions came: give a newer release before it"},
 		{[]string{"cuda", "-headers", dir, "-library", "x.so"}, "-library: the description of cuda names no version nodes"},
 		{[]string{"cuda", "-headers", dir, "-version", "13.0"}, "-version: the headers of cuda tell it"},
 		{[]string{"nvml", "-headers", dir + "," + dir}, "the headers of nvml do not tell their version"},
 		{[]string{"nvml", "-headers", dir + "," + dir, "-version", "12.4"}, "-version: 1 releases for 2 folders of headers"},
 		{[]string{"nvml", "-headers", dir, "-version", "12.x"}, "-version: "},
-		{[]string{"cuda", "-headers", dir, "-rccl", dir}, "-rccl: cuda has no such implementation"},
+		{[]string{"nvrtc", "-headers", dir, "-rccl", dir}, "-rccl: nvrtc has no such implementation"},
 	} {
 		err := run(tt.args, io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
