@@ -479,7 +479,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] {
 			c.add("doc "+n.Name, "name", "the table has no such function, type or value")
 		}
-		if n.Text == "" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
+		if n.Text == "" || n.Text == "?" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
 			c.add("doc "+n.Name, "text", "must be one line, not empty and without a full stop")
 		}
 	}
@@ -487,7 +487,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 }
 
 func (c *checker) reason(record, reason string) {
-	if strings.TrimSpace(reason) == "" {
+	if strings.TrimSpace(reason) == "" || reason == "?" {
 		c.add(record, "reason", "is empty; every entry of an overlay says why it is there")
 	}
 }
@@ -506,6 +506,9 @@ func (c *checker) sets(t *Table, o *Overlay) {
 		names[s.Name] = true
 		if s.Since.IsZero() {
 			c.add(record, "since", "is empty")
+		}
+		if s.Name == "?" || s.Doc == "?" {
+			c.add(record, "name", "has a blank, which somebody has to fill in")
 		}
 		for _, p := range s.Match {
 			if _, err := path.Match(p, ""); err != nil {

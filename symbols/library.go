@@ -213,6 +213,12 @@ func (l *Library) setFor(f *Func) int {
 	return len(l.Sets) - 1
 }
 
+// CatchAll reports whether no set takes a function but the last one, if that takes all.
+func (o *Overlay) CatchAll(symbol, api string) bool {
+	i := setOf(o.Sets, &Func{Function: Function{Symbol: symbol, API: api}})
+	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
+}
+
 // setOf finds the first set that a function belongs to, or -1. The core goes by symbols alone, so that it cannot take in a
 // newer ABI of the same name.
 func setOf(sets []SetNote, f *Func) int {
