@@ -207,7 +207,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 			if len(twins) > 0 {
 				g.Twins = twins
 			}
-			g.Current = current[symbol] && (symbol == api || !current[api]) // cuCtxGetDevice_v2 is a name beside the plain one
+			g.Current = symbol == meant(api, names, plain.alias, current)
 			g.Deprecated = docs.Deprecated
 			g.Params = slices.Clone(f.Params)
 			applyFacts(g.Params, docs.doc)
@@ -221,6 +221,23 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 		}
 	}
 	return out, nil
+}
+
+// meant returns the name among an API's that the plain one stands for: what a macro of the header makes of it, or itself, or else the newest.
+// cuCtxCreate_v3 of CUDA 12.4 is a name beside cuCtxCreate, which a macro makes cuCtxCreate_v2.
+func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
+	if to := alias[api]; slices.Contains(names, to) {
+		return to
+	}
+	if current[api] {
+		return api
+	}
+	for _, name := range slices.Backward(names) {
+		if current[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // exported lists the names of an API's ABIs that the header declares, oldest first.
