@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -146,6 +146,23 @@ real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debi
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
 	cd examples/cublas && $(GO) generate ./...
+
+.PHONY: headers
+headers: ## lay the C headers of all releases out in build/headers: Debian's, and from the folders that tools/bundle/headers.sh names
+	tools/bundle/headers.sh $(BUILD)/headers
+
+.PHONY: check-headers
+check-headers: ## compare what the tables say of each release in build/headers, or HEADERS, with what gcc makes of its headers
+	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./gen -count=1 -v -run '^TestReleasesAgainstHeaders$$'
+
+.PHONY: refresh
+refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS=DIR[,DIR...], and for HIP LIBRARY=FILE
+	@test -n "$(LIB)" && test -n "$(HEADERS)" || { echo "usage: make refresh LIB=nccl HEADERS=DIR[,DIR...] [LIBRARY=FILE] [VERSION=V]" >&2; exit 1; }
+	$(GO) run ./tools/refresh $(if $(LIBRARY),-library $(LIBRARY)) $(if $(VERSION),-version $(VERSION)) $(LIB) $(HEADERS)
+
+.PHONY: fuzz-extract
+fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them; HEADERS=FILE:FILE takes a vendor's among them
+	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file

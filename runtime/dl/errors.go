@@ -235,6 +235,7 @@ type SymbolError struct {
 	Symbol  string  // exported name
 	Set     string  // name of its set
 	Since   Version // version that brought it
+	Until   Version // last one that is known to have it, 0 if the newest has
 	Found   Version // version of the library, 0 if unknown
 	Why     string  // what the look-up said
 
@@ -248,6 +249,9 @@ func (e *SymbolError) Error() string {
 		fmt.Fprintf(&b, " (set %s", e.Set)
 		if e.Since != 0 {
 			fmt.Fprintf(&b, ", since %s", e.spec.format(e.Since))
+		}
+		if e.Until != 0 {
+			fmt.Fprintf(&b, ", until %s", e.spec.format(e.Until))
 		}
 		fmt.Fprintf(&b, "; found %s %s)", e.spec.Name, e.spec.format(e.Found))
 	}

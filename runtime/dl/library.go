@@ -194,10 +194,8 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 				why = words
 			}
 		}
-		if addr != 0 && spec.Refuse != nil {
-			if why = spec.Refuse(lib.version, sym); why != "" {
-				addr = 0
-			}
+		if m := sym.misfit(lib.version); addr != 0 && m != "" {
+			addr, why = 0, m
 		}
 		if addr == 0 {
 			if lib.why == nil {
@@ -279,6 +277,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 			Symbol:  sym.Name,
 			Set:     spec.set(i).Name,
 			Since:   sym.Since,
+			Until:   sym.Until,
 			Found:   lib.version,
 			Why:     lib.why[i],
 			spec:    spec,
