@@ -12,7 +12,7 @@ TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
 UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen|reallibs))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -127,9 +127,14 @@ test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, 
 real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
-.PHONY: real-nvidia
-real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
-	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
+.PHONY: real-libs
+real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (1.3 GB to fetch), and record them
+	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -write
+	CGO_ENABLED=0 $(GO) test -count=1 ./tools/reallibs -update
+
+.PHONY: real-libs-short
+real-libs-short: ## the same for the releases that are small to fetch (150 MB); nothing is written
+	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short
 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
@@ -160,4 +165,4 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/nvidia $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

@@ -18,6 +18,19 @@ var proofRoles = map[role]dltest.Role{
 	roleCount: dltest.Count, roleCountOut: dltest.CountOut, roleOut: dltest.Out, roleOutStr: dltest.OutString, roleText: dltest.Text,
 }
 
+// Methods returns the name of the Go method of each function that a library's package binds, by the exported name.
+func Methods(library string) (map[string]string, error) {
+	p, err := load(library)
+	if err != nil {
+		return nil, err
+	}
+	methods := map[string]string{}
+	for _, f := range p.funcs {
+		methods[f.sym.Symbol] = f.name
+	}
+	return methods, nil
+}
+
 // proof says what package dltest has to know of each function, in the order of the echo.
 func (p *pkg) proof() []dltest.Function {
 	out := []dltest.Function{}
