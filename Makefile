@@ -136,6 +136,14 @@ real-libs: ## hold all bindings against Debian's builds of many releases of thei
 real-libs-short: ## the same for the releases that are small to fetch (150 MB); nothing is written
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short
 
+.PHONY: real-headers
+real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (4 GB to fetch)
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers
+
+.PHONY: real-headers-short
+real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...

@@ -18,17 +18,17 @@ var proofRoles = map[role]dltest.Role{
 	roleCount: dltest.Count, roleCountOut: dltest.CountOut, roleOut: dltest.Out, roleOutStr: dltest.OutString, roleText: dltest.Text,
 }
 
-// Methods returns the name of the Go method of each function that a library's package binds, by the exported name.
-func Methods(library string) (map[string]string, error) {
+// Functions returns what a library's package makes of the functions that it binds, by their exported names.
+func Functions(library string) (map[string]dltest.Function, error) {
 	p, err := load(library)
 	if err != nil {
 		return nil, err
 	}
-	methods := map[string]string{}
-	for _, f := range p.funcs {
-		methods[f.sym.Symbol] = f.name
+	functions := map[string]dltest.Function{}
+	for _, f := range p.proof() {
+		functions[f.Symbol] = f
 	}
-	return methods, nil
+	return functions, nil
 }
 
 // proof says what package dltest has to know of each function, in the order of the echo.

@@ -74,7 +74,7 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 			}
 			debs, err := u.download(ctx, dir, source, suites)
 			if err == nil {
-				return root, errors.Join(unpack(ctx, debs, root), os.WriteFile(done, nil, 0o666))
+				return root, errors.Join(unpack(ctx, debs, root, len(u.headers) > 0), os.WriteFile(done, nil, 0o666))
 			}
 			errs = append(errs, fmt.Errorf("%s %s: %w", source, strings.Join(suites, ", "), err))
 			if ctx.Err() != nil {
@@ -99,7 +99,10 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 	}
 	var list strings.Builder
 	components := "non-free"
-	if u.closure {
+	switch {
+	case u.components != "":
+		components = u.components
+	case u.closure:
 		components = "main contrib non-free"
 	}
 	for _, suite := range suites {
@@ -144,8 +147,8 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))
 }
 
-// unpack unpacks packages and removes their files.
-func unpack(ctx context.Context, debs []string, root string) error {
+// unpack unpacks packages, or only the headers in them, and removes their files.
+func unpack(ctx context.Context, debs []string, root string, headers bool) error {
 	if len(debs) == 0 {
 		return errors.New("apt-get has fetched no package")
 	}
@@ -153,8 +156,13 @@ func unpack(ctx context.Context, debs []string, root string) error {
 		return err
 	}
 	for _, deb := range debs {
-		if out, err := exec.CommandContext(ctx, "dpkg", "-x", deb, root).CombinedOutput(); err != nil {
-			return fmt.Errorf("dpkg -x %s: %w: %s", deb, err, lastLines(string(out), 3))
+		cmd := exec.CommandContext(ctx, "dpkg", "-x", deb, root)
+		if headers {
+			script := `set -e; mkdir -p "$2"; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`
+			cmd = exec.CommandContext(ctx, "sh", "-c", script, "sh", deb, root)
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("unpacking %s: %w: %s", deb, err, lastLines(string(out), 3))
 		}
 		if err := os.Remove(deb); err != nil {
 			return err

@@ -32,7 +32,7 @@ func probe(lib *library, path string) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	methods, err := gen.Methods(lib.pkg)
+	functions, err := gen.Functions(lib.pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func probe(lib *library, path string) (*facts, error) {
 		}
 		f.compareSince(lib, &table.Description.Version, &fn, exported(fn.Symbol))
 		if lacks {
-			f.checkMissing(lib, l, table, &fn, m, methods[fn.Symbol])
+			f.checkMissing(lib, l, table, &fn, m, functions[fn.Symbol].Method)
 		}
 	}
 	return f, nil

@@ -9,6 +9,9 @@ type unit struct {
 	long     bool // much to fetch
 	releases []release
 	tests    []test
+
+	components string   // of the suites, where it is not what closure says
+	headers    []string // libraries whose headers the packages have
 }
 
 // A release is a library in a unit.
@@ -105,4 +108,18 @@ var units = []unit{
 		name: "rccl-7.2", suites: []string{"experimental", "sid"}, packages: []string{"librccl1"}, closure: true, long: true,
 		releases: []release{{"rccl", "7.2.4", "librccl.so.1*"}}, tests: []test{{"nccl", "Real"}},
 	},
+}
+
+// Headers, by their releases. Of packages that also have libraries to link with, and so are large, only the headers are unpacked.
+var headerUnits = []unit{
+	{name: "headers-hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-5.7", suites: []string{"trixie"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-6.4", suites: []string{"sid"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-7.2", suites: []string{"experimental"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
+	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
+	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
+	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
+	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
 }
