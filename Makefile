@@ -82,6 +82,12 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
+.PHONY: test-arm64
+test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu: for once a night
+	@echo "on two cores that have nothing else to do this takes about an hour"
+	@for p in runtime/gpu runtime/gpu/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
+		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
+
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
 	@if ! command -v qemu-aarch64 >/dev/null || ! command -v $(CROSS) >/dev/null || ! test -e /usr/aarch64-linux-gnu/lib/libc.so.6; then \

@@ -62,6 +62,9 @@ func includes(d *symbols.Description) string {
 	if h.Typedefs != nil {
 		fmt.Fprintf(&b, "#define %s 1 /* old ABIs too */\n", h.Typedefs.Define)
 	}
+	if h.Old != "" {
+		fmt.Fprintf(&b, "#define %s 1 /* old ABIs by their own names */\n", h.Old)
+	}
 	for _, line := range h.Prelude {
 		b.WriteString(line + "\n")
 	}

@@ -181,6 +181,9 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 	return p, differ
 }
 
+// unnamed reports whether a parameter is a pointer to a function of a type that C has no name for.
+func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
+
 // source returns the recorder of a release: includes are the lines of C that declare its types and functions.
 func source(includes string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
@@ -191,6 +194,9 @@ func source(includes string, d *symbols.Description, version symbols.Version, al
 		f := c.theirs
 		params := make([]string, len(f.Params))
 		for k, p := range f.Params {
+			if unnamed(p) {
+				p.Type = "void *"
+			}
 			params[k] = symbols.CDeclaration(p.Type, fmt.Sprintf("puregpu_p%d", k))
 		}
 		if len(params) == 0 {
@@ -199,7 +205,7 @@ func source(includes string, d *symbols.Description, version symbols.Version, al
 		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
 		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
 		// A table does not tell const T *const * from const T **.
-		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") }) {
+		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}
 		fmt.Fprintf(&b, "%s\n{\n", declaration)
