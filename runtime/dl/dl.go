@@ -57,7 +57,8 @@ type Spec struct {
 	// Format returns a version in print; nil prints the plain number.
 	Format func(Version) string
 
-	// Floor is the oldest version supported, for messages.
+	// Floor is the oldest version supported. Open refuses a library that tells an older
+	// one; one that tells none is taken if it has the required functions.
 	Floor Version
 
 	// Version asks the library what version it is. It runs during Open, when Slow and
