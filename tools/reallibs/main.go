@@ -38,11 +38,18 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // package flag has said why
+	default:
 		fmt.Fprintln(os.Stderr, "reallibs:", err)
 		os.Exit(1)
 	}
 }
+
+var errUsage = errors.New("usage")
 
 func run(ctx context.Context, args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("reallibs", flag.ContinueOnError)
@@ -53,8 +60,10 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
+	} else if err != nil {
+		return errUsage
 	}
 	if *calls {
 		if flags.NArg() != 3 {
