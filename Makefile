@@ -10,9 +10,9 @@ APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|symbols|ctxprobe|faults|kernelgen))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|reallibs))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -39,6 +39,7 @@ test: ## vet and test everything: without cgo, and with the race detector (needs
 	@echo "on two cores that have nothing else to do this takes about five minutes, and longer the first time"
 	$(GO) vet ./...
 	cd testdata/callbench && $(GO) vet ./...
+	cd tools/gputrace/browsertest && $(GO) vet ./...
 	@$(MAKE) -j2 test-plain test-race
 
 .PHONY: test-tags
@@ -81,6 +82,12 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
+
+.PHONY: test-arm64
+test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu: for once a night
+	@echo "on two cores that have nothing else to do this takes about an hour"
+	@for p in runtime/gpu runtime/gpu/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
+		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
 
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
@@ -138,14 +145,44 @@ gputrace-bundle: ## bundle the script of gputrace's pages anew (needs Node.js an
 real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
-.PHONY: real-nvidia
-real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
-	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
+.PHONY: real-libs
+real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (1.3 GB to fetch), and record them
+	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -write
+	CGO_ENABLED=0 $(GO) test -count=1 ./tools/reallibs -update
+
+.PHONY: real-libs-short
+real-libs-short: ## the same for the releases that are small to fetch (150 MB); nothing is written
+	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short
+
+.PHONY: real-headers
+real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (4 GB to fetch)
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers
+
+.PHONY: real-headers-short
+real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short
 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
 	cd examples/cublas && $(GO) generate ./...
+
+.PHONY: headers
+headers: ## lay the C headers of all releases out in build/headers: Debian's, and from the folders that tools/bundle/headers.sh names
+	tools/bundle/headers.sh $(BUILD)/headers
+
+.PHONY: check-headers
+check-headers: ## compare what the tables say of each release in build/headers, or HEADERS, with what gcc makes of its headers
+	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./gen -count=1 -v -run '^TestReleasesAgainstHeaders$$'
+
+.PHONY: refresh
+refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS=DIR[,DIR...], and for HIP LIBRARY=FILE
+	@test -n "$(LIB)" && test -n "$(HEADERS)" || { echo "usage: make refresh LIB=nccl HEADERS=DIR[,DIR...] [LIBRARY=FILE] [VERSION=V]" >&2; exit 1; }
+	$(GO) run ./tools/refresh $(if $(LIBRARY),-library $(LIBRARY)) $(if $(VERSION),-version $(VERSION)) $(LIB) $(HEADERS)
+
+.PHONY: fuzz-extract
+fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them; HEADERS=FILE:FILE takes a vendor's among them
+	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file
@@ -172,4 +209,4 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/nvidia $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

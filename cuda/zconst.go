@@ -57,9 +57,9 @@ const (
 	CtxSchedMask          CtxFlags = 7   // CU_CTX_SCHED_MASK
 	CtxMapHost            CtxFlags = 8   // CU_CTX_MAP_HOST
 	CtxLmemResizeToMax    CtxFlags = 16  // CU_CTX_LMEM_RESIZE_TO_MAX
-	CtxCoredumpEnable     CtxFlags = 32  // CU_CTX_COREDUMP_ENABLE
-	CtxUserCoredumpEnable CtxFlags = 64  // CU_CTX_USER_COREDUMP_ENABLE
-	CtxSyncMemops         CtxFlags = 128 // CU_CTX_SYNC_MEMOPS
+	CtxCoredumpEnable     CtxFlags = 32  // CU_CTX_COREDUMP_ENABLE, since 12.4
+	CtxUserCoredumpEnable CtxFlags = 64  // CU_CTX_USER_COREDUMP_ENABLE, since 12.4
+	CtxSyncMemops         CtxFlags = 128 // CU_CTX_SYNC_MEMOPS, since 12.4
 	CtxFlagsMask          CtxFlags = 255 // CU_CTX_FLAGS_MASK
 )
 
@@ -97,10 +97,10 @@ type EventSchedFlags uint32
 
 // Values of EventSchedFlags.
 const (
-	EventSchedAuto         EventSchedFlags = 0 // CU_EVENT_SCHED_AUTO
-	EventSchedSpin         EventSchedFlags = 1 // CU_EVENT_SCHED_SPIN
-	EventSchedYield        EventSchedFlags = 2 // CU_EVENT_SCHED_YIELD
-	EventSchedBlockingSync EventSchedFlags = 4 // CU_EVENT_SCHED_BLOCKING_SYNC
+	EventSchedAuto         EventSchedFlags = 0 // CU_EVENT_SCHED_AUTO, since 11.8
+	EventSchedSpin         EventSchedFlags = 1 // CU_EVENT_SCHED_SPIN, since 11.8
+	EventSchedYield        EventSchedFlags = 2 // CU_EVENT_SCHED_YIELD, since 11.8
+	EventSchedBlockingSync EventSchedFlags = 4 // CU_EVENT_SCHED_BLOCKING_SYNC, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -123,10 +123,10 @@ type CLEventFlags uint32
 
 // Values of CLEventFlags.
 const (
-	CLEventSchedAuto         CLEventFlags = 0 // NVCL_EVENT_SCHED_AUTO
-	CLEventSchedSpin         CLEventFlags = 1 // NVCL_EVENT_SCHED_SPIN
-	CLEventSchedYield        CLEventFlags = 2 // NVCL_EVENT_SCHED_YIELD
-	CLEventSchedBlockingSync CLEventFlags = 4 // NVCL_EVENT_SCHED_BLOCKING_SYNC
+	CLEventSchedAuto         CLEventFlags = 0 // NVCL_EVENT_SCHED_AUTO, since 11.8
+	CLEventSchedSpin         CLEventFlags = 1 // NVCL_EVENT_SCHED_SPIN, since 11.8
+	CLEventSchedYield        CLEventFlags = 2 // NVCL_EVENT_SCHED_YIELD, since 11.8
+	CLEventSchedBlockingSync CLEventFlags = 4 // NVCL_EVENT_SCHED_BLOCKING_SYNC, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -149,10 +149,10 @@ type CLContextFlags uint32
 
 // Values of CLContextFlags.
 const (
-	CLCtxSchedAuto         CLContextFlags = 0 // NVCL_CTX_SCHED_AUTO
-	CLCtxSchedSpin         CLContextFlags = 1 // NVCL_CTX_SCHED_SPIN
-	CLCtxSchedYield        CLContextFlags = 2 // NVCL_CTX_SCHED_YIELD
-	CLCtxSchedBlockingSync CLContextFlags = 4 // NVCL_CTX_SCHED_BLOCKING_SYNC
+	CLCtxSchedAuto         CLContextFlags = 0 // NVCL_CTX_SCHED_AUTO, since 11.8
+	CLCtxSchedSpin         CLContextFlags = 1 // NVCL_CTX_SCHED_SPIN, since 11.8
+	CLCtxSchedYield        CLContextFlags = 2 // NVCL_CTX_SCHED_YIELD, since 11.8
+	CLCtxSchedBlockingSync CLContextFlags = 4 // NVCL_CTX_SCHED_BLOCKING_SYNC, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -314,7 +314,7 @@ const (
 	StreamMemOpWriteValue32      StreamBatchMemOpType = 2 // CU_STREAM_MEM_OP_WRITE_VALUE_32
 	StreamMemOpWaitValue64       StreamBatchMemOpType = 4 // CU_STREAM_MEM_OP_WAIT_VALUE_64
 	StreamMemOpWriteValue64      StreamBatchMemOpType = 5 // CU_STREAM_MEM_OP_WRITE_VALUE_64
-	StreamMemOpBarrier           StreamBatchMemOpType = 6 // CU_STREAM_MEM_OP_BARRIER
+	StreamMemOpBarrier           StreamBatchMemOpType = 6 // CU_STREAM_MEM_OP_BARRIER, since 11.8
 	StreamMemOpFlushRemoteWrites StreamBatchMemOpType = 3 // CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES
 )
 
@@ -342,8 +342,8 @@ type StreamMemoryBarrierFlags uint32
 
 // Values of StreamMemoryBarrierFlags.
 const (
-	StreamMemoryBarrierTypeSys StreamMemoryBarrierFlags = 0 // CU_STREAM_MEMORY_BARRIER_TYPE_SYS
-	StreamMemoryBarrierTypeGPU StreamMemoryBarrierFlags = 1 // CU_STREAM_MEMORY_BARRIER_TYPE_GPU
+	StreamMemoryBarrierTypeSys StreamMemoryBarrierFlags = 0 // CU_STREAM_MEMORY_BARRIER_TYPE_SYS, since 11.8
+	StreamMemoryBarrierTypeGPU StreamMemoryBarrierFlags = 1 // CU_STREAM_MEMORY_BARRIER_TYPE_GPU, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -382,8 +382,8 @@ type StreamUpdateCaptureDependenciesFlags uint32
 
 // Values of StreamUpdateCaptureDependenciesFlags.
 const (
-	StreamAddCaptureDependencies StreamUpdateCaptureDependenciesFlags = 0 // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
-	StreamSetCaptureDependencies StreamUpdateCaptureDependenciesFlags = 1 // CU_STREAM_SET_CAPTURE_DEPENDENCIES
+	StreamAddCaptureDependencies StreamUpdateCaptureDependenciesFlags = 0 // CU_STREAM_ADD_CAPTURE_DEPENDENCIES, since 11.8
+	StreamSetCaptureDependencies StreamUpdateCaptureDependenciesFlags = 1 // CU_STREAM_SET_CAPTURE_DEPENDENCIES, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -402,7 +402,7 @@ type AsyncNotificationType uint32
 
 // Values of AsyncNotificationType.
 const (
-	AsyncNotificationTypeOverBudget AsyncNotificationType = 1 // CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET
+	AsyncNotificationTypeOverBudget AsyncNotificationType = 1 // CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -428,49 +428,49 @@ const (
 	ADFormatHalf                  ArrayFormat = 16         // CU_AD_FORMAT_HALF
 	ADFormatFloat                 ArrayFormat = 32         // CU_AD_FORMAT_FLOAT
 	ADFormatNv12                  ArrayFormat = 176        // CU_AD_FORMAT_NV12
-	ADFormatUnormInt8x1           ArrayFormat = 192        // CU_AD_FORMAT_UNORM_INT8X1
-	ADFormatUnormInt8x2           ArrayFormat = 193        // CU_AD_FORMAT_UNORM_INT8X2
-	ADFormatUnormInt8x4           ArrayFormat = 194        // CU_AD_FORMAT_UNORM_INT8X4
-	ADFormatUnormInt16x1          ArrayFormat = 195        // CU_AD_FORMAT_UNORM_INT16X1
-	ADFormatUnormInt16x2          ArrayFormat = 196        // CU_AD_FORMAT_UNORM_INT16X2
-	ADFormatUnormInt16x4          ArrayFormat = 197        // CU_AD_FORMAT_UNORM_INT16X4
-	ADFormatSnormInt8x1           ArrayFormat = 198        // CU_AD_FORMAT_SNORM_INT8X1
-	ADFormatSnormInt8x2           ArrayFormat = 199        // CU_AD_FORMAT_SNORM_INT8X2
-	ADFormatSnormInt8x4           ArrayFormat = 200        // CU_AD_FORMAT_SNORM_INT8X4
-	ADFormatSnormInt16x1          ArrayFormat = 201        // CU_AD_FORMAT_SNORM_INT16X1
-	ADFormatSnormInt16x2          ArrayFormat = 202        // CU_AD_FORMAT_SNORM_INT16X2
-	ADFormatSnormInt16x4          ArrayFormat = 203        // CU_AD_FORMAT_SNORM_INT16X4
-	ADFormatBc1Unorm              ArrayFormat = 145        // CU_AD_FORMAT_BC1_UNORM
-	ADFormatBc1UnormSRGB          ArrayFormat = 146        // CU_AD_FORMAT_BC1_UNORM_SRGB
-	ADFormatBc2Unorm              ArrayFormat = 147        // CU_AD_FORMAT_BC2_UNORM
-	ADFormatBc2UnormSRGB          ArrayFormat = 148        // CU_AD_FORMAT_BC2_UNORM_SRGB
-	ADFormatBc3Unorm              ArrayFormat = 149        // CU_AD_FORMAT_BC3_UNORM
-	ADFormatBc3UnormSRGB          ArrayFormat = 150        // CU_AD_FORMAT_BC3_UNORM_SRGB
-	ADFormatBc4Unorm              ArrayFormat = 151        // CU_AD_FORMAT_BC4_UNORM
-	ADFormatBc4Snorm              ArrayFormat = 152        // CU_AD_FORMAT_BC4_SNORM
-	ADFormatBc5Unorm              ArrayFormat = 153        // CU_AD_FORMAT_BC5_UNORM
-	ADFormatBc5Snorm              ArrayFormat = 154        // CU_AD_FORMAT_BC5_SNORM
-	ADFormatBc6hUf16              ArrayFormat = 155        // CU_AD_FORMAT_BC6H_UF16
-	ADFormatBc6hSf16              ArrayFormat = 156        // CU_AD_FORMAT_BC6H_SF16
-	ADFormatBc7Unorm              ArrayFormat = 157        // CU_AD_FORMAT_BC7_UNORM
-	ADFormatBc7UnormSRGB          ArrayFormat = 158        // CU_AD_FORMAT_BC7_UNORM_SRGB
-	ADFormatP010                  ArrayFormat = 159        // CU_AD_FORMAT_P010
-	ADFormatP016                  ArrayFormat = 161        // CU_AD_FORMAT_P016
-	ADFormatNv16                  ArrayFormat = 162        // CU_AD_FORMAT_NV16
-	ADFormatP210                  ArrayFormat = 163        // CU_AD_FORMAT_P210
-	ADFormatP216                  ArrayFormat = 164        // CU_AD_FORMAT_P216
-	ADFormatYuy2                  ArrayFormat = 165        // CU_AD_FORMAT_YUY2
-	ADFormatY210                  ArrayFormat = 166        // CU_AD_FORMAT_Y210
-	ADFormatY216                  ArrayFormat = 167        // CU_AD_FORMAT_Y216
-	ADFormatAyuv                  ArrayFormat = 168        // CU_AD_FORMAT_AYUV
-	ADFormatY410                  ArrayFormat = 169        // CU_AD_FORMAT_Y410
-	ADFormatY416                  ArrayFormat = 177        // CU_AD_FORMAT_Y416
-	ADFormatY444Planar8           ArrayFormat = 178        // CU_AD_FORMAT_Y444_PLANAR8
-	ADFormatY444Planar10          ArrayFormat = 179        // CU_AD_FORMAT_Y444_PLANAR10
-	ADFormatYUV444SemiPlanar8Bit  ArrayFormat = 180        // CU_AD_FORMAT_YUV444_8bit_SemiPlanar
-	ADFormatYUV444SemiPlanar16Bit ArrayFormat = 181        // CU_AD_FORMAT_YUV444_16bit_SemiPlanar
-	ADFormatUnormInt101010_2      ArrayFormat = 80         // CU_AD_FORMAT_UNORM_INT_101010_2
-	ADFormatMax                   ArrayFormat = 2147483647 // CU_AD_FORMAT_MAX
+	ADFormatUnormInt8x1           ArrayFormat = 192        // CU_AD_FORMAT_UNORM_INT8X1, since 11.8
+	ADFormatUnormInt8x2           ArrayFormat = 193        // CU_AD_FORMAT_UNORM_INT8X2, since 11.8
+	ADFormatUnormInt8x4           ArrayFormat = 194        // CU_AD_FORMAT_UNORM_INT8X4, since 11.8
+	ADFormatUnormInt16x1          ArrayFormat = 195        // CU_AD_FORMAT_UNORM_INT16X1, since 11.8
+	ADFormatUnormInt16x2          ArrayFormat = 196        // CU_AD_FORMAT_UNORM_INT16X2, since 11.8
+	ADFormatUnormInt16x4          ArrayFormat = 197        // CU_AD_FORMAT_UNORM_INT16X4, since 11.8
+	ADFormatSnormInt8x1           ArrayFormat = 198        // CU_AD_FORMAT_SNORM_INT8X1, since 11.8
+	ADFormatSnormInt8x2           ArrayFormat = 199        // CU_AD_FORMAT_SNORM_INT8X2, since 11.8
+	ADFormatSnormInt8x4           ArrayFormat = 200        // CU_AD_FORMAT_SNORM_INT8X4, since 11.8
+	ADFormatSnormInt16x1          ArrayFormat = 201        // CU_AD_FORMAT_SNORM_INT16X1, since 11.8
+	ADFormatSnormInt16x2          ArrayFormat = 202        // CU_AD_FORMAT_SNORM_INT16X2, since 11.8
+	ADFormatSnormInt16x4          ArrayFormat = 203        // CU_AD_FORMAT_SNORM_INT16X4, since 11.8
+	ADFormatBc1Unorm              ArrayFormat = 145        // CU_AD_FORMAT_BC1_UNORM, since 11.8
+	ADFormatBc1UnormSRGB          ArrayFormat = 146        // CU_AD_FORMAT_BC1_UNORM_SRGB, since 11.8
+	ADFormatBc2Unorm              ArrayFormat = 147        // CU_AD_FORMAT_BC2_UNORM, since 11.8
+	ADFormatBc2UnormSRGB          ArrayFormat = 148        // CU_AD_FORMAT_BC2_UNORM_SRGB, since 11.8
+	ADFormatBc3Unorm              ArrayFormat = 149        // CU_AD_FORMAT_BC3_UNORM, since 11.8
+	ADFormatBc3UnormSRGB          ArrayFormat = 150        // CU_AD_FORMAT_BC3_UNORM_SRGB, since 11.8
+	ADFormatBc4Unorm              ArrayFormat = 151        // CU_AD_FORMAT_BC4_UNORM, since 11.8
+	ADFormatBc4Snorm              ArrayFormat = 152        // CU_AD_FORMAT_BC4_SNORM, since 11.8
+	ADFormatBc5Unorm              ArrayFormat = 153        // CU_AD_FORMAT_BC5_UNORM, since 11.8
+	ADFormatBc5Snorm              ArrayFormat = 154        // CU_AD_FORMAT_BC5_SNORM, since 11.8
+	ADFormatBc6hUf16              ArrayFormat = 155        // CU_AD_FORMAT_BC6H_UF16, since 11.8
+	ADFormatBc6hSf16              ArrayFormat = 156        // CU_AD_FORMAT_BC6H_SF16, since 11.8
+	ADFormatBc7Unorm              ArrayFormat = 157        // CU_AD_FORMAT_BC7_UNORM, since 11.8
+	ADFormatBc7UnormSRGB          ArrayFormat = 158        // CU_AD_FORMAT_BC7_UNORM_SRGB, since 11.8
+	ADFormatP010                  ArrayFormat = 159        // CU_AD_FORMAT_P010, since 12.5
+	ADFormatP016                  ArrayFormat = 161        // CU_AD_FORMAT_P016, since 12.5
+	ADFormatNv16                  ArrayFormat = 162        // CU_AD_FORMAT_NV16, since 12.5
+	ADFormatP210                  ArrayFormat = 163        // CU_AD_FORMAT_P210, since 12.5
+	ADFormatP216                  ArrayFormat = 164        // CU_AD_FORMAT_P216, since 12.5
+	ADFormatYuy2                  ArrayFormat = 165        // CU_AD_FORMAT_YUY2, since 12.5
+	ADFormatY210                  ArrayFormat = 166        // CU_AD_FORMAT_Y210, since 12.5
+	ADFormatY216                  ArrayFormat = 167        // CU_AD_FORMAT_Y216, since 12.5
+	ADFormatAyuv                  ArrayFormat = 168        // CU_AD_FORMAT_AYUV, since 12.5
+	ADFormatY410                  ArrayFormat = 169        // CU_AD_FORMAT_Y410, since 12.5
+	ADFormatY416                  ArrayFormat = 177        // CU_AD_FORMAT_Y416, since 12.5
+	ADFormatY444Planar8           ArrayFormat = 178        // CU_AD_FORMAT_Y444_PLANAR8, since 12.5
+	ADFormatY444Planar10          ArrayFormat = 179        // CU_AD_FORMAT_Y444_PLANAR10, since 12.5
+	ADFormatYUV444SemiPlanar8Bit  ArrayFormat = 180        // CU_AD_FORMAT_YUV444_8bit_SemiPlanar, since 13.0
+	ADFormatYUV444SemiPlanar16Bit ArrayFormat = 181        // CU_AD_FORMAT_YUV444_16bit_SemiPlanar, since 13.0
+	ADFormatUnormInt101010_2      ArrayFormat = 80         // CU_AD_FORMAT_UNORM_INT_101010_2, since 13.0
+	ADFormatMax                   ArrayFormat = 2147483647 // CU_AD_FORMAT_MAX, since 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -731,9 +731,9 @@ const (
 	DeviceAttributeConcurrentManagedAccess                  DeviceAttribute = 89  // CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS
 	DeviceAttributeComputePreemptionSupported               DeviceAttribute = 90  // CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED
 	DeviceAttributeCanUseHostPointerForRegisteredMem        DeviceAttribute = 91  // CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
-	DeviceAttributeCanUseStreamMemOpsV1                     DeviceAttribute = 92  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1
-	DeviceAttributeCanUse64BitStreamMemOpsV1                DeviceAttribute = 93  // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1
-	DeviceAttributeCanUseStreamWaitValueNorV1               DeviceAttribute = 94  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1
+	DeviceAttributeCanUseStreamMemOpsV1                     DeviceAttribute = 92  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, since 12.4
+	DeviceAttributeCanUse64BitStreamMemOpsV1                DeviceAttribute = 93  // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, since 12.4
+	DeviceAttributeCanUseStreamWaitValueNorV1               DeviceAttribute = 94  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, since 12.4
 	DeviceAttributeCooperativeLaunch                        DeviceAttribute = 95  // CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH
 	DeviceAttributeCooperativeMultiDeviceLaunch             DeviceAttribute = 96  // CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH
 	DeviceAttributeMaxSharedMemoryPerBlockOptin             DeviceAttribute = 97  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -756,39 +756,42 @@ const (
 	DeviceAttributeReadOnlyHostRegisterSupported            DeviceAttribute = 113 // CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED
 	DeviceAttributeTimelineSemaphoreInteropSupported        DeviceAttribute = 114 // CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED
 	DeviceAttributeMemoryPoolsSupported                     DeviceAttribute = 115 // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-	DeviceAttributeGPUDirectRDMASupported                   DeviceAttribute = 116 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
-	DeviceAttributeGPUDirectRDMAFlushWritesOptions          DeviceAttribute = 117 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS
-	DeviceAttributeGPUDirectRDMAWritesOrdering              DeviceAttribute = 118 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING
-	DeviceAttributeMemPoolSupportedHandleTypes              DeviceAttribute = 119 // CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES
-	DeviceAttributeClusterLaunch                            DeviceAttribute = 120 // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
-	DeviceAttributeDeferredMappingCUDAArraySupported        DeviceAttribute = 121 // CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED
+	DeviceAttributeGPUDirectRDMASupported                   DeviceAttribute = 116 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, since 11.8
+	DeviceAttributeGPUDirectRDMAFlushWritesOptions          DeviceAttribute = 117 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, since 11.8
+	DeviceAttributeGPUDirectRDMAWritesOrdering              DeviceAttribute = 118 // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, since 11.8
+	DeviceAttributeMemPoolSupportedHandleTypes              DeviceAttribute = 119 // CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, since 11.8
+	DeviceAttributeClusterLaunch                            DeviceAttribute = 120 // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, since 11.8
+	DeviceAttributeDeferredMappingCUDAArraySupported        DeviceAttribute = 121 // CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, since 11.8
 	DeviceAttributeCanUse64BitStreamMemOps                  DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS
 	DeviceAttributeCanUseStreamWaitValueNor                 DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR
-	DeviceAttributeDMABufSupported                          DeviceAttribute = 124 // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
-	DeviceAttributeIPCEventSupported                        DeviceAttribute = 125 // CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
-	DeviceAttributeMemSyncDomainCount                       DeviceAttribute = 126 // CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT
-	DeviceAttributeTensorMapAccessSupported                 DeviceAttribute = 127 // CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED
-	DeviceAttributeHandleTypeFabricSupported                DeviceAttribute = 128 // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED
-	DeviceAttributeUnifiedFunctionPointers                  DeviceAttribute = 129 // CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS
-	DeviceAttributeNUMAConfig                               DeviceAttribute = 130 // CU_DEVICE_ATTRIBUTE_NUMA_CONFIG
-	DeviceAttributeNUMAID                                   DeviceAttribute = 131 // CU_DEVICE_ATTRIBUTE_NUMA_ID
-	DeviceAttributeMulticastSupported                       DeviceAttribute = 132 // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
-	DeviceAttributeMPSEnabled                               DeviceAttribute = 133 // CU_DEVICE_ATTRIBUTE_MPS_ENABLED
-	DeviceAttributeHostNUMAID                               DeviceAttribute = 134 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
-	DeviceAttributeD3D12CigSupported                        DeviceAttribute = 135 // CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED
-	DeviceAttributeMemDecompressAlgorithmMask               DeviceAttribute = 136 // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK
-	DeviceAttributeMemDecompressMaximumLength               DeviceAttribute = 137 // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH
-	DeviceAttributeVulkanCigSupported                       DeviceAttribute = 138 // CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED
-	DeviceAttributeGPUPCIDeviceID                           DeviceAttribute = 139 // CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID
-	DeviceAttributeGPUPCISubsystemID                        DeviceAttribute = 140 // CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID
-	DeviceAttributeHostNUMAVirtualMemoryManagementSupported DeviceAttribute = 141 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-	DeviceAttributeHostNUMAMemoryPoolsSupported             DeviceAttribute = 142 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED
-	DeviceAttributeHostNUMAMultinodeIPCSupported            DeviceAttribute = 143 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED
-	DeviceAttributeHostMemoryPoolsSupported                 DeviceAttribute = 144 // CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED
-	DeviceAttributeHostVirtualMemoryManagementSupported     DeviceAttribute = 145 // CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-	DeviceAttributeHostAllocDMABufSupported                 DeviceAttribute = 146 // CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED
-	DeviceAttributeOnlyPartialHostNativeAtomicSupported     DeviceAttribute = 147 // CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED
+	DeviceAttributeDMABufSupported                          DeviceAttribute = 124 // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, since 11.8
+	DeviceAttributeIPCEventSupported                        DeviceAttribute = 125 // CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, since 12.4
+	DeviceAttributeMemSyncDomainCount                       DeviceAttribute = 126 // CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, since 12.4
+	DeviceAttributeTensorMapAccessSupported                 DeviceAttribute = 127 // CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, since 12.4
+	DeviceAttributeHandleTypeFabricSupported                DeviceAttribute = 128 // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, since 12.4
+	DeviceAttributeUnifiedFunctionPointers                  DeviceAttribute = 129 // CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, since 12.4
+	DeviceAttributeNUMAConfig                               DeviceAttribute = 130 // CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, since 12.4
+	DeviceAttributeNUMAID                                   DeviceAttribute = 131 // CU_DEVICE_ATTRIBUTE_NUMA_ID, since 12.4
+	DeviceAttributeMulticastSupported                       DeviceAttribute = 132 // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, since 12.4
+	DeviceAttributeMPSEnabled                               DeviceAttribute = 133 // CU_DEVICE_ATTRIBUTE_MPS_ENABLED, since 12.4
+	DeviceAttributeHostNUMAID                               DeviceAttribute = 134 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, since 12.4
+	DeviceAttributeD3D12CigSupported                        DeviceAttribute = 135 // CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED, since 12.5
+	DeviceAttributeMemDecompressAlgorithmMask               DeviceAttribute = 136 // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, since 13.0
+	DeviceAttributeMemDecompressMaximumLength               DeviceAttribute = 137 // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, since 13.0
+	DeviceAttributeVulkanCigSupported                       DeviceAttribute = 138 // CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, since 13.0
+	DeviceAttributeGPUPCIDeviceID                           DeviceAttribute = 139 // CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, since 13.0
+	DeviceAttributeGPUPCISubsystemID                        DeviceAttribute = 140 // CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, since 13.0
+	DeviceAttributeHostNUMAVirtualMemoryManagementSupported DeviceAttribute = 141 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, since 13.0
+	DeviceAttributeHostNUMAMemoryPoolsSupported             DeviceAttribute = 142 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, since 13.0
+	DeviceAttributeHostNUMAMultinodeIPCSupported            DeviceAttribute = 143 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, since 13.0
+	DeviceAttributeHostMemoryPoolsSupported                 DeviceAttribute = 144 // CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, since 13.0
+	DeviceAttributeHostVirtualMemoryManagementSupported     DeviceAttribute = 145 // CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, since 13.0
+	DeviceAttributeHostAllocDMABufSupported                 DeviceAttribute = 146 // CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, since 13.0
+	DeviceAttributeOnlyPartialHostNativeAtomicSupported     DeviceAttribute = 147 // CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, since 13.0
 	DeviceAttributeMax                                      DeviceAttribute = 148 // CU_DEVICE_ATTRIBUTE_MAX
+	DeviceAttributeCanUseStreamMemOps                       DeviceAttribute = 92  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS
+	DeviceAttributeCanUse64BitStreamMemOpsV2                DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2, since 11.8
+	DeviceAttributeCanUseStreamWaitValueNorV2               DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1115,11 +1118,11 @@ const (
 	PointerAttributeAllowedHandleTypes     PointerAttribute = 14 // CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES
 	PointerAttributeIsGPUDirectRDMACapable PointerAttribute = 15 // CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
 	PointerAttributeAccessFlags            PointerAttribute = 16 // CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
-	PointerAttributeMemPoolHandle          PointerAttribute = 17 // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
-	PointerAttributeMappingSize            PointerAttribute = 18 // CU_POINTER_ATTRIBUTE_MAPPING_SIZE
-	PointerAttributeMappingBaseAddr        PointerAttribute = 19 // CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR
-	PointerAttributeMemoryBlockID          PointerAttribute = 20 // CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID
-	PointerAttributeIsHwDecompressCapable  PointerAttribute = 21 // CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
+	PointerAttributeMemPoolHandle          PointerAttribute = 17 // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, since 11.8
+	PointerAttributeMappingSize            PointerAttribute = 18 // CU_POINTER_ATTRIBUTE_MAPPING_SIZE, since 11.8
+	PointerAttributeMappingBaseAddr        PointerAttribute = 19 // CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, since 11.8
+	PointerAttributeMemoryBlockID          PointerAttribute = 20 // CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, since 11.8
+	PointerAttributeIsHwDecompressCapable  PointerAttribute = 21 // CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1186,12 +1189,12 @@ const (
 	FuncAttributeCacheModeCa                       FunctionAttribute = 7  // CU_FUNC_ATTRIBUTE_CACHE_MODE_CA
 	FuncAttributeMaxDynamicSharedSizeBytes         FunctionAttribute = 8  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 	FuncAttributePreferredSharedMemoryCarveout     FunctionAttribute = 9  // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-	FuncAttributeClusterSizeMustBeSet              FunctionAttribute = 10 // CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET
-	FuncAttributeRequiredClusterWidth              FunctionAttribute = 11 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
-	FuncAttributeRequiredClusterHeight             FunctionAttribute = 12 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT
-	FuncAttributeRequiredClusterDepth              FunctionAttribute = 13 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH
-	FuncAttributeNonPortableClusterSizeAllowed     FunctionAttribute = 14 // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-	FuncAttributeClusterSchedulingPolicyPreference FunctionAttribute = 15 // CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+	FuncAttributeClusterSizeMustBeSet              FunctionAttribute = 10 // CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, since 11.8
+	FuncAttributeRequiredClusterWidth              FunctionAttribute = 11 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, since 11.8
+	FuncAttributeRequiredClusterHeight             FunctionAttribute = 12 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, since 11.8
+	FuncAttributeRequiredClusterDepth              FunctionAttribute = 13 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, since 11.8
+	FuncAttributeNonPortableClusterSizeAllowed     FunctionAttribute = 14 // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, since 11.8
+	FuncAttributeClusterSchedulingPolicyPreference FunctionAttribute = 15 // CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, since 11.8
 	FuncAttributeMax                               FunctionAttribute = 16 // CU_FUNC_ATTRIBUTE_MAX
 )
 
@@ -1398,10 +1401,10 @@ const (
 	MemRangeAttributePreferredLocation        MemRangeAttribute = 2 // CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION
 	MemRangeAttributeAccessedBy               MemRangeAttribute = 3 // CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY
 	MemRangeAttributeLastPrefetchLocation     MemRangeAttribute = 4 // CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION
-	MemRangeAttributePreferredLocationType    MemRangeAttribute = 5 // CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE
-	MemRangeAttributePreferredLocationID      MemRangeAttribute = 6 // CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID
-	MemRangeAttributeLastPrefetchLocationType MemRangeAttribute = 7 // CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE
-	MemRangeAttributeLastPrefetchLocationID   MemRangeAttribute = 8 // CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID
+	MemRangeAttributePreferredLocationType    MemRangeAttribute = 5 // CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, since 12.4
+	MemRangeAttributePreferredLocationID      MemRangeAttribute = 6 // CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, since 12.4
+	MemRangeAttributeLastPrefetchLocationType MemRangeAttribute = 7 // CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, since 12.4
+	MemRangeAttributeLastPrefetchLocationID   MemRangeAttribute = 8 // CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1452,21 +1455,21 @@ const (
 	JITGlobalSymbolNames             JitOption = 17 // CU_JIT_GLOBAL_SYMBOL_NAMES
 	JITGlobalSymbolAddresses         JitOption = 18 // CU_JIT_GLOBAL_SYMBOL_ADDRESSES
 	JITGlobalSymbolCount             JitOption = 19 // CU_JIT_GLOBAL_SYMBOL_COUNT
-	JITLTO                           JitOption = 20 // CU_JIT_LTO
-	JITFtz                           JitOption = 21 // CU_JIT_FTZ
-	JITPrecDiv                       JitOption = 22 // CU_JIT_PREC_DIV
-	JITPrecSqrt                      JitOption = 23 // CU_JIT_PREC_SQRT
-	JITFma                           JitOption = 24 // CU_JIT_FMA
-	JITReferencedKernelNames         JitOption = 25 // CU_JIT_REFERENCED_KERNEL_NAMES
-	JITReferencedKernelCount         JitOption = 26 // CU_JIT_REFERENCED_KERNEL_COUNT
-	JITReferencedVariableNames       JitOption = 27 // CU_JIT_REFERENCED_VARIABLE_NAMES
-	JITReferencedVariableCount       JitOption = 28 // CU_JIT_REFERENCED_VARIABLE_COUNT
-	JITOptimizeUnusedDeviceVariables JitOption = 29 // CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES
-	JITPositionIndependentCode       JitOption = 30 // CU_JIT_POSITION_INDEPENDENT_CODE
-	JITMinCTAPerSM                   JitOption = 31 // CU_JIT_MIN_CTA_PER_SM
-	JITMaxThreadsPerBlock            JitOption = 32 // CU_JIT_MAX_THREADS_PER_BLOCK
-	JITOverrideDirectiveValues       JitOption = 33 // CU_JIT_OVERRIDE_DIRECTIVE_VALUES
-	JITSplitCompile                  JitOption = 34 // CU_JIT_SPLIT_COMPILE
+	JITLTO                           JitOption = 20 // CU_JIT_LTO, since 11.8
+	JITFtz                           JitOption = 21 // CU_JIT_FTZ, since 11.8
+	JITPrecDiv                       JitOption = 22 // CU_JIT_PREC_DIV, since 11.8
+	JITPrecSqrt                      JitOption = 23 // CU_JIT_PREC_SQRT, since 11.8
+	JITFma                           JitOption = 24 // CU_JIT_FMA, since 11.8
+	JITReferencedKernelNames         JitOption = 25 // CU_JIT_REFERENCED_KERNEL_NAMES, since 11.8
+	JITReferencedKernelCount         JitOption = 26 // CU_JIT_REFERENCED_KERNEL_COUNT, since 11.8
+	JITReferencedVariableNames       JitOption = 27 // CU_JIT_REFERENCED_VARIABLE_NAMES, since 11.8
+	JITReferencedVariableCount       JitOption = 28 // CU_JIT_REFERENCED_VARIABLE_COUNT, since 11.8
+	JITOptimizeUnusedDeviceVariables JitOption = 29 // CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES, since 11.8
+	JITPositionIndependentCode       JitOption = 30 // CU_JIT_POSITION_INDEPENDENT_CODE, since 12.4
+	JITMinCTAPerSM                   JitOption = 31 // CU_JIT_MIN_CTA_PER_SM, since 12.4
+	JITMaxThreadsPerBlock            JitOption = 32 // CU_JIT_MAX_THREADS_PER_BLOCK, since 12.4
+	JITOverrideDirectiveValues       JitOption = 33 // CU_JIT_OVERRIDE_DIRECTIVE_VALUES, since 12.4
+	JITSplitCompile                  JitOption = 34 // CU_JIT_SPLIT_COMPILE, since 13.0
 	JITNumOptions                    JitOption = 35 // CU_JIT_NUM_OPTIONS
 )
 
@@ -1569,25 +1572,27 @@ const (
 	TargetCompute75   JitTarget = 75     // CU_TARGET_COMPUTE_75
 	TargetCompute80   JitTarget = 80     // CU_TARGET_COMPUTE_80
 	TargetCompute86   JitTarget = 86     // CU_TARGET_COMPUTE_86
-	TargetCompute87   JitTarget = 87     // CU_TARGET_COMPUTE_87
-	TargetCompute89   JitTarget = 89     // CU_TARGET_COMPUTE_89
-	TargetCompute90   JitTarget = 90     // CU_TARGET_COMPUTE_90
-	TargetCompute100  JitTarget = 100    // CU_TARGET_COMPUTE_100
-	TargetCompute110  JitTarget = 110    // CU_TARGET_COMPUTE_110
-	TargetCompute103  JitTarget = 103    // CU_TARGET_COMPUTE_103
-	TargetCompute120  JitTarget = 120    // CU_TARGET_COMPUTE_120
-	TargetCompute121  JitTarget = 121    // CU_TARGET_COMPUTE_121
-	TargetCompute90a  JitTarget = 65626  // CU_TARGET_COMPUTE_90A
-	TargetCompute100a JitTarget = 65636  // CU_TARGET_COMPUTE_100A
-	TargetCompute110a JitTarget = 65646  // CU_TARGET_COMPUTE_110A
-	TargetCompute103a JitTarget = 65639  // CU_TARGET_COMPUTE_103A
-	TargetCompute120a JitTarget = 65656  // CU_TARGET_COMPUTE_120A
-	TargetCompute121a JitTarget = 65657  // CU_TARGET_COMPUTE_121A
-	TargetCompute100f JitTarget = 131172 // CU_TARGET_COMPUTE_100F
-	TargetCompute110f JitTarget = 131182 // CU_TARGET_COMPUTE_110F
-	TargetCompute103f JitTarget = 131175 // CU_TARGET_COMPUTE_103F
-	TargetCompute120f JitTarget = 131192 // CU_TARGET_COMPUTE_120F
-	TargetCompute121f JitTarget = 131193 // CU_TARGET_COMPUTE_121F
+	TargetCompute87   JitTarget = 87     // CU_TARGET_COMPUTE_87, since 11.8
+	TargetCompute89   JitTarget = 89     // CU_TARGET_COMPUTE_89, since 11.8
+	TargetCompute90   JitTarget = 90     // CU_TARGET_COMPUTE_90, since 11.8
+	TargetCompute100  JitTarget = 100    // CU_TARGET_COMPUTE_100, since 13.0
+	TargetCompute110  JitTarget = 110    // CU_TARGET_COMPUTE_110, since 13.0
+	TargetCompute103  JitTarget = 103    // CU_TARGET_COMPUTE_103, since 13.0
+	TargetCompute120  JitTarget = 120    // CU_TARGET_COMPUTE_120, since 13.0
+	TargetCompute121  JitTarget = 121    // CU_TARGET_COMPUTE_121, since 13.0
+	TargetCompute90a  JitTarget = 65626  // CU_TARGET_COMPUTE_90A, since 12.4
+	TargetCompute100a JitTarget = 65636  // CU_TARGET_COMPUTE_100A, since 13.0
+	TargetCompute110a JitTarget = 65646  // CU_TARGET_COMPUTE_110A, since 13.0
+	TargetCompute103a JitTarget = 65639  // CU_TARGET_COMPUTE_103A, since 13.0
+	TargetCompute120a JitTarget = 65656  // CU_TARGET_COMPUTE_120A, since 13.0
+	TargetCompute121a JitTarget = 65657  // CU_TARGET_COMPUTE_121A, since 13.0
+	TargetCompute100f JitTarget = 131172 // CU_TARGET_COMPUTE_100F, since 13.0
+	TargetCompute110f JitTarget = 131182 // CU_TARGET_COMPUTE_110F, since 13.0
+	TargetCompute103f JitTarget = 131175 // CU_TARGET_COMPUTE_103F, since 13.0
+	TargetCompute120f JitTarget = 131192 // CU_TARGET_COMPUTE_120F, since 13.0
+	TargetCompute121f JitTarget = 131193 // CU_TARGET_COMPUTE_121F, since 13.0
+	TargetCompute20   JitTarget = 20     // CU_TARGET_COMPUTE_20
+	TargetCompute21   JitTarget = 21     // CU_TARGET_COMPUTE_21
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1661,6 +1666,10 @@ func (v JitTarget) String() string {
 		return "CU_TARGET_COMPUTE_120F"
 	case TargetCompute121f:
 		return "CU_TARGET_COMPUTE_121F"
+	case TargetCompute20:
+		return "CU_TARGET_COMPUTE_20"
+	case TargetCompute21:
+		return "CU_TARGET_COMPUTE_21"
 	}
 	return "JitTarget(" + strconv.FormatInt(int64(v), 10) + ")"
 }
@@ -1718,7 +1727,7 @@ const (
 	JITInputFatbinary JitInputType = 2 // CU_JIT_INPUT_FATBINARY
 	JITInputObject    JitInputType = 3 // CU_JIT_INPUT_OBJECT
 	JITInputLibrary   JitInputType = 4 // CU_JIT_INPUT_LIBRARY
-	JITInputNVVM      JitInputType = 5 // CU_JIT_INPUT_NVVM
+	JITInputNVVM      JitInputType = 5 // CU_JIT_INPUT_NVVM, since 11.8
 	JITNumInputTypes  JitInputType = 6 // CU_JIT_NUM_INPUT_TYPES
 )
 
@@ -1839,9 +1848,9 @@ const (
 	LimitDevRuntimePendingLaunchCount Limit = 4  // CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
 	LimitMaxL2FetchGranularity        Limit = 5  // CU_LIMIT_MAX_L2_FETCH_GRANULARITY
 	LimitPersistingL2CacheSize        Limit = 6  // CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-	LimitShmemSize                    Limit = 7  // CU_LIMIT_SHMEM_SIZE
-	LimitCigEnabled                   Limit = 8  // CU_LIMIT_CIG_ENABLED
-	LimitCigShmemFallbackEnabled      Limit = 9  // CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED
+	LimitShmemSize                    Limit = 7  // CU_LIMIT_SHMEM_SIZE, since 12.5
+	LimitCigEnabled                   Limit = 8  // CU_LIMIT_CIG_ENABLED, since 12.5
+	LimitCigShmemFallbackEnabled      Limit = 9  // CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, since 12.5
 	LimitMax                          Limit = 10 // CU_LIMIT_MAX
 )
 
@@ -1928,9 +1937,9 @@ type GraphConditionalNodeType uint32
 
 // Values of GraphConditionalNodeType.
 const (
-	GraphCondTypeIf     GraphConditionalNodeType = 0 // CU_GRAPH_COND_TYPE_IF
-	GraphCondTypeWhile  GraphConditionalNodeType = 1 // CU_GRAPH_COND_TYPE_WHILE
-	GraphCondTypeSwitch GraphConditionalNodeType = 2 // CU_GRAPH_COND_TYPE_SWITCH
+	GraphCondTypeIf     GraphConditionalNodeType = 0 // CU_GRAPH_COND_TYPE_IF, since 12.4
+	GraphCondTypeWhile  GraphConditionalNodeType = 1 // CU_GRAPH_COND_TYPE_WHILE, since 12.4
+	GraphCondTypeSwitch GraphConditionalNodeType = 2 // CU_GRAPH_COND_TYPE_SWITCH, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1961,10 +1970,10 @@ const (
 	GraphNodeTypeEventRecord    GraphNodeType = 7  // CU_GRAPH_NODE_TYPE_EVENT_RECORD
 	GraphNodeTypeExtSemasSignal GraphNodeType = 8  // CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL
 	GraphNodeTypeExtSemasWait   GraphNodeType = 9  // CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT
-	GraphNodeTypeMemAlloc       GraphNodeType = 10 // CU_GRAPH_NODE_TYPE_MEM_ALLOC
-	GraphNodeTypeMemFree        GraphNodeType = 11 // CU_GRAPH_NODE_TYPE_MEM_FREE
-	GraphNodeTypeBatchMemOp     GraphNodeType = 12 // CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
-	GraphNodeTypeConditional    GraphNodeType = 13 // CU_GRAPH_NODE_TYPE_CONDITIONAL
+	GraphNodeTypeMemAlloc       GraphNodeType = 10 // CU_GRAPH_NODE_TYPE_MEM_ALLOC, since 11.8
+	GraphNodeTypeMemFree        GraphNodeType = 11 // CU_GRAPH_NODE_TYPE_MEM_FREE, since 11.8
+	GraphNodeTypeBatchMemOp     GraphNodeType = 12 // CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, since 11.8
+	GraphNodeTypeConditional    GraphNodeType = 13 // CU_GRAPH_NODE_TYPE_CONDITIONAL, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2007,8 +2016,8 @@ type GraphDependencyType uint32
 
 // Values of GraphDependencyType.
 const (
-	GraphDependencyTypeDefault      GraphDependencyType = 0 // CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
-	GraphDependencyTypeProgrammatic GraphDependencyType = 1 // CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+	GraphDependencyTypeDefault      GraphDependencyType = 0 // CU_GRAPH_DEPENDENCY_TYPE_DEFAULT, since 12.4
+	GraphDependencyTypeProgrammatic GraphDependencyType = 1 // CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2027,12 +2036,12 @@ type GraphInstantiateResult uint32
 
 // Values of GraphInstantiateResult.
 const (
-	GraphInstantiateSuccess                   GraphInstantiateResult = 0 // CUDA_GRAPH_INSTANTIATE_SUCCESS
-	GraphInstantiateError                     GraphInstantiateResult = 1 // CUDA_GRAPH_INSTANTIATE_ERROR
-	GraphInstantiateInvalidStructure          GraphInstantiateResult = 2 // CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
-	GraphInstantiateNodeOperationNotSupported GraphInstantiateResult = 3 // CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
-	GraphInstantiateMultipleCtxsNotSupported  GraphInstantiateResult = 4 // CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED
-	GraphInstantiateConditionalHandleUnused   GraphInstantiateResult = 5 // CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
+	GraphInstantiateSuccess                   GraphInstantiateResult = 0 // CUDA_GRAPH_INSTANTIATE_SUCCESS, since 12.4
+	GraphInstantiateError                     GraphInstantiateResult = 1 // CUDA_GRAPH_INSTANTIATE_ERROR, since 12.4
+	GraphInstantiateInvalidStructure          GraphInstantiateResult = 2 // CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, since 12.4
+	GraphInstantiateNodeOperationNotSupported GraphInstantiateResult = 3 // CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, since 12.4
+	GraphInstantiateMultipleCtxsNotSupported  GraphInstantiateResult = 4 // CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, since 12.4
+	GraphInstantiateConditionalHandleUnused   GraphInstantiateResult = 5 // CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2085,9 +2094,9 @@ type ClusterSchedulingPolicy uint32
 
 // Values of ClusterSchedulingPolicy.
 const (
-	ClusterSchedulingPolicyDefault       ClusterSchedulingPolicy = 0 // CU_CLUSTER_SCHEDULING_POLICY_DEFAULT
-	ClusterSchedulingPolicySpread        ClusterSchedulingPolicy = 1 // CU_CLUSTER_SCHEDULING_POLICY_SPREAD
-	ClusterSchedulingPolicyLoadBalancing ClusterSchedulingPolicy = 2 // CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+	ClusterSchedulingPolicyDefault       ClusterSchedulingPolicy = 0 // CU_CLUSTER_SCHEDULING_POLICY_DEFAULT, since 11.8
+	ClusterSchedulingPolicySpread        ClusterSchedulingPolicy = 1 // CU_CLUSTER_SCHEDULING_POLICY_SPREAD, since 11.8
+	ClusterSchedulingPolicyLoadBalancing ClusterSchedulingPolicy = 2 // CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2108,8 +2117,8 @@ type LaunchMemSyncDomain uint32
 
 // Values of LaunchMemSyncDomain.
 const (
-	LaunchMemSyncDomainDefault LaunchMemSyncDomain = 0 // CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT
-	LaunchMemSyncDomainRemote  LaunchMemSyncDomain = 1 // CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE
+	LaunchMemSyncDomainDefault LaunchMemSyncDomain = 0 // CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT, since 12.4
+	LaunchMemSyncDomainRemote  LaunchMemSyncDomain = 1 // CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2128,23 +2137,23 @@ type LaunchAttributeID uint32
 
 // Values of LaunchAttributeID.
 const (
-	LaunchAttributeIgnore                            LaunchAttributeID = 0  // CU_LAUNCH_ATTRIBUTE_IGNORE
-	LaunchAttributeAccessPolicyWindow                LaunchAttributeID = 1  // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-	LaunchAttributeCooperative                       LaunchAttributeID = 2  // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-	LaunchAttributeSynchronizationPolicy             LaunchAttributeID = 3  // CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
-	LaunchAttributeClusterDimension                  LaunchAttributeID = 4  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-	LaunchAttributeClusterSchedulingPolicyPreference LaunchAttributeID = 5  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
-	LaunchAttributeProgrammaticStreamSerialization   LaunchAttributeID = 6  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-	LaunchAttributeProgrammaticEvent                 LaunchAttributeID = 7  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-	LaunchAttributePriority                          LaunchAttributeID = 8  // CU_LAUNCH_ATTRIBUTE_PRIORITY
-	LaunchAttributeMemSyncDomainMap                  LaunchAttributeID = 9  // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
-	LaunchAttributeMemSyncDomain                     LaunchAttributeID = 10 // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
-	LaunchAttributePreferredClusterDimension         LaunchAttributeID = 11 // CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
-	LaunchAttributeLaunchCompletionEvent             LaunchAttributeID = 12 // CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
-	LaunchAttributeDeviceUpdatableKernelNode         LaunchAttributeID = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
-	LaunchAttributePreferredSharedMemoryCarveout     LaunchAttributeID = 14 // CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-	LaunchAttributeNVLINKUtilCentricScheduling       LaunchAttributeID = 16 // CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
-	LaunchAttributeMax                               LaunchAttributeID = 17 // CU_LAUNCH_ATTRIBUTE_MAX
+	LaunchAttributeIgnore                            LaunchAttributeID = 0  // CU_LAUNCH_ATTRIBUTE_IGNORE, since 11.8
+	LaunchAttributeAccessPolicyWindow                LaunchAttributeID = 1  // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, since 11.8
+	LaunchAttributeCooperative                       LaunchAttributeID = 2  // CU_LAUNCH_ATTRIBUTE_COOPERATIVE, since 11.8
+	LaunchAttributeSynchronizationPolicy             LaunchAttributeID = 3  // CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, since 11.8
+	LaunchAttributeClusterDimension                  LaunchAttributeID = 4  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, since 11.8
+	LaunchAttributeClusterSchedulingPolicyPreference LaunchAttributeID = 5  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, since 11.8
+	LaunchAttributeProgrammaticStreamSerialization   LaunchAttributeID = 6  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, since 11.8
+	LaunchAttributeProgrammaticEvent                 LaunchAttributeID = 7  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, since 11.8
+	LaunchAttributePriority                          LaunchAttributeID = 8  // CU_LAUNCH_ATTRIBUTE_PRIORITY, since 11.8
+	LaunchAttributeMemSyncDomainMap                  LaunchAttributeID = 9  // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, since 12.4
+	LaunchAttributeMemSyncDomain                     LaunchAttributeID = 10 // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, since 12.4
+	LaunchAttributePreferredClusterDimension         LaunchAttributeID = 11 // CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, since 13.0
+	LaunchAttributeLaunchCompletionEvent             LaunchAttributeID = 12 // CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, since 12.4
+	LaunchAttributeDeviceUpdatableKernelNode         LaunchAttributeID = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, since 12.4
+	LaunchAttributePreferredSharedMemoryCarveout     LaunchAttributeID = 14 // CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, since 12.5
+	LaunchAttributeNVLINKUtilCentricScheduling       LaunchAttributeID = 16 // CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, since 13.0
+	LaunchAttributeMax                               LaunchAttributeID = 17 // CU_LAUNCH_ATTRIBUTE_MAX, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2239,9 +2248,9 @@ type DriverProcAddressFlags uint32
 
 // Values of DriverProcAddressFlags.
 const (
-	GetProcAddressDefault                DriverProcAddressFlags = 0 // CU_GET_PROC_ADDRESS_DEFAULT
-	GetProcAddressLegacyStream           DriverProcAddressFlags = 1 // CU_GET_PROC_ADDRESS_LEGACY_STREAM
-	GetProcAddressPerThreadDefaultStream DriverProcAddressFlags = 2 // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+	GetProcAddressDefault                DriverProcAddressFlags = 0 // CU_GET_PROC_ADDRESS_DEFAULT, since 11.8
+	GetProcAddressLegacyStream           DriverProcAddressFlags = 1 // CU_GET_PROC_ADDRESS_LEGACY_STREAM, since 11.8
+	GetProcAddressPerThreadDefaultStream DriverProcAddressFlags = 2 // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2262,9 +2271,9 @@ type DriverProcAddressQueryResult uint32
 
 // Values of DriverProcAddressQueryResult.
 const (
-	GetProcAddressSuccess              DriverProcAddressQueryResult = 0 // CU_GET_PROC_ADDRESS_SUCCESS
-	GetProcAddressSymbolNotFound       DriverProcAddressQueryResult = 1 // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
-	GetProcAddressVersionNotSufficient DriverProcAddressQueryResult = 2 // CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+	GetProcAddressSuccess              DriverProcAddressQueryResult = 0 // CU_GET_PROC_ADDRESS_SUCCESS, since 12.4
+	GetProcAddressSymbolNotFound       DriverProcAddressQueryResult = 1 // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, since 12.4
+	GetProcAddressVersionNotSufficient DriverProcAddressQueryResult = 2 // CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2285,8 +2294,8 @@ type ExecAffinityType uint32
 
 // Values of ExecAffinityType.
 const (
-	ExecAffinityTypeSMCount ExecAffinityType = 0 // CU_EXEC_AFFINITY_TYPE_SM_COUNT
-	ExecAffinityTypeMax     ExecAffinityType = 1 // CU_EXEC_AFFINITY_TYPE_MAX
+	ExecAffinityTypeSMCount ExecAffinityType = 0 // CU_EXEC_AFFINITY_TYPE_SM_COUNT, since 11.8
+	ExecAffinityTypeMax     ExecAffinityType = 1 // CU_EXEC_AFFINITY_TYPE_MAX, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2305,8 +2314,8 @@ type CigDataType uint32
 
 // Values of CigDataType.
 const (
-	CigDataTypeD3D12CommandQueue CigDataType = 1 // CIG_DATA_TYPE_D3D12_COMMAND_QUEUE
-	CigDataTypeNvBlob            CigDataType = 2 // CIG_DATA_TYPE_NV_BLOB
+	CigDataTypeD3D12CommandQueue CigDataType = 1 // CIG_DATA_TYPE_D3D12_COMMAND_QUEUE, since 12.5
+	CigDataTypeNvBlob            CigDataType = 2 // CIG_DATA_TYPE_NV_BLOB, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2325,9 +2334,9 @@ type LibraryOption uint32
 
 // Values of LibraryOption.
 const (
-	LibraryOptionHostUniversalFunctionAndDataTable LibraryOption = 0 // CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE
-	LibraryBinaryIsPreserved                       LibraryOption = 1 // CU_LIBRARY_BINARY_IS_PRESERVED
-	LibraryNumOptions                              LibraryOption = 2 // CU_LIBRARY_NUM_OPTIONS
+	LibraryOptionHostUniversalFunctionAndDataTable LibraryOption = 0 // CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, since 12.4
+	LibraryBinaryIsPreserved                       LibraryOption = 1 // CU_LIBRARY_BINARY_IS_PRESERVED, since 12.4
+	LibraryNumOptions                              LibraryOption = 2 // CU_LIBRARY_NUM_OPTIONS, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2358,8 +2367,8 @@ const (
 	ErrorProfilerAlreadyStarted       Result = 7   // CUDA_ERROR_PROFILER_ALREADY_STARTED: the profiler was running already; no error any more since CUDA 5.0
 	ErrorProfilerAlreadyStopped       Result = 8   // CUDA_ERROR_PROFILER_ALREADY_STOPPED: the profiler was not running; no error any more since CUDA 5.0
 	ErrorStubLibrary                  Result = 34  // CUDA_ERROR_STUB_LIBRARY: the library is a stub for linking: install NVIDIA's driver
-	ErrorCallRequiresNewerDriver      Result = 36  // CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER: the driver is older than this call needs: update it
-	ErrorDeviceUnavailable            Result = 46  // CUDA_ERROR_DEVICE_UNAVAILABLE: the device cannot be used now; often another process holds it alone, or its compute mode forbids it
+	ErrorCallRequiresNewerDriver      Result = 36  // CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, since 13.0: the driver is older than this call needs: update it
+	ErrorDeviceUnavailable            Result = 46  // CUDA_ERROR_DEVICE_UNAVAILABLE, since 11.8: the device cannot be used now; often another process holds it alone, or its compute mode forbids it
 	ErrorNoDevice                     Result = 100 // CUDA_ERROR_NO_DEVICE: the driver sees no GPU that it can use: check nvidia-smi and CUDA_VISIBLE_DEVICES
 	ErrorInvalidDevice                Result = 101 // CUDA_ERROR_INVALID_DEVICE: no device has this number, or the device cannot take part in this
 	ErrorDeviceNotLicensed            Result = 102 // CUDA_ERROR_DEVICE_NOT_LICENSED: the virtual GPU runs without its GRID license: have one applied
@@ -2385,9 +2394,9 @@ const (
 	ErrorJITCompilerNotFound          Result = 221 // CUDA_ERROR_JIT_COMPILER_NOT_FOUND: the driver's PTX compiler library is missing: install the driver in full
 	ErrorUnsupportedPTXVersion        Result = 222 // CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX comes from tools newer than the driver knows: update the driver or target an older PTX
 	ErrorJITCompilationDisabled       Result = 223 // CUDA_ERROR_JIT_COMPILATION_DISABLED: compiling PTX is switched off: load machine code for this GPU or allow it again
-	ErrorUnsupportedExecAffinity      Result = 224 // CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY: the device does not have this kind of execution affinity
-	ErrorUnsupportedDevsideSync       Result = 225 // CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC: the PTX waits for the device from inside a kernel, which is no longer possible
-	ErrorContained                    Result = 226 // CUDA_ERROR_CONTAINED: a hardware or NVLink access fault was kept from spreading; the process must start anew
+	ErrorUnsupportedExecAffinity      Result = 224 // CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, since 11.8: the device does not have this kind of execution affinity
+	ErrorUnsupportedDevsideSync       Result = 225 // CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, since 12.4: the PTX waits for the device from inside a kernel, which is no longer possible
+	ErrorContained                    Result = 226 // CUDA_ERROR_CONTAINED, since 13.0: a hardware or NVLink access fault was kept from spreading; the process must start anew
 	ErrorInvalidSource                Result = 300 // CUDA_ERROR_INVALID_SOURCE: the device code is faulty: it did not compile or link
 	ErrorFileNotFound                 Result = 301 // CUDA_ERROR_FILE_NOT_FOUND: there is no such file
 	ErrorSharedObjectSymbolNotFound   Result = 302 // CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: a shared library lacks a symbol that is needed; its version may not fit the driver
@@ -2395,7 +2404,7 @@ const (
 	ErrorOperatingSystem              Result = 304 // CUDA_ERROR_OPERATING_SYSTEM: a call to the operating system failed
 	ErrorInvalidHandle                Result = 400 // CUDA_ERROR_INVALID_HANDLE: a handle, such as a stream or an event, is not valid; it may have been destroyed
 	ErrorIllegalState                 Result = 401 // CUDA_ERROR_ILLEGAL_STATE: something that the call needs is not in a state that allows it
-	ErrorLossyQuery                   Result = 402 // CUDA_ERROR_LOSSY_QUERY: the answer would leave out something that matters: use the newer form of the call or ask for every result
+	ErrorLossyQuery                   Result = 402 // CUDA_ERROR_LOSSY_QUERY, since 12.4: the answer would leave out something that matters: use the newer form of the call or ask for every result
 	ErrorNotFound                     Result = 500 // CUDA_ERROR_NOT_FOUND: nothing has this name, be it a kernel, a global variable or a driver function
 	ErrorNotReady                     Result = 600 // CUDA_ERROR_NOT_READY: not finished yet; ask again
 	ErrorIllegalAddress               Result = 700 // CUDA_ERROR_ILLEGAL_ADDRESS: a kernel read or wrote an invalid address; the context is lost, the process must start anew
@@ -2417,20 +2426,20 @@ const (
 	ErrorInvalidPC                    Result = 718 // CUDA_ERROR_INVALID_PC: a kernel's program counter ran out of its range; the process must start anew
 	ErrorLaunchFailed                 Result = 719 // CUDA_ERROR_LAUNCH_FAILED: a kernel crashed, often on a bad pointer or shared memory index; the process must start anew
 	ErrorCooperativeLaunchTooLarge    Result = 720 // CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: a cooperative launch has more blocks than the device can run at once: use fewer
-	ErrorTensorMemoryLeak             Result = 721 // CUDA_ERROR_TENSOR_MEMORY_LEAK: a kernel ended without freeing all of its tensor memory; the process must start anew
+	ErrorTensorMemoryLeak             Result = 721 // CUDA_ERROR_TENSOR_MEMORY_LEAK, since 13.0: a kernel ended without freeing all of its tensor memory; the process must start anew
 	ErrorNotPermitted                 Result = 800 // CUDA_ERROR_NOT_PERMITTED: this is not allowed here
 	ErrorNotSupported                 Result = 801 // CUDA_ERROR_NOT_SUPPORTED: this device or system cannot do this
 	ErrorSystemNotReady               Result = 802 // CUDA_ERROR_SYSTEM_NOT_READY: the system cannot run GPU work yet: check its setup and that all of the driver's daemons run
 	ErrorSystemDriverMismatch         Result = 803 // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: the driver's library and kernel module differ in version: reboot or reinstall the driver
 	ErrorCompatNotSupportedOnDevice   Result = 804 // CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: the forward compatibility library does not support this GPU: hide the GPU or use the plain driver
-	ErrorMPSConnectionFailed          Result = 805 // CUDA_ERROR_MPS_CONNECTION_FAILED: the MPS daemon or server could not be reached: check that it runs
-	ErrorMPSRPCFailure                Result = 806 // CUDA_ERROR_MPS_RPC_FAILURE: a request to the MPS server failed on its way
-	ErrorMPSServerNotReady            Result = 807 // CUDA_ERROR_MPS_SERVER_NOT_READY: the MPS server takes no new clients now, perhaps while it recovers; try again later
-	ErrorMPSMaxClientsReached         Result = 808 // CUDA_ERROR_MPS_MAX_CLIENTS_REACHED: the MPS server has no room for another client
-	ErrorMPSMaxConnectionsReached     Result = 809 // CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED: the MPS server has no room for another connection to a device
-	ErrorMPSClientTerminated          Result = 810 // CUDA_ERROR_MPS_CLIENT_TERMINATED: the MPS server has ended this client; the process must start anew
-	ErrorCDPNotSupported              Result = 811 // CUDA_ERROR_CDP_NOT_SUPPORTED: the module launches kernels from kernels, which is not possible in this setup, such as under MPS
-	ErrorCDPVersionMismatch           Result = 812 // CUDA_ERROR_CDP_VERSION_MISMATCH: the module mixes versions of launching kernels from kernels that do not go together
+	ErrorMPSConnectionFailed          Result = 805 // CUDA_ERROR_MPS_CONNECTION_FAILED, since 11.8: the MPS daemon or server could not be reached: check that it runs
+	ErrorMPSRPCFailure                Result = 806 // CUDA_ERROR_MPS_RPC_FAILURE, since 11.8: a request to the MPS server failed on its way
+	ErrorMPSServerNotReady            Result = 807 // CUDA_ERROR_MPS_SERVER_NOT_READY, since 11.8: the MPS server takes no new clients now, perhaps while it recovers; try again later
+	ErrorMPSMaxClientsReached         Result = 808 // CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, since 11.8: the MPS server has no room for another client
+	ErrorMPSMaxConnectionsReached     Result = 809 // CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, since 11.8: the MPS server has no room for another connection to a device
+	ErrorMPSClientTerminated          Result = 810 // CUDA_ERROR_MPS_CLIENT_TERMINATED, since 11.8: the MPS server has ended this client; the process must start anew
+	ErrorCDPNotSupported              Result = 811 // CUDA_ERROR_CDP_NOT_SUPPORTED, since 12.4: the module launches kernels from kernels, which is not possible in this setup, such as under MPS
+	ErrorCDPVersionMismatch           Result = 812 // CUDA_ERROR_CDP_VERSION_MISMATCH, since 12.4: the module mixes versions of launching kernels from kernels that do not go together
 	ErrorStreamCaptureUnsupported     Result = 900 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: a stream that is capturing cannot do this: do it before or after the capture
 	ErrorStreamCaptureInvalidated     Result = 901 // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: an earlier error has spoiled the stream's capture: end it and begin again
 	ErrorStreamCaptureMerge           Result = 902 // CUDA_ERROR_STREAM_CAPTURE_MERGE: this would join two captures that are separate
@@ -2442,12 +2451,12 @@ const (
 	ErrorStreamCaptureWrongThread     Result = 908 // CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: the capture must end on the thread where it began, or be begun in relaxed mode
 	ErrorTimeout                      Result = 909 // CUDA_ERROR_TIMEOUT: the wait took longer than the time given
 	ErrorGraphExecUpdateFailure       Result = 910 // CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the executable graph cannot take these changes: instantiate it anew
-	ErrorExternalDevice               Result = 911 // CUDA_ERROR_EXTERNAL_DEVICE: a device outside of CUDA reported that the data it shares is not valid; the process must start anew
-	ErrorInvalidClusterSize           Result = 912 // CUDA_ERROR_INVALID_CLUSTER_SIZE: the kernel cannot run with thread block clusters of this shape
-	ErrorFunctionNotLoaded            Result = 913 // CUDA_ERROR_FUNCTION_NOT_LOADED: the function has not been loaded yet, as this call needs it to be
-	ErrorInvalidResourceType          Result = 914 // CUDA_ERROR_INVALID_RESOURCE_TYPE: a resource is of a type that does not serve here
-	ErrorInvalidResourceConfiguration Result = 915 // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: a resource is too small for this or does not apply to it
-	ErrorKeyRotation                  Result = 916 // CUDA_ERROR_KEY_ROTATION: replacing the encryption keys failed
+	ErrorExternalDevice               Result = 911 // CUDA_ERROR_EXTERNAL_DEVICE, since 11.8: a device outside of CUDA reported that the data it shares is not valid; the process must start anew
+	ErrorInvalidClusterSize           Result = 912 // CUDA_ERROR_INVALID_CLUSTER_SIZE, since 11.8: the kernel cannot run with thread block clusters of this shape
+	ErrorFunctionNotLoaded            Result = 913 // CUDA_ERROR_FUNCTION_NOT_LOADED, since 12.4: the function has not been loaded yet, as this call needs it to be
+	ErrorInvalidResourceType          Result = 914 // CUDA_ERROR_INVALID_RESOURCE_TYPE, since 12.4: a resource is of a type that does not serve here
+	ErrorInvalidResourceConfiguration Result = 915 // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, since 12.4: a resource is too small for this or does not apply to it
+	ErrorKeyRotation                  Result = 916 // CUDA_ERROR_KEY_ROTATION, since 13.0: replacing the encryption keys failed
 	ErrorUnknown                      Result = 999 // CUDA_ERROR_UNKNOWN: something went wrong inside the driver, which does not say what
 )
 
@@ -2461,7 +2470,7 @@ const (
 	DeviceP2PAttributeNativeAtomicSupported            DeviceP2PAttribute = 3 // CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
 	DeviceP2PAttributeAccessAccessSupported            DeviceP2PAttribute = 4 // CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED
 	DeviceP2PAttributeCUDAArrayAccessSupported         DeviceP2PAttribute = 4 // CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED
-	DeviceP2PAttributeOnlyPartialNativeAtomicSupported DeviceP2PAttribute = 5 // CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED
+	DeviceP2PAttributeOnlyPartialNativeAtomicSupported DeviceP2PAttribute = 5 // CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2486,20 +2495,20 @@ type AtomicOperation uint32
 
 // Values of AtomicOperation.
 const (
-	AtomicOperationIntegerAdd       AtomicOperation = 0  // CU_ATOMIC_OPERATION_INTEGER_ADD
-	AtomicOperationIntegerMin       AtomicOperation = 1  // CU_ATOMIC_OPERATION_INTEGER_MIN
-	AtomicOperationIntegerMax       AtomicOperation = 2  // CU_ATOMIC_OPERATION_INTEGER_MAX
-	AtomicOperationIntegerIncrement AtomicOperation = 3  // CU_ATOMIC_OPERATION_INTEGER_INCREMENT
-	AtomicOperationIntegerDecrement AtomicOperation = 4  // CU_ATOMIC_OPERATION_INTEGER_DECREMENT
-	AtomicOperationAnd              AtomicOperation = 5  // CU_ATOMIC_OPERATION_AND
-	AtomicOperationOr               AtomicOperation = 6  // CU_ATOMIC_OPERATION_OR
-	AtomicOperationXor              AtomicOperation = 7  // CU_ATOMIC_OPERATION_XOR
-	AtomicOperationExchange         AtomicOperation = 8  // CU_ATOMIC_OPERATION_EXCHANGE
-	AtomicOperationCas              AtomicOperation = 9  // CU_ATOMIC_OPERATION_CAS
-	AtomicOperationFloatAdd         AtomicOperation = 10 // CU_ATOMIC_OPERATION_FLOAT_ADD
-	AtomicOperationFloatMin         AtomicOperation = 11 // CU_ATOMIC_OPERATION_FLOAT_MIN
-	AtomicOperationFloatMax         AtomicOperation = 12 // CU_ATOMIC_OPERATION_FLOAT_MAX
-	AtomicOperationMax              AtomicOperation = 13 // CU_ATOMIC_OPERATION_MAX
+	AtomicOperationIntegerAdd       AtomicOperation = 0  // CU_ATOMIC_OPERATION_INTEGER_ADD, since 13.0
+	AtomicOperationIntegerMin       AtomicOperation = 1  // CU_ATOMIC_OPERATION_INTEGER_MIN, since 13.0
+	AtomicOperationIntegerMax       AtomicOperation = 2  // CU_ATOMIC_OPERATION_INTEGER_MAX, since 13.0
+	AtomicOperationIntegerIncrement AtomicOperation = 3  // CU_ATOMIC_OPERATION_INTEGER_INCREMENT, since 13.0
+	AtomicOperationIntegerDecrement AtomicOperation = 4  // CU_ATOMIC_OPERATION_INTEGER_DECREMENT, since 13.0
+	AtomicOperationAnd              AtomicOperation = 5  // CU_ATOMIC_OPERATION_AND, since 13.0
+	AtomicOperationOr               AtomicOperation = 6  // CU_ATOMIC_OPERATION_OR, since 13.0
+	AtomicOperationXor              AtomicOperation = 7  // CU_ATOMIC_OPERATION_XOR, since 13.0
+	AtomicOperationExchange         AtomicOperation = 8  // CU_ATOMIC_OPERATION_EXCHANGE, since 13.0
+	AtomicOperationCas              AtomicOperation = 9  // CU_ATOMIC_OPERATION_CAS, since 13.0
+	AtomicOperationFloatAdd         AtomicOperation = 10 // CU_ATOMIC_OPERATION_FLOAT_ADD, since 13.0
+	AtomicOperationFloatMin         AtomicOperation = 11 // CU_ATOMIC_OPERATION_FLOAT_MIN, since 13.0
+	AtomicOperationFloatMax         AtomicOperation = 12 // CU_ATOMIC_OPERATION_FLOAT_MAX, since 13.0
+	AtomicOperationMax              AtomicOperation = 13 // CU_ATOMIC_OPERATION_MAX, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2542,13 +2551,13 @@ type AtomicOperationCapability uint32
 
 // Values of AtomicOperationCapability.
 const (
-	AtomicCapabilitySigned     AtomicOperationCapability = 1  // CU_ATOMIC_CAPABILITY_SIGNED
-	AtomicCapabilityUnsigned   AtomicOperationCapability = 2  // CU_ATOMIC_CAPABILITY_UNSIGNED
-	AtomicCapabilityReduction  AtomicOperationCapability = 4  // CU_ATOMIC_CAPABILITY_REDUCTION
-	AtomicCapabilityScalar32   AtomicOperationCapability = 8  // CU_ATOMIC_CAPABILITY_SCALAR_32
-	AtomicCapabilityScalar64   AtomicOperationCapability = 16 // CU_ATOMIC_CAPABILITY_SCALAR_64
-	AtomicCapabilityScalar128  AtomicOperationCapability = 32 // CU_ATOMIC_CAPABILITY_SCALAR_128
-	AtomicCapabilityVector32x4 AtomicOperationCapability = 64 // CU_ATOMIC_CAPABILITY_VECTOR_32x4
+	AtomicCapabilitySigned     AtomicOperationCapability = 1  // CU_ATOMIC_CAPABILITY_SIGNED, since 13.0
+	AtomicCapabilityUnsigned   AtomicOperationCapability = 2  // CU_ATOMIC_CAPABILITY_UNSIGNED, since 13.0
+	AtomicCapabilityReduction  AtomicOperationCapability = 4  // CU_ATOMIC_CAPABILITY_REDUCTION, since 13.0
+	AtomicCapabilityScalar32   AtomicOperationCapability = 8  // CU_ATOMIC_CAPABILITY_SCALAR_32, since 13.0
+	AtomicCapabilityScalar64   AtomicOperationCapability = 16 // CU_ATOMIC_CAPABILITY_SCALAR_64, since 13.0
+	AtomicCapabilityScalar128  AtomicOperationCapability = 32 // CU_ATOMIC_CAPABILITY_SCALAR_128, since 13.0
+	AtomicCapabilityVector32x4 AtomicOperationCapability = 64 // CU_ATOMIC_CAPABILITY_VECTOR_32x4, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2696,22 +2705,22 @@ type TensorMapDataType uint32
 
 // Values of TensorMapDataType.
 const (
-	TensorMapDataTypeUint8        TensorMapDataType = 0  // CU_TENSOR_MAP_DATA_TYPE_UINT8
-	TensorMapDataTypeUint16       TensorMapDataType = 1  // CU_TENSOR_MAP_DATA_TYPE_UINT16
-	TensorMapDataTypeUint32       TensorMapDataType = 2  // CU_TENSOR_MAP_DATA_TYPE_UINT32
-	TensorMapDataTypeInt32        TensorMapDataType = 3  // CU_TENSOR_MAP_DATA_TYPE_INT32
-	TensorMapDataTypeUint64       TensorMapDataType = 4  // CU_TENSOR_MAP_DATA_TYPE_UINT64
-	TensorMapDataTypeInt64        TensorMapDataType = 5  // CU_TENSOR_MAP_DATA_TYPE_INT64
-	TensorMapDataTypeFloat16      TensorMapDataType = 6  // CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-	TensorMapDataTypeFloat32      TensorMapDataType = 7  // CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-	TensorMapDataTypeFloat64      TensorMapDataType = 8  // CU_TENSOR_MAP_DATA_TYPE_FLOAT64
-	TensorMapDataTypeBfloat16     TensorMapDataType = 9  // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-	TensorMapDataTypeFloat32Ftz   TensorMapDataType = 10 // CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ
-	TensorMapDataTypeTfloat32     TensorMapDataType = 11 // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-	TensorMapDataTypeTfloat32Ftz  TensorMapDataType = 12 // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ
-	TensorMapDataType16u4Align8B  TensorMapDataType = 13 // CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B
-	TensorMapDataType16u4Align16B TensorMapDataType = 14 // CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B
-	TensorMapDataType16u6Align16B TensorMapDataType = 15 // CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B
+	TensorMapDataTypeUint8        TensorMapDataType = 0  // CU_TENSOR_MAP_DATA_TYPE_UINT8, since 12.4
+	TensorMapDataTypeUint16       TensorMapDataType = 1  // CU_TENSOR_MAP_DATA_TYPE_UINT16, since 12.4
+	TensorMapDataTypeUint32       TensorMapDataType = 2  // CU_TENSOR_MAP_DATA_TYPE_UINT32, since 12.4
+	TensorMapDataTypeInt32        TensorMapDataType = 3  // CU_TENSOR_MAP_DATA_TYPE_INT32, since 12.4
+	TensorMapDataTypeUint64       TensorMapDataType = 4  // CU_TENSOR_MAP_DATA_TYPE_UINT64, since 12.4
+	TensorMapDataTypeInt64        TensorMapDataType = 5  // CU_TENSOR_MAP_DATA_TYPE_INT64, since 12.4
+	TensorMapDataTypeFloat16      TensorMapDataType = 6  // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, since 12.4
+	TensorMapDataTypeFloat32      TensorMapDataType = 7  // CU_TENSOR_MAP_DATA_TYPE_FLOAT32, since 12.4
+	TensorMapDataTypeFloat64      TensorMapDataType = 8  // CU_TENSOR_MAP_DATA_TYPE_FLOAT64, since 12.4
+	TensorMapDataTypeBfloat16     TensorMapDataType = 9  // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, since 12.4
+	TensorMapDataTypeFloat32Ftz   TensorMapDataType = 10 // CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, since 12.4
+	TensorMapDataTypeTfloat32     TensorMapDataType = 11 // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, since 12.4
+	TensorMapDataTypeTfloat32Ftz  TensorMapDataType = 12 // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, since 12.4
+	TensorMapDataType16u4Align8B  TensorMapDataType = 13 // CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, since 13.0
+	TensorMapDataType16u4Align16B TensorMapDataType = 14 // CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B, since 13.0
+	TensorMapDataType16u6Align16B TensorMapDataType = 15 // CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2758,9 +2767,9 @@ type TensorMapInterleave uint32
 
 // Values of TensorMapInterleave.
 const (
-	TensorMapInterleaveNone TensorMapInterleave = 0 // CU_TENSOR_MAP_INTERLEAVE_NONE
-	TensorMapInterleave16B  TensorMapInterleave = 1 // CU_TENSOR_MAP_INTERLEAVE_16B
-	TensorMapInterleave32B  TensorMapInterleave = 2 // CU_TENSOR_MAP_INTERLEAVE_32B
+	TensorMapInterleaveNone TensorMapInterleave = 0 // CU_TENSOR_MAP_INTERLEAVE_NONE, since 12.4
+	TensorMapInterleave16B  TensorMapInterleave = 1 // CU_TENSOR_MAP_INTERLEAVE_16B, since 12.4
+	TensorMapInterleave32B  TensorMapInterleave = 2 // CU_TENSOR_MAP_INTERLEAVE_32B, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2781,13 +2790,13 @@ type TensorMapSwizzle uint32
 
 // Values of TensorMapSwizzle.
 const (
-	TensorMapSwizzleNone              TensorMapSwizzle = 0 // CU_TENSOR_MAP_SWIZZLE_NONE
-	TensorMapSwizzle32B               TensorMapSwizzle = 1 // CU_TENSOR_MAP_SWIZZLE_32B
-	TensorMapSwizzle64B               TensorMapSwizzle = 2 // CU_TENSOR_MAP_SWIZZLE_64B
-	TensorMapSwizzle128B              TensorMapSwizzle = 3 // CU_TENSOR_MAP_SWIZZLE_128B
-	TensorMapSwizzle128BAtom32B       TensorMapSwizzle = 4 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B
-	TensorMapSwizzle128BAtom32BFlip8B TensorMapSwizzle = 5 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B
-	TensorMapSwizzle128BAtom64B       TensorMapSwizzle = 6 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B
+	TensorMapSwizzleNone              TensorMapSwizzle = 0 // CU_TENSOR_MAP_SWIZZLE_NONE, since 12.4
+	TensorMapSwizzle32B               TensorMapSwizzle = 1 // CU_TENSOR_MAP_SWIZZLE_32B, since 12.4
+	TensorMapSwizzle64B               TensorMapSwizzle = 2 // CU_TENSOR_MAP_SWIZZLE_64B, since 12.4
+	TensorMapSwizzle128B              TensorMapSwizzle = 3 // CU_TENSOR_MAP_SWIZZLE_128B, since 12.4
+	TensorMapSwizzle128BAtom32B       TensorMapSwizzle = 4 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B, since 13.0
+	TensorMapSwizzle128BAtom32BFlip8B TensorMapSwizzle = 5 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B, since 13.0
+	TensorMapSwizzle128BAtom64B       TensorMapSwizzle = 6 // CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2816,10 +2825,10 @@ type TensorMapL2Promotion uint32
 
 // Values of TensorMapL2Promotion.
 const (
-	TensorMapL2PromotionNone    TensorMapL2Promotion = 0 // CU_TENSOR_MAP_L2_PROMOTION_NONE
-	TensorMapL2PromotionL2_64B  TensorMapL2Promotion = 1 // CU_TENSOR_MAP_L2_PROMOTION_L2_64B
-	TensorMapL2PromotionL2_128B TensorMapL2Promotion = 2 // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
-	TensorMapL2PromotionL2_256B TensorMapL2Promotion = 3 // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+	TensorMapL2PromotionNone    TensorMapL2Promotion = 0 // CU_TENSOR_MAP_L2_PROMOTION_NONE, since 12.4
+	TensorMapL2PromotionL2_64B  TensorMapL2Promotion = 1 // CU_TENSOR_MAP_L2_PROMOTION_L2_64B, since 12.4
+	TensorMapL2PromotionL2_128B TensorMapL2Promotion = 2 // CU_TENSOR_MAP_L2_PROMOTION_L2_128B, since 12.4
+	TensorMapL2PromotionL2_256B TensorMapL2Promotion = 3 // CU_TENSOR_MAP_L2_PROMOTION_L2_256B, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2842,8 +2851,8 @@ type TensorMapFloatOOBFill uint32
 
 // Values of TensorMapFloatOOBFill.
 const (
-	TensorMapFloatOOBFillNone              TensorMapFloatOOBFill = 0 // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
-	TensorMapFloatOOBFillNanRequestZeroFma TensorMapFloatOOBFill = 1 // CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+	TensorMapFloatOOBFillNone              TensorMapFloatOOBFill = 0 // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, since 12.4
+	TensorMapFloatOOBFillNanRequestZeroFma TensorMapFloatOOBFill = 1 // CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2862,8 +2871,8 @@ type TensorMapIm2ColWideMode uint32
 
 // Values of TensorMapIm2ColWideMode.
 const (
-	TensorMapIm2colWideModeW    TensorMapIm2ColWideMode = 0 // CU_TENSOR_MAP_IM2COL_WIDE_MODE_W
-	TensorMapIm2colWideModeW128 TensorMapIm2ColWideMode = 1 // CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128
+	TensorMapIm2colWideModeW    TensorMapIm2ColWideMode = 0 // CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, since 13.0
+	TensorMapIm2colWideModeW128 TensorMapIm2ColWideMode = 1 // CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2913,7 +2922,7 @@ const (
 	ExternalMemoryHandleTypeD3D11Resource    ExternalMemoryHandleType = 6 // CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE
 	ExternalMemoryHandleTypeD3D11ResourceKmt ExternalMemoryHandleType = 7 // CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT
 	ExternalMemoryHandleTypeNvSciBuf         ExternalMemoryHandleType = 8 // CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF
-	ExternalMemoryHandleTypeDMABufFD         ExternalMemoryHandleType = 9 // CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD
+	ExternalMemoryHandleTypeDMABufFD         ExternalMemoryHandleType = 9 // CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2994,7 +3003,7 @@ const (
 	MemHandleTypePosixFileDescriptor MemAllocationHandleType = 1          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 	MemHandleTypeWin32               MemAllocationHandleType = 2          // CU_MEM_HANDLE_TYPE_WIN32
 	MemHandleTypeWin32Kmt            MemAllocationHandleType = 4          // CU_MEM_HANDLE_TYPE_WIN32_KMT
-	MemHandleTypeFabric              MemAllocationHandleType = 8          // CU_MEM_HANDLE_TYPE_FABRIC
+	MemHandleTypeFabric              MemAllocationHandleType = 8          // CU_MEM_HANDLE_TYPE_FABRIC, since 12.4
 	MemHandleTypeMax                 MemAllocationHandleType = 2147483647 // CU_MEM_HANDLE_TYPE_MAX
 )
 
@@ -3049,11 +3058,11 @@ type MemLocationType uint32
 // Values of MemLocationType.
 const (
 	MemLocationTypeInvalid         MemLocationType = 0          // CU_MEM_LOCATION_TYPE_INVALID
-	MemLocationTypeNone            MemLocationType = 0          // CU_MEM_LOCATION_TYPE_NONE
+	MemLocationTypeNone            MemLocationType = 0          // CU_MEM_LOCATION_TYPE_NONE, since 13.0
 	MemLocationTypeDevice          MemLocationType = 1          // CU_MEM_LOCATION_TYPE_DEVICE
-	MemLocationTypeHost            MemLocationType = 2          // CU_MEM_LOCATION_TYPE_HOST
-	MemLocationTypeHostNUMA        MemLocationType = 3          // CU_MEM_LOCATION_TYPE_HOST_NUMA
-	MemLocationTypeHostNUMACurrent MemLocationType = 4          // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+	MemLocationTypeHost            MemLocationType = 2          // CU_MEM_LOCATION_TYPE_HOST, since 12.4
+	MemLocationTypeHostNUMA        MemLocationType = 3          // CU_MEM_LOCATION_TYPE_HOST_NUMA, since 12.4
+	MemLocationTypeHostNUMACurrent MemLocationType = 4          // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, since 12.4
 	MemLocationTypeMax             MemLocationType = 2147483647 // CU_MEM_LOCATION_TYPE_MAX
 )
 
@@ -3083,7 +3092,7 @@ type MemAllocationType uint32
 const (
 	MemAllocationTypeInvalid MemAllocationType = 0          // CU_MEM_ALLOCATION_TYPE_INVALID
 	MemAllocationTypePinned  MemAllocationType = 1          // CU_MEM_ALLOCATION_TYPE_PINNED
-	MemAllocationTypeManaged MemAllocationType = 2          // CU_MEM_ALLOCATION_TYPE_MANAGED
+	MemAllocationTypeManaged MemAllocationType = 2          // CU_MEM_ALLOCATION_TYPE_MANAGED, since 13.0
 	MemAllocationTypeMax     MemAllocationType = 2147483647 // CU_MEM_ALLOCATION_TYPE_MAX
 )
 
@@ -3127,8 +3136,8 @@ type MemRangeHandleType uint32
 
 // Values of MemRangeHandleType.
 const (
-	MemRangeHandleTypeDMABufFD MemRangeHandleType = 1          // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
-	MemRangeHandleTypeMax      MemRangeHandleType = 2147483647 // CU_MEM_RANGE_HANDLE_TYPE_MAX
+	MemRangeHandleTypeDMABufFD MemRangeHandleType = 1          // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, since 11.8
+	MemRangeHandleTypeMax      MemRangeHandleType = 2147483647 // CU_MEM_RANGE_HANDLE_TYPE_MAX, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3147,7 +3156,7 @@ type MemRangeFlags uint32
 
 // Values of MemRangeFlags.
 const (
-	MemRangeFlagDMABufMappingTypePCIe MemRangeFlags = 1 // CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE
+	MemRangeFlagDMABufMappingTypePCIe MemRangeFlags = 1 // CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3241,8 +3250,8 @@ type MulticastGranularityFlags uint32
 
 // Values of MulticastGranularityFlags.
 const (
-	MulticastGranularityMinimum     MulticastGranularityFlags = 0 // CU_MULTICAST_GRANULARITY_MINIMUM
-	MulticastGranularityRecommended MulticastGranularityFlags = 1 // CU_MULTICAST_GRANULARITY_RECOMMENDED
+	MulticastGranularityMinimum     MulticastGranularityFlags = 0 // CU_MULTICAST_GRANULARITY_MINIMUM, since 12.4
+	MulticastGranularityRecommended MulticastGranularityFlags = 1 // CU_MULTICAST_GRANULARITY_RECOMMENDED, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3270,7 +3279,7 @@ const (
 	GraphExecUpdateErrorParametersChanged         GraphExecUpdateResult = 5 // CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED
 	GraphExecUpdateErrorNotSupported              GraphExecUpdateResult = 6 // CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
 	GraphExecUpdateErrorUnsupportedFunctionChange GraphExecUpdateResult = 7 // CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE
-	GraphExecUpdateErrorAttributesChanged         GraphExecUpdateResult = 8 // CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED
+	GraphExecUpdateErrorAttributesChanged         GraphExecUpdateResult = 8 // CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3307,10 +3316,10 @@ const (
 	MemPoolAttrReuseAllowOpportunistic        MemPoolAttribute = 2 // CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC
 	MemPoolAttrReuseAllowInternalDependencies MemPoolAttribute = 3 // CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
 	MemPoolAttrReleaseThreshold               MemPoolAttribute = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-	MemPoolAttrReservedMemCurrent             MemPoolAttribute = 5 // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-	MemPoolAttrReservedMemHigh                MemPoolAttribute = 6 // CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH
-	MemPoolAttrUsedMemCurrent                 MemPoolAttribute = 7 // CU_MEMPOOL_ATTR_USED_MEM_CURRENT
-	MemPoolAttrUsedMemHigh                    MemPoolAttribute = 8 // CU_MEMPOOL_ATTR_USED_MEM_HIGH
+	MemPoolAttrReservedMemCurrent             MemPoolAttribute = 5 // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, since 11.8
+	MemPoolAttrReservedMemHigh                MemPoolAttribute = 6 // CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, since 11.8
+	MemPoolAttrUsedMemCurrent                 MemPoolAttribute = 7 // CU_MEMPOOL_ATTR_USED_MEM_CURRENT, since 11.8
+	MemPoolAttrUsedMemHigh                    MemPoolAttribute = 8 // CU_MEMPOOL_ATTR_USED_MEM_HIGH, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3341,8 +3350,8 @@ type MemcpyFlags uint32
 
 // Values of MemcpyFlags.
 const (
-	MemcpyFlagDefault                  MemcpyFlags = 0 // CU_MEMCPY_FLAG_DEFAULT
-	MemcpyFlagPreferOverlapWithCompute MemcpyFlags = 1 // CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE
+	MemcpyFlagDefault                  MemcpyFlags = 0 // CU_MEMCPY_FLAG_DEFAULT, since 13.0
+	MemcpyFlagPreferOverlapWithCompute MemcpyFlags = 1 // CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3361,11 +3370,11 @@ type MemcpySrcAccessOrder uint32
 
 // Values of MemcpySrcAccessOrder.
 const (
-	MemcpySrcAccessOrderInvalid       MemcpySrcAccessOrder = 0          // CU_MEMCPY_SRC_ACCESS_ORDER_INVALID
-	MemcpySrcAccessOrderStream        MemcpySrcAccessOrder = 1          // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
-	MemcpySrcAccessOrderDuringAPICall MemcpySrcAccessOrder = 2          // CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL
-	MemcpySrcAccessOrderAny           MemcpySrcAccessOrder = 3          // CU_MEMCPY_SRC_ACCESS_ORDER_ANY
-	MemcpySrcAccessOrderMax           MemcpySrcAccessOrder = 2147483647 // CU_MEMCPY_SRC_ACCESS_ORDER_MAX
+	MemcpySrcAccessOrderInvalid       MemcpySrcAccessOrder = 0          // CU_MEMCPY_SRC_ACCESS_ORDER_INVALID, since 13.0
+	MemcpySrcAccessOrderStream        MemcpySrcAccessOrder = 1          // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, since 13.0
+	MemcpySrcAccessOrderDuringAPICall MemcpySrcAccessOrder = 2          // CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, since 13.0
+	MemcpySrcAccessOrderAny           MemcpySrcAccessOrder = 3          // CU_MEMCPY_SRC_ACCESS_ORDER_ANY, since 13.0
+	MemcpySrcAccessOrderMax           MemcpySrcAccessOrder = 2147483647 // CU_MEMCPY_SRC_ACCESS_ORDER_MAX, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3390,9 +3399,9 @@ type Memcpy3DOperandType uint32
 
 // Values of Memcpy3DOperandType.
 const (
-	MemcpyOperandTypePointer Memcpy3DOperandType = 1          // CU_MEMCPY_OPERAND_TYPE_POINTER
-	MemcpyOperandTypeArray   Memcpy3DOperandType = 2          // CU_MEMCPY_OPERAND_TYPE_ARRAY
-	MemcpyOperandTypeMax     Memcpy3DOperandType = 2147483647 // CU_MEMCPY_OPERAND_TYPE_MAX
+	MemcpyOperandTypePointer Memcpy3DOperandType = 1          // CU_MEMCPY_OPERAND_TYPE_POINTER, since 13.0
+	MemcpyOperandTypeArray   Memcpy3DOperandType = 2          // CU_MEMCPY_OPERAND_TYPE_ARRAY, since 13.0
+	MemcpyOperandTypeMax     Memcpy3DOperandType = 2147483647 // CU_MEMCPY_OPERAND_TYPE_MAX, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3413,10 +3422,10 @@ type GraphMemAttribute uint32
 
 // Values of GraphMemAttribute.
 const (
-	GraphMemAttrUsedMemCurrent     GraphMemAttribute = 0 // CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT
-	GraphMemAttrUsedMemHigh        GraphMemAttribute = 1 // CU_GRAPH_MEM_ATTR_USED_MEM_HIGH
-	GraphMemAttrReservedMemCurrent GraphMemAttribute = 2 // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
-	GraphMemAttrReservedMemHigh    GraphMemAttribute = 3 // CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH
+	GraphMemAttrUsedMemCurrent     GraphMemAttribute = 0 // CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, since 11.8
+	GraphMemAttrUsedMemHigh        GraphMemAttribute = 1 // CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, since 11.8
+	GraphMemAttrReservedMemCurrent GraphMemAttribute = 2 // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, since 11.8
+	GraphMemAttrReservedMemHigh    GraphMemAttribute = 3 // CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3439,8 +3448,8 @@ type GraphChildGraphNodeOwnership uint32
 
 // Values of GraphChildGraphNodeOwnership.
 const (
-	GraphChildGraphOwnershipClone GraphChildGraphNodeOwnership = 0 // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE
-	GraphChildGraphOwnershipMove  GraphChildGraphNodeOwnership = 1 // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
+	GraphChildGraphOwnershipClone GraphChildGraphNodeOwnership = 0 // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, since 13.0
+	GraphChildGraphOwnershipMove  GraphChildGraphNodeOwnership = 1 // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3459,8 +3468,8 @@ type FlushGPUDirectRDMAWritesOptions uint32
 
 // Values of FlushGPUDirectRDMAWritesOptions.
 const (
-	FlushGPUDirectRDMAWritesOptionHost   FlushGPUDirectRDMAWritesOptions = 1 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST
-	FlushGPUDirectRDMAWritesOptionMemops FlushGPUDirectRDMAWritesOptions = 2 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS
+	FlushGPUDirectRDMAWritesOptionHost   FlushGPUDirectRDMAWritesOptions = 1 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST, since 11.8
+	FlushGPUDirectRDMAWritesOptionMemops FlushGPUDirectRDMAWritesOptions = 2 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3479,9 +3488,9 @@ type GPUDirectRDMAWritesOrdering uint32
 
 // Values of GPUDirectRDMAWritesOrdering.
 const (
-	GPUDirectRDMAWritesOrderingNone       GPUDirectRDMAWritesOrdering = 0   // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE
-	GPUDirectRDMAWritesOrderingOwner      GPUDirectRDMAWritesOrdering = 100 // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
-	GPUDirectRDMAWritesOrderingAllDevices GPUDirectRDMAWritesOrdering = 200 // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES
+	GPUDirectRDMAWritesOrderingNone       GPUDirectRDMAWritesOrdering = 0   // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE, since 11.8
+	GPUDirectRDMAWritesOrderingOwner      GPUDirectRDMAWritesOrdering = 100 // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER, since 11.8
+	GPUDirectRDMAWritesOrderingAllDevices GPUDirectRDMAWritesOrdering = 200 // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3502,8 +3511,8 @@ type FlushGPUDirectRDMAWritesScope uint32
 
 // Values of FlushGPUDirectRDMAWritesScope.
 const (
-	FlushGPUDirectRDMAWritesToOwner      FlushGPUDirectRDMAWritesScope = 100 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER
-	FlushGPUDirectRDMAWritesToAllDevices FlushGPUDirectRDMAWritesScope = 200 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES
+	FlushGPUDirectRDMAWritesToOwner      FlushGPUDirectRDMAWritesScope = 100 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER, since 11.8
+	FlushGPUDirectRDMAWritesToAllDevices FlushGPUDirectRDMAWritesScope = 200 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3522,7 +3531,7 @@ type FlushGPUDirectRDMAWritesTarget uint32
 
 // Values of FlushGPUDirectRDMAWritesTarget.
 const (
-	FlushGPUDirectRDMAWritesTargetCurrentCtx FlushGPUDirectRDMAWritesTarget = 0 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX
+	FlushGPUDirectRDMAWritesTargetCurrentCtx FlushGPUDirectRDMAWritesTarget = 0 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3539,22 +3548,22 @@ type GraphDebugDotFlags uint32
 
 // Values of GraphDebugDotFlags.
 const (
-	GraphDebugDotFlagsVerbose                  GraphDebugDotFlags = 1     // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
-	GraphDebugDotFlagsRuntimeTypes             GraphDebugDotFlags = 2     // CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES
-	GraphDebugDotFlagsKernelNodeParams         GraphDebugDotFlags = 4     // CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS
-	GraphDebugDotFlagsMemcpyNodeParams         GraphDebugDotFlags = 8     // CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS
-	GraphDebugDotFlagsMemsetNodeParams         GraphDebugDotFlags = 16    // CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS
-	GraphDebugDotFlagsHostNodeParams           GraphDebugDotFlags = 32    // CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS
-	GraphDebugDotFlagsEventNodeParams          GraphDebugDotFlags = 64    // CU_GRAPH_DEBUG_DOT_FLAGS_EVENT_NODE_PARAMS
-	GraphDebugDotFlagsExtSemasSignalNodeParams GraphDebugDotFlags = 128   // CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_SIGNAL_NODE_PARAMS
-	GraphDebugDotFlagsExtSemasWaitNodeParams   GraphDebugDotFlags = 256   // CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_WAIT_NODE_PARAMS
-	GraphDebugDotFlagsKernelNodeAttributes     GraphDebugDotFlags = 512   // CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES
-	GraphDebugDotFlagsHandles                  GraphDebugDotFlags = 1024  // CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES
-	GraphDebugDotFlagsMemAllocNodeParams       GraphDebugDotFlags = 2048  // CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS
-	GraphDebugDotFlagsMemFreeNodeParams        GraphDebugDotFlags = 4096  // CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS
-	GraphDebugDotFlagsBatchMemOpNodeParams     GraphDebugDotFlags = 8192  // CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS
-	GraphDebugDotFlagsExtraTopoInfo            GraphDebugDotFlags = 16384 // CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO
-	GraphDebugDotFlagsConditionalNodeParams    GraphDebugDotFlags = 32768 // CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS
+	GraphDebugDotFlagsVerbose                  GraphDebugDotFlags = 1     // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE, since 11.8
+	GraphDebugDotFlagsRuntimeTypes             GraphDebugDotFlags = 2     // CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES, since 11.8
+	GraphDebugDotFlagsKernelNodeParams         GraphDebugDotFlags = 4     // CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsMemcpyNodeParams         GraphDebugDotFlags = 8     // CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsMemsetNodeParams         GraphDebugDotFlags = 16    // CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsHostNodeParams           GraphDebugDotFlags = 32    // CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsEventNodeParams          GraphDebugDotFlags = 64    // CU_GRAPH_DEBUG_DOT_FLAGS_EVENT_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsExtSemasSignalNodeParams GraphDebugDotFlags = 128   // CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_SIGNAL_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsExtSemasWaitNodeParams   GraphDebugDotFlags = 256   // CU_GRAPH_DEBUG_DOT_FLAGS_EXT_SEMAS_WAIT_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsKernelNodeAttributes     GraphDebugDotFlags = 512   // CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES, since 11.8
+	GraphDebugDotFlagsHandles                  GraphDebugDotFlags = 1024  // CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES, since 11.8
+	GraphDebugDotFlagsMemAllocNodeParams       GraphDebugDotFlags = 2048  // CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsMemFreeNodeParams        GraphDebugDotFlags = 4096  // CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsBatchMemOpNodeParams     GraphDebugDotFlags = 8192  // CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS, since 11.8
+	GraphDebugDotFlagsExtraTopoInfo            GraphDebugDotFlags = 16384 // CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO, since 12.4
+	GraphDebugDotFlagsConditionalNodeParams    GraphDebugDotFlags = 32768 // CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3601,7 +3610,7 @@ type UserObjectFlags uint32
 
 // Values of UserObjectFlags.
 const (
-	UserObjectNoDestructorSync UserObjectFlags = 1 // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+	UserObjectNoDestructorSync UserObjectFlags = 1 // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3618,7 +3627,7 @@ type UserObjectRetainFlags uint32
 
 // Values of UserObjectRetainFlags.
 const (
-	GraphUserObjectMove UserObjectRetainFlags = 1 // CU_GRAPH_USER_OBJECT_MOVE
+	GraphUserObjectMove UserObjectRetainFlags = 1 // CU_GRAPH_USER_OBJECT_MOVE, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3635,10 +3644,10 @@ type GraphInstantiateFlags uint32
 
 // Values of GraphInstantiateFlags.
 const (
-	GraphInstantiateFlagAutoFreeOnLaunch GraphInstantiateFlags = 1 // CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
-	GraphInstantiateFlagUpload           GraphInstantiateFlags = 2 // CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
-	GraphInstantiateFlagDeviceLaunch     GraphInstantiateFlags = 4 // CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
-	GraphInstantiateFlagUseNodePriority  GraphInstantiateFlags = 8 // CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+	GraphInstantiateFlagAutoFreeOnLaunch GraphInstantiateFlags = 1 // CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, since 11.8
+	GraphInstantiateFlagUpload           GraphInstantiateFlags = 2 // CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, since 12.4
+	GraphInstantiateFlagDeviceLaunch     GraphInstantiateFlags = 4 // CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, since 12.4
+	GraphInstantiateFlagUseNodePriority  GraphInstantiateFlags = 8 // CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3661,8 +3670,8 @@ type DeviceNumaConfig uint32
 
 // Values of DeviceNumaConfig.
 const (
-	DeviceNUMAConfigNone     DeviceNumaConfig = 0 // CU_DEVICE_NUMA_CONFIG_NONE
-	DeviceNUMAConfigNUMANode DeviceNumaConfig = 1 // CU_DEVICE_NUMA_CONFIG_NUMA_NODE
+	DeviceNUMAConfigNone     DeviceNumaConfig = 0 // CU_DEVICE_NUMA_CONFIG_NONE, since 12.4
+	DeviceNUMAConfigNUMANode DeviceNumaConfig = 1 // CU_DEVICE_NUMA_CONFIG_NUMA_NODE, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3681,10 +3690,10 @@ type ProcessState uint32
 
 // Values of ProcessState.
 const (
-	ProcessStateRunning      ProcessState = 0 // CU_PROCESS_STATE_RUNNING
-	ProcessStateLocked       ProcessState = 1 // CU_PROCESS_STATE_LOCKED
-	ProcessStateCheckpointed ProcessState = 2 // CU_PROCESS_STATE_CHECKPOINTED
-	ProcessStateFailed       ProcessState = 3 // CU_PROCESS_STATE_FAILED
+	ProcessStateRunning      ProcessState = 0 // CU_PROCESS_STATE_RUNNING, since 13.0
+	ProcessStateLocked       ProcessState = 1 // CU_PROCESS_STATE_LOCKED, since 13.0
+	ProcessStateCheckpointed ProcessState = 2 // CU_PROCESS_STATE_CHECKPOINTED, since 13.0
+	ProcessStateFailed       ProcessState = 3 // CU_PROCESS_STATE_FAILED, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3707,8 +3716,8 @@ type ModuleLoadingMode uint32
 
 // Values of ModuleLoadingMode.
 const (
-	ModuleEagerLoading ModuleLoadingMode = 1 // CU_MODULE_EAGER_LOADING
-	ModuleLazyLoading  ModuleLoadingMode = 2 // CU_MODULE_LAZY_LOADING
+	ModuleEagerLoading ModuleLoadingMode = 1 // CU_MODULE_EAGER_LOADING, since 11.8
+	ModuleLazyLoading  ModuleLoadingMode = 2 // CU_MODULE_LAZY_LOADING, since 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3727,10 +3736,10 @@ type MemDecompressAlgorithm uint32
 
 // Values of MemDecompressAlgorithm.
 const (
-	MemDecompressUnsupported      MemDecompressAlgorithm = 0 // CU_MEM_DECOMPRESS_UNSUPPORTED
-	MemDecompressAlgorithmDeflate MemDecompressAlgorithm = 1 // CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE
-	MemDecompressAlgorithmSnappy  MemDecompressAlgorithm = 2 // CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY
-	MemDecompressAlgorithmLz4     MemDecompressAlgorithm = 4 // CU_MEM_DECOMPRESS_ALGORITHM_LZ4
+	MemDecompressUnsupported      MemDecompressAlgorithm = 0 // CU_MEM_DECOMPRESS_UNSUPPORTED, since 13.0
+	MemDecompressAlgorithmDeflate MemDecompressAlgorithm = 1 // CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE, since 13.0
+	MemDecompressAlgorithmSnappy  MemDecompressAlgorithm = 2 // CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY, since 13.0
+	MemDecompressAlgorithmLz4     MemDecompressAlgorithm = 4 // CU_MEM_DECOMPRESS_ALGORITHM_LZ4, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3753,9 +3762,9 @@ type FunctionLoadingState uint32
 
 // Values of FunctionLoadingState.
 const (
-	FunctionLoadingStateUnloaded FunctionLoadingState = 0 // CU_FUNCTION_LOADING_STATE_UNLOADED
-	FunctionLoadingStateLoaded   FunctionLoadingState = 1 // CU_FUNCTION_LOADING_STATE_LOADED
-	FunctionLoadingStateMax      FunctionLoadingState = 2 // CU_FUNCTION_LOADING_STATE_MAX
+	FunctionLoadingStateUnloaded FunctionLoadingState = 0 // CU_FUNCTION_LOADING_STATE_UNLOADED, since 12.4
+	FunctionLoadingStateLoaded   FunctionLoadingState = 1 // CU_FUNCTION_LOADING_STATE_LOADED, since 12.4
+	FunctionLoadingStateMax      FunctionLoadingState = 2 // CU_FUNCTION_LOADING_STATE_MAX, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3776,14 +3785,14 @@ type CoredumpSettings uint32
 
 // Values of CoredumpSettings.
 const (
-	CoredumpEnableOnException      CoredumpSettings = 1 // CU_COREDUMP_ENABLE_ON_EXCEPTION
-	CoredumpTriggerHost            CoredumpSettings = 2 // CU_COREDUMP_TRIGGER_HOST
-	CoredumpLightweight            CoredumpSettings = 3 // CU_COREDUMP_LIGHTWEIGHT
-	CoredumpEnableUserTrigger      CoredumpSettings = 4 // CU_COREDUMP_ENABLE_USER_TRIGGER
-	CoredumpFile                   CoredumpSettings = 5 // CU_COREDUMP_FILE
-	CoredumpPipe                   CoredumpSettings = 6 // CU_COREDUMP_PIPE
-	CoredumpSettingGenerationFlags CoredumpSettings = 7 // CU_COREDUMP_GENERATION_FLAGS
-	CoredumpMax                    CoredumpSettings = 8 // CU_COREDUMP_MAX
+	CoredumpEnableOnException      CoredumpSettings = 1 // CU_COREDUMP_ENABLE_ON_EXCEPTION, since 12.4
+	CoredumpTriggerHost            CoredumpSettings = 2 // CU_COREDUMP_TRIGGER_HOST, since 12.4
+	CoredumpLightweight            CoredumpSettings = 3 // CU_COREDUMP_LIGHTWEIGHT, since 12.4
+	CoredumpEnableUserTrigger      CoredumpSettings = 4 // CU_COREDUMP_ENABLE_USER_TRIGGER, since 12.4
+	CoredumpFile                   CoredumpSettings = 5 // CU_COREDUMP_FILE, since 12.4
+	CoredumpPipe                   CoredumpSettings = 6 // CU_COREDUMP_PIPE, since 12.4
+	CoredumpSettingGenerationFlags CoredumpSettings = 7 // CU_COREDUMP_GENERATION_FLAGS, since 12.5
+	CoredumpMax                    CoredumpSettings = 8 // CU_COREDUMP_MAX, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3814,14 +3823,14 @@ type CoredumpGenerationFlags uint32
 
 // Values of CoredumpGenerationFlags.
 const (
-	CoredumpDefaultFlags              CoredumpGenerationFlags = 0  // CU_COREDUMP_DEFAULT_FLAGS
-	CoredumpSkipNonrelocatedElfImages CoredumpGenerationFlags = 1  // CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES
-	CoredumpSkipGlobalMemory          CoredumpGenerationFlags = 2  // CU_COREDUMP_SKIP_GLOBAL_MEMORY
-	CoredumpSkipSharedMemory          CoredumpGenerationFlags = 4  // CU_COREDUMP_SKIP_SHARED_MEMORY
-	CoredumpSkipLocalMemory           CoredumpGenerationFlags = 8  // CU_COREDUMP_SKIP_LOCAL_MEMORY
-	CoredumpSkipAbort                 CoredumpGenerationFlags = 16 // CU_COREDUMP_SKIP_ABORT
-	CoredumpSkipConstbankMemory       CoredumpGenerationFlags = 32 // CU_COREDUMP_SKIP_CONSTBANK_MEMORY
-	CoredumpLightweightFlags          CoredumpGenerationFlags = 47 // CU_COREDUMP_LIGHTWEIGHT_FLAGS
+	CoredumpDefaultFlags              CoredumpGenerationFlags = 0  // CU_COREDUMP_DEFAULT_FLAGS, since 12.5
+	CoredumpSkipNonrelocatedElfImages CoredumpGenerationFlags = 1  // CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES, since 12.5
+	CoredumpSkipGlobalMemory          CoredumpGenerationFlags = 2  // CU_COREDUMP_SKIP_GLOBAL_MEMORY, since 12.5
+	CoredumpSkipSharedMemory          CoredumpGenerationFlags = 4  // CU_COREDUMP_SKIP_SHARED_MEMORY, since 12.5
+	CoredumpSkipLocalMemory           CoredumpGenerationFlags = 8  // CU_COREDUMP_SKIP_LOCAL_MEMORY, since 12.5
+	CoredumpSkipAbort                 CoredumpGenerationFlags = 16 // CU_COREDUMP_SKIP_ABORT, since 12.5
+	CoredumpSkipConstbankMemory       CoredumpGenerationFlags = 32 // CU_COREDUMP_SKIP_CONSTBANK_MEMORY, since 12.6
+	CoredumpLightweightFlags          CoredumpGenerationFlags = 47 // CU_COREDUMP_LIGHTWEIGHT_FLAGS, since 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3852,7 +3861,7 @@ type GreenCtxCreateFlags uint32
 
 // Values of GreenCtxCreateFlags.
 const (
-	GreenCtxDefaultStream GreenCtxCreateFlags = 1 // CU_GREEN_CTX_DEFAULT_STREAM
+	GreenCtxDefaultStream GreenCtxCreateFlags = 1 // CU_GREEN_CTX_DEFAULT_STREAM, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3869,8 +3878,8 @@ type DevSmResourceSplitFlags uint32
 
 // Values of DevSmResourceSplitFlags.
 const (
-	DevSMResourceSplitIgnoreSMCoscheduling    DevSmResourceSplitFlags = 1 // CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
-	DevSMResourceSplitMaxPotentialClusterSize DevSmResourceSplitFlags = 2 // CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE
+	DevSMResourceSplitIgnoreSMCoscheduling    DevSmResourceSplitFlags = 1 // CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, since 12.5
+	DevSMResourceSplitMaxPotentialClusterSize DevSmResourceSplitFlags = 2 // CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, since 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3889,9 +3898,9 @@ type DevResourceType uint32
 
 // Values of DevResourceType.
 const (
-	DevResourceTypeInvalid DevResourceType = 0 // CU_DEV_RESOURCE_TYPE_INVALID
-	DevResourceTypeSM      DevResourceType = 1 // CU_DEV_RESOURCE_TYPE_SM
-	DevResourceTypeMax     DevResourceType = 2 // CU_DEV_RESOURCE_TYPE_MAX
+	DevResourceTypeInvalid DevResourceType = 0 // CU_DEV_RESOURCE_TYPE_INVALID, since 12.4
+	DevResourceTypeSM      DevResourceType = 1 // CU_DEV_RESOURCE_TYPE_SM, since 12.4
+	DevResourceTypeMax     DevResourceType = 2 // CU_DEV_RESOURCE_TYPE_MAX, since 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3912,8 +3921,8 @@ type LogLevel uint32
 
 // Values of LogLevel.
 const (
-	LogLevelError   LogLevel = 0 // CU_LOG_LEVEL_ERROR
-	LogLevelWarning LogLevel = 1 // CU_LOG_LEVEL_WARNING
+	LogLevelError   LogLevel = 0 // CU_LOG_LEVEL_ERROR, since 13.0
+	LogLevelWarning LogLevel = 1 // CU_LOG_LEVEL_WARNING, since 13.0
 )
 
 // String returns the value's C name, or its number if it has none.

@@ -323,7 +323,11 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 	if summary == "" {
 		summary = "calls " + fn.sym.Symbol
 	}
-	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.desc.Brand + " " + fn.since + ", set " + fn.set + "."
+	text := fn.name + " " + summary + ".\n\nC: " + fn.sym.Symbol + ", since " + p.desc.Brand + " " + fn.since
+	if !fn.sym.Until.IsZero() {
+		text += ", until " + fn.sym.Until.String()
+	}
+	text += ", set " + fn.set + "."
 	var filled []string
 	for _, a := range fn.params {
 		if a.role == roleSlice && (a.c.Dir == symbols.Out || a.c.Dir == symbols.InOut) {
@@ -338,6 +342,16 @@ func (p *pkg) functionDoc(g *Group, fn function) {
 	}
 	if fn.sym.Callback {
 		text += " It may call back into the program before it returns."
+	}
+	if list := p.misfits[fn.sym.Symbol]; len(list) > 0 {
+		var whys []string
+		for _, m := range list {
+			whys = append(whys, m.Text)
+			if m.Usage != "" {
+				whys[len(whys)-1] += ": use " + m.Usage
+			}
+		}
+		text += "\n\nIt is not called, and returns a [*dl.SymbolError], where " + strings.Join(whys, ", and where ") + "."
 	}
 	if fn.sym.Deprecated {
 		text += "\n\nDeprecated: the library's header marks " + fn.sym.API + " as deprecated."

@@ -80,7 +80,7 @@ func (p *pkg) emitOpen(f *File, m *symbols.Implementation) {
 		line(pair{"Names", Id(variable(m, "names"))}, pair{"Dirs", Id(variable(m, "dirs"))},
 			pair{"Symbols", Id("symbols").Index(Op(":"))}, pair{"Sets", Id("sets").Index(Op(":"))})
 		line(pair{"Format", Id("FormatVersion")}, pair{"Floor", Id("floor")}, pair{"Version", p.versionHook()},
-			pair{"Resolve", hook(p.desc.Hooks.Resolve)}, pair{"Refuse", hook(p.desc.Hooks.Refuse)})
+			pair{"Resolve", hook(p.desc.Hooks.Resolve)})
 		line(pair{"Hint", Lit(m.Hint)})
 		g.Line()
 	}).Line()

@@ -10,7 +10,7 @@ func (p *pkg) emitSpec() *File {
 		for _, fn := range p.funcs {
 			g.Line().Values(record(
 				pair{"Name", Lit(fn.sym.Symbol)}, pair{"API", p.api(fn)}, pair{"Since", Lit(p.desc.Version.Encode(fn.sym.Since))},
-				pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)},
+				pair{"Until", p.until(fn)}, pair{"Set", Lit(fn.sym.Set)}, pair{"Sig", Lit(fn.sig)}, pair{"Misfits", p.misfitsOf(fn)},
 			)...)
 		}
 		g.Line()
@@ -25,6 +25,38 @@ func (p *pkg) emitSpec() *File {
 	f.Comment("// tableVersion is the release that the bindings were generated from.")
 	f.Const().Id("tableVersion").Op("=").Lit(p.desc.Version.Encode(p.lib.Version))
 	return f
+}
+
+// until is the newest release that has a function, or nil where the newest of all has.
+func (p *pkg) until(fn function) *Statement {
+	if fn.sym.Until.IsZero() {
+		return nil
+	}
+	return Lit(p.desc.Version.Encode(fn.sym.Until))
+}
+
+// misfitsOf lists the releases in which a function must not be called, or is nil.
+func (p *pkg) misfitsOf(fn function) *Statement {
+	list := p.misfits[fn.sym.Symbol]
+	if len(list) == 0 {
+		return nil
+	}
+	return Index().Qual(dlPath, "Misfit").ValuesFunc(func(g *Group) {
+		for _, m := range list {
+			text := m.Text
+			if m.Usage != "" {
+				text += "; use " + m.Usage
+			}
+			var from, to *Statement
+			if !m.From.IsZero() {
+				from = Lit(p.desc.Version.Encode(m.From))
+			}
+			if !m.To.IsZero() {
+				to = Lit(p.desc.Version.Encode(m.To))
+			}
+			g.Values(record(pair{"From", from}, pair{"To", to}, pair{"Why", Lit(text)})...)
+		}
+	})
 }
 
 // api is the name by which the library itself is asked for a function, or nil where it cannot be asked.

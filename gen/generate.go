@@ -43,10 +43,14 @@ func (p *pkg) generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec := p.emitSpec()
+	if err := p.emitGrown(spec); err != nil {
+		return nil, err
+	}
 	files := p.emitNames()
 	maps.Copy(files, map[string]*File{
 		"zconst.go": p.emitConstants(), "zfuncs.go": p.emitFunctions(), "zlayout.go": p.emitLayout(), "zlibrary.go": library,
-		"zsymbols.go": p.emitSpec(), "ztypes.go": p.emitTypes(),
+		"zsymbols.go": spec, "ztypes.go": p.emitTypes(),
 	})
 	if result != nil {
 		files["zresult.go"] = result

@@ -20,6 +20,10 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	}
 	w.functions()
 	w.collisions()
+	w.misfits = lib.Misfits()
+	for _, name := range lib.UnusedChanges() {
+		w.fail("overlay: changes", "%s: no function that is bound meets such a change; remove the entry or correct it", name)
+	}
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, err
 	}

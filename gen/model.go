@@ -19,8 +19,9 @@ type pkg struct {
 	aliases []typeAlias
 	consts  []constant
 	funcs   []function
-	address bool                 // the overlay speaks of a DevicePtr, and no type of the table is one
-	lenders map[string]*lowering // libraries whose types the table takes, by the names of their packages
+	address bool                        // the overlay speaks of a DevicePtr, and no type of the table is one
+	misfits map[string][]symbols.Misfit // by symbol, releases in which a function must not be called
+	lenders map[string]*lowering        // libraries whose types the table takes, by the names of their packages
 }
 
 // A namedType is a handle or a number with a type of its own.

@@ -18,6 +18,19 @@ var proofRoles = map[role]dltest.Role{
 	roleCount: dltest.Count, roleCountOut: dltest.CountOut, roleOut: dltest.Out, roleOutStr: dltest.OutString, roleText: dltest.Text,
 }
 
+// Functions returns what a library's package makes of the functions that it binds, by their exported names.
+func Functions(library string) (map[string]dltest.Function, error) {
+	p, err := load(library)
+	if err != nil {
+		return nil, err
+	}
+	functions := map[string]dltest.Function{}
+	for _, f := range p.proof() {
+		functions[f.Symbol] = f
+	}
+	return functions, nil
+}
+
 // proof says what package dltest has to know of each function, in the order of the echo.
 func (p *pkg) proof() []dltest.Function {
 	out := []dltest.Function{}

@@ -12,39 +12,25 @@ const (
 	simInfoMagic = 0x74685283 // NCCL_SIM_INFO_INITIALIZER
 )
 
-// configSizes says how long ncclConfig_t was from which release on, newest first. Two fields were put into padding, so
-// that a size alone does not tell a layout.
-var configSizes = []struct {
-	since dl.Version
-	size  uint64
-}{
-	{22803, uint64(unsafe.Sizeof(Config{}))},
-	{22703, 72},
-	{21801, 48},
-	{21701, 40},
-	{21403, 24},
+// A configField is a member of Config that a release brought.
+type configField struct {
+	since   dl.Version
+	name    string
+	offset  uintptr
+	pointer bool // else an int32
 }
 
-// configFields says which release brought each field.
-var configFields = []struct {
-	since dl.Version
-	name  string
-	set   func(*Config) bool
-}{
-	{21403, "Blocking", func(c *Config) bool { return c.Blocking != ConfigUndefInt }},
-	{21701, "CgaClusterSize", func(c *Config) bool { return c.CgaClusterSize != ConfigUndefInt }},
-	{21701, "MinCTAs", func(c *Config) bool { return c.MinCTAs != ConfigUndefInt }},
-	{21701, "MaxCTAs", func(c *Config) bool { return c.MaxCTAs != ConfigUndefInt }},
-	{21701, "NetName", func(c *Config) bool { return c.NetName != nil }},
-	{21801, "SplitShare", func(c *Config) bool { return c.SplitShare != ConfigUndefInt }},
-	{22602, "TrafficClass", func(c *Config) bool { return c.TrafficClass != ConfigUndefInt }},
-	{22703, "CommName", func(c *Config) bool { return c.CommName != nil }},
-	{22703, "CollnetEnable", func(c *Config) bool { return c.CollnetEnable != ConfigUndefInt }},
-	{22703, "CTAPolicy", func(c *Config) bool { return c.CTAPolicy != ConfigUndefInt }},
-	{22703, "ShrinkShare", func(c *Config) bool { return c.ShrinkShare != ConfigUndefInt }},
-	{22703, "NvlsCTAs", func(c *Config) bool { return c.NvlsCTAs != ConfigUndefInt }},
-	{22803, "NChannelsPerNetPeer", func(c *Config) bool { return c.NChannelsPerNetPeer != ConfigUndefInt }},
-	{22803, "NvlinkCentricSched", func(c *Config) bool { return c.NvlinkCentricSched != ConfigUndefInt }},
+// number is where an int32 of a config is.
+func (f *configField) number(c *Config) *int32 {
+	return (*int32)(unsafe.Add(unsafe.Pointer(c), f.offset))
+}
+
+// set reports whether a config says something that is not left to the library.
+func (f *configField) set(c *Config) bool {
+	if f.pointer {
+		return *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(c), f.offset)) != nil
+	}
+	return *f.number(c) != ConfigUndefInt
 }
 
 // NewConfig returns settings with every field left to the library, in the layout that the open library knows: what
@@ -54,20 +40,18 @@ var configFields = []struct {
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
-	c := Config{
-		Magic: configMagic, Version: uint32(min(v, tableVersion)),
-		Blocking: ConfigUndefInt, CgaClusterSize: ConfigUndefInt, MinCTAs: ConfigUndefInt, MaxCTAs: ConfigUndefInt,
-		SplitShare: ConfigUndefInt, TrafficClass: ConfigUndefInt, CollnetEnable: ConfigUndefInt, CTAPolicy: ConfigUndefInt,
-		ShrinkShare: ConfigUndefInt, NvlsCTAs: ConfigUndefInt, NChannelsPerNetPeer: ConfigUndefInt, NvlinkCentricSched: ConfigUndefInt,
+	if v == 0 || v > tableVersion { // unknown, or more than the table knows
+		v = tableVersion
 	}
-	if v == 0 { // unknown: what the table was made from
-		c.Version = tableVersion
+	c := Config{Magic: configMagic, Version: uint32(v), Size: configLayouts[0].size}
+	for _, l := range configLayouts {
+		if v >= l.since {
+			c.Size = l.size
+		}
 	}
-	c.Size = configSizes[len(configSizes)-1].size
-	for _, s := range configSizes {
-		if dl.Version(c.Version) >= s.since {
-			c.Size = s.size
-			break
+	for i := range configFields {
+		if f := &configFields[i]; !f.pointer {
+			*f.number(&c) = ConfigUndefInt
 		}
 	}
 	return c
@@ -84,7 +68,8 @@ func checkConfig(c *Config, v dl.Version) error {
 	if c.Magic != configMagic {
 		return fmt.Errorf("nccl: config was not made by NewConfig: its magic number is %#x", c.Magic)
 	}
-	for _, f := range configFields {
+	for i := range configFields {
+		f := &configFields[i]
 		if f.set(c) && v != 0 && v < f.since {
 			return fmt.Errorf("nccl: config field %s needs NCCL %s, and the library is %s", f.name, FormatVersion(f.since), FormatVersion(v))
 		}

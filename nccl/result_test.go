@@ -31,8 +31,8 @@ func TestKnownErrorsAllocateNothing(t *testing.T) {
 			t.Errorf("message %q, want it to begin with %q", sink, want)
 		}
 	}
-	if known != 9 {
-		t.Errorf("%d codes are known, want 9", known)
+	if known < 10 { // as many as 2.30 has
+		t.Errorf("%d codes are known, want 10 at the least", known)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // branches are the branches of NVIDIA's driver, and the CUDA release that each came with, oldest first. The library tells the
 // driver's release; since-versions are CUDA releases, as those of NVML's header are.
 var branches = []struct{ driver, major, minor int }{
+	{340, 6, 5}, {346, 7, 0}, {352, 7, 5}, {361, 8, 0}, {384, 9, 0}, {390, 9, 1}, {396, 9, 2}, {410, 10, 0}, {418, 10, 1}, {440, 10, 2}, {450, 11, 0},
 	{455, 11, 1}, {460, 11, 2}, {465, 11, 3}, {470, 11, 4}, {495, 11, 5}, {510, 11, 6}, {515, 11, 7}, {520, 11, 8},
 	{525, 12, 0}, {530, 12, 1}, {535, 12, 2}, {545, 12, 3}, {550, 12, 4}, {555, 12, 5}, {560, 12, 6}, {570, 12, 8}, {575, 12, 9},
 	{580, 13, 0}, {590, 13, 1}, {595, 13, 2}, {610, 13, 3},
@@ -48,7 +49,7 @@ func parseVersion(text string) dl.Version {
 }
 
 // releaseOf returns the CUDA release that a driver such as 550.163.01 came with. A branch that is not known counts as the newest
-// one before it. 0 stands for a text of another form, and for branches before 455.
+// one before it. 0 stands for a text of another form, and for branches before 340.
 func releaseOf(driver string) dl.Version {
 	branch, _, ok := strings.Cut(driver, ".")
 	n, err := strconv.Atoi(branch)

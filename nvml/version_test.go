@@ -15,7 +15,9 @@ func TestVersionIsTheBranchsCUDARelease(t *testing.T) {
 		"12.552.12":     12040, // a branch for Windows, between two that are known
 		"13.580.65.06":  13000,
 		"13.999.1":      13030,
-		"10.418.226":    0,
+		"11.450.248.02": 11000, // older than the oldest supported
+		"10.418.226":    10010,
+		"8.319.37":      0,
 		"":              0,
 		"12":            0,
 		"12.next.1":     0,

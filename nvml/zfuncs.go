@@ -10149,7 +10149,7 @@ func (l *Library) DeviceGetDriverModelV1(device Device) (current DriverModel, pe
 
 // DeviceCcuGetStreamState returns whether counters are collected all the time.
 //
-// C: nvmlDeviceCcuGetStreamState, since CUDA 12.0, set gone-12.0.
+// C: nvmlDeviceCcuGetStreamState, since CUDA 12.0, until 12.1, set gone-12.0.
 func (l *Library) DeviceCcuGetStreamState(device Device) (state uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceCcuGetStreamState]); addr != 0 {
 		a0, a1 := uintptr(device), &state
@@ -10173,7 +10173,7 @@ func (l *Library) DeviceCcuGetStreamState(device Device) (state uint32, err erro
 
 // DeviceCcuSetStreamState sets whether counters are collected all the time.
 //
-// C: nvmlDeviceCcuSetStreamState, since CUDA 12.0, set gone-12.0.
+// C: nvmlDeviceCcuSetStreamState, since CUDA 12.0, until 12.1, set gone-12.0.
 func (l *Library) DeviceCcuSetStreamState(device Device, state uint32) (err error) {
 	if addr := dl.Load(&l.fns[fnDeviceCcuSetStreamState]); addr != 0 {
 		a0, a1 := uintptr(device), uintptr(state)
@@ -10194,7 +10194,7 @@ func (l *Library) DeviceCcuSetStreamState(device Device, state uint32) (err erro
 
 // DeviceGetPowerMode returns the power mode of the GPU.
 //
-// C: nvmlDeviceGetPowerMode, since CUDA 11.8, set gone-11.8.
+// C: nvmlDeviceGetPowerMode, since CUDA 11.8, until 11.8, set gone-11.8.
 func (l *Library) DeviceGetPowerMode(device Device) (powerModeId uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetPowerMode]); addr != 0 {
 		a0, a1 := uintptr(device), &powerModeId
@@ -10218,7 +10218,7 @@ func (l *Library) DeviceGetPowerMode(device Device) (powerModeId uint32, err err
 
 // DeviceGetSupportedPowerModes returns the power modes that the GPU has, as bits.
 //
-// C: nvmlDeviceGetSupportedPowerModes, since CUDA 11.8, set gone-11.8.
+// C: nvmlDeviceGetSupportedPowerModes, since CUDA 11.8, until 11.8, set gone-11.8.
 func (l *Library) DeviceGetSupportedPowerModes(device Device) (supportedPowerModes uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetSupportedPowerModes]); addr != 0 {
 		a0, a1 := uintptr(device), &supportedPowerModes
@@ -10242,7 +10242,7 @@ func (l *Library) DeviceGetSupportedPowerModes(device Device) (supportedPowerMod
 
 // DeviceSetPowerMode sets the power mode of the GPU.
 //
-// C: nvmlDeviceSetPowerMode, since CUDA 11.8, set gone-11.8.
+// C: nvmlDeviceSetPowerMode, since CUDA 11.8, until 11.8, set gone-11.8.
 func (l *Library) DeviceSetPowerMode(device Device, powerModeId uint32) (err error) {
 	if addr := dl.Load(&l.fns[fnDeviceSetPowerMode]); addr != 0 {
 		a0, a1 := uintptr(device), uintptr(powerModeId)
@@ -10263,7 +10263,7 @@ func (l *Library) DeviceSetPowerMode(device Device, powerModeId uint32) (err err
 
 // GetBlacklistDeviceCount returns the count of GPUs that the driver was told to leave alone.
 //
-// C: nvmlGetBlacklistDeviceCount, since CUDA 11.1, set excluded.
+// C: nvmlGetBlacklistDeviceCount, since CUDA 11.1, until 11.2, set excluded.
 func (l *Library) GetBlacklistDeviceCount() (deviceCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnGetBlacklistDeviceCount]); addr != 0 {
 		a0 := &deviceCount
@@ -10287,7 +10287,7 @@ func (l *Library) GetBlacklistDeviceCount() (deviceCount uint32, err error) {
 // GetBlacklistDeviceInfoByIndex returns the PCI address and UUID of a GPU that the driver was told to leave
 // alone.
 //
-// C: nvmlGetBlacklistDeviceInfoByIndex, since CUDA 11.1, set excluded.
+// C: nvmlGetBlacklistDeviceInfoByIndex, since CUDA 11.1, until 11.2, set excluded.
 func (l *Library) GetBlacklistDeviceInfoByIndex(index uint32) (info BlacklistDeviceInfo, err error) {
 	if addr := dl.Load(&l.fns[fnGetBlacklistDeviceInfoByIndex]); addr != 0 {
 		a0, a1 := uintptr(index), &info

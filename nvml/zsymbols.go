@@ -419,13 +419,13 @@ var symbols = [...]dl.Symbol{
 	{Name: "nvmlDeviceGetGpuInstancePossiblePlacements", Since: 11010, Set: 7, Sig: "wwww"},
 	{Name: "nvmlVgpuInstanceGetLicenseInfo", Since: 11050, Set: 96, Sig: "ww"},
 	{Name: "nvmlDeviceGetDriverModel", Since: 11010, Set: 25, Sig: "www"},
-	{Name: "nvmlDeviceCcuGetStreamState", Since: 12000, Set: 97, Sig: "ww"},
-	{Name: "nvmlDeviceCcuSetStreamState", Since: 12000, Set: 97, Sig: "ww"},
-	{Name: "nvmlDeviceGetPowerMode", Since: 11080, Set: 98, Sig: "ww"},
-	{Name: "nvmlDeviceGetSupportedPowerModes", Since: 11080, Set: 98, Sig: "ww"},
-	{Name: "nvmlDeviceSetPowerMode", Since: 11080, Set: 98, Sig: "ww"},
-	{Name: "nvmlGetBlacklistDeviceCount", Since: 11010, Set: 2, Sig: "w"},
-	{Name: "nvmlGetBlacklistDeviceInfoByIndex", Since: 11010, Set: 2, Sig: "ww"},
+	{Name: "nvmlDeviceCcuGetStreamState", Since: 12000, Until: 12010, Set: 97, Sig: "ww"},
+	{Name: "nvmlDeviceCcuSetStreamState", Since: 12000, Until: 12010, Set: 97, Sig: "ww"},
+	{Name: "nvmlDeviceGetPowerMode", Since: 11080, Until: 11080, Set: 98, Sig: "ww"},
+	{Name: "nvmlDeviceGetSupportedPowerModes", Since: 11080, Until: 11080, Set: 98, Sig: "ww"},
+	{Name: "nvmlDeviceSetPowerMode", Since: 11080, Until: 11080, Set: 98, Sig: "ww"},
+	{Name: "nvmlGetBlacklistDeviceCount", Since: 11010, Until: 11020, Set: 2, Sig: "w"},
+	{Name: "nvmlGetBlacklistDeviceInfoByIndex", Since: 11010, Until: 11020, Set: 2, Sig: "ww"},
 }
 
 // sets are the symbol sets; the first is required.

@@ -572,7 +572,7 @@ func (l *Library) SetFlowCallback(prog Program, callback FlowCallback, payload u
 // GetNVVMSize returns the size of the program's NVVM code in bytes; it is 0 unless the program was compiled with
 // -dlto; releases from 13.0 on lack it.
 //
-// C: nvrtcGetNVVMSize, since CUDA 11.8, set nvvm.
+// C: nvrtcGetNVVMSize, since CUDA 11.8, until 12.6, set nvvm.
 //
 // Deprecated: the library's header marks nvrtcGetNVVMSize as deprecated.
 func (l *Library) GetNVVMSize(prog Program) (nvvmSizeRet uint64, err error) {
@@ -599,7 +599,7 @@ func (l *Library) GetNVVMSize(prog Program) (nvvmSizeRet uint64, err error) {
 // GetNVVM writes the program's NVVM code; the slice must have as many bytes as GetNVVMSize tells; releases from
 // 13.0 on lack it.
 //
-// C: nvrtcGetNVVM, since CUDA 11.8, set nvvm. The library writes to nvvm.
+// C: nvrtcGetNVVM, since CUDA 11.8, until 12.6, set nvvm. The library writes to nvvm.
 //
 // Deprecated: the library's header marks nvrtcGetNVVM as deprecated.
 func (l *Library) GetNVVM(prog Program, nvvm []byte) (err error) {

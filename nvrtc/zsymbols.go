@@ -30,8 +30,8 @@ var symbols = [...]dl.Symbol{
 	{Name: "nvrtcGetPCHCreateStatus", Since: 12080, Set: 6, Sig: "w"},
 	{Name: "nvrtcGetPCHHeapSizeRequired", Since: 12080, Set: 6, Sig: "ww"},
 	{Name: "nvrtcSetFlowCallback", Since: 12080, Set: 7, Sig: "www"},
-	{Name: "nvrtcGetNVVMSize", Since: 11080, Set: 3, Sig: "ww"},
-	{Name: "nvrtcGetNVVM", Since: 11080, Set: 3, Sig: "ww"},
+	{Name: "nvrtcGetNVVMSize", Since: 11080, Until: 12060, Set: 3, Sig: "ww"},
+	{Name: "nvrtcGetNVVM", Since: 11080, Until: 12060, Set: 3, Sig: "ww"},
 }
 
 // sets are the symbol sets; the first is required.

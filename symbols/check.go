@@ -33,6 +33,9 @@ func checkTable(file string, t *Table) error {
 	if t.Version.IsZero() {
 		c.add("table", "version", "is empty")
 	}
+	if !slices.IsSortedFunc(t.Releases, Version.Compare) || len(t.Releases) > 0 && t.Releases[len(t.Releases)-1] != t.Version {
+		c.add("table", "releases", "must be in order, and end with %v", t.Version)
+	}
 	for _, h := range t.Headers {
 		if len(h.SHA256) != 64 || strings.Trim(h.SHA256, "0123456789abcdef") != "" {
 			c.add("header "+h.Name, "sha256", "%q is no SHA-256 sum in lower-case hexadecimal", h.SHA256)
@@ -69,6 +72,13 @@ func checkTable(file string, t *Table) error {
 		for _, f := range s.Fields {
 			known("struct "+s.Name, f.Name, f.Type)
 		}
+		for _, o := range s.Others {
+			c.other("struct "+s.Name, o.Span, t)
+			c.layout(&Struct{Name: s.Name, Union: s.Union, Size: o.Size, Align: o.Align, Fields: o.Fields})
+			for _, f := range o.Fields {
+				known("struct "+s.Name, f.Name, f.Type)
+			}
+		}
 	}
 	c.sizes(t)
 	for _, cb := range t.Callbacks {
@@ -100,8 +110,20 @@ func checkTable(file string, t *Table) error {
 		c.span(record, f.Since, f.Until)
 		known(record, "result", f.Result)
 		c.params(record, f.Params, known)
+		for _, o := range f.Others {
+			c.other(record, o.Span, t)
+			known(record, "result", o.Result)
+			c.params(record, o.Params, known)
+		}
 	}
 	return c.err()
+}
+
+// other checks that what other releases have is of releases that were read.
+func (c *checker) other(record string, s Span, t *Table) {
+	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
+		c.add(record, "others", "%v to %v are no releases that were read", s.Since, s.Until)
+	}
 }
 
 func (c *checker) params(record string, params []Param, known func(record, field, ctype string)) {
@@ -212,6 +234,9 @@ func (c *checker) values(t *Table) {
 				c.add("enum "+e.Name, v.Name, "enum %s has this enumerator too", o)
 			}
 			owner[v.Name] = e.Name
+			for _, o := range v.Others {
+				c.other("enum "+e.Name, o.Span, t)
+			}
 		}
 	}
 	seen := map[string]bool{}
@@ -441,12 +466,20 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		}
 	}
 	seen = map[string]bool{}
+	for _, n := range o.Changes {
+		once("change", seen, n.Name)
+		c.reason("change "+n.Name, n.Reason)
+		if !n.Harmless && n.Since.IsZero() && n.Use == "" {
+			c.add("change "+n.Name, "harmless", "the entry says nothing: neither that the change is harmless, nor when it came, nor what to use")
+		}
+	}
+	seen = map[string]bool{}
 	for _, n := range o.Docs {
 		once("doc", seen, n.Name)
 		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] {
 			c.add("doc "+n.Name, "name", "the table has no such function, type or value")
 		}
-		if n.Text == "" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
+		if n.Text == "" || n.Text == "?" || strings.HasSuffix(n.Text, ".") || strings.Contains(n.Text, "\n") {
 			c.add("doc "+n.Name, "text", "must be one line, not empty and without a full stop")
 		}
 	}
@@ -454,7 +487,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 }
 
 func (c *checker) reason(record, reason string) {
-	if strings.TrimSpace(reason) == "" {
+	if strings.TrimSpace(reason) == "" || reason == "?" {
 		c.add(record, "reason", "is empty; every entry of an overlay says why it is there")
 	}
 }
@@ -473,6 +506,9 @@ func (c *checker) sets(t *Table, o *Overlay) {
 		names[s.Name] = true
 		if s.Since.IsZero() {
 			c.add(record, "since", "is empty")
+		}
+		if s.Name == "?" || s.Doc == "?" {
+			c.add(record, "name", "has a blank, which somebody has to fill in")
 		}
 		for _, p := range s.Match {
 			if _, err := path.Match(p, ""); err != nil {

@@ -21,6 +21,10 @@ type Description struct {
 	Headers     Headers   `json:"headers"`
 	Hooks       Hooks     `json:"hooks,omitzero"`
 
+	// Grown are structs that begin with their size and get members from release to release. The package gets lists of their layouts, by which code of its own
+	// fills them for the release that is open: configLayouts and configFields for a Go type Config.
+	Grown []string `json:"grown,omitempty"`
+
 	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
 	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
 
@@ -143,7 +147,6 @@ type Typedefs struct {
 type Hooks struct {
 	Version string `json:"version,omitempty"`
 	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
-	Refuse  string `json:"refuse,omitempty"`
 }
 
 // An Implementation is a library to be opened.
@@ -156,6 +159,9 @@ type Implementation struct {
 	Hint  string              `json:"hint"`            // what to do when it is absent or too old
 	Doc   string              `json:"doc,omitempty"`   // what the documentation of Open says further
 	Types map[string]string   `json:"types,omitempty"` // names that its headers have for types of the first implementation's
+
+	// Header is the name of its main header where it is not that of the first implementation: "rccl/rccl.h".
+	Header string `json:"header,omitempty"`
 }
 
 // OpenName returns the name of the Go function that opens the library.
@@ -217,7 +223,7 @@ func (c *checker) description(d *Description) {
 	if d.Lends != nil {
 		c.lends(d.Lends)
 	}
-	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"refuse", d.Hooks.Refuse}} {
+	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}} {
 		if h.name != "" && !isName(h.name) {
 			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
 		}

@@ -26,6 +26,9 @@ func Encode(t *Table) ([]byte, error) {
 	b.WriteString("{\n")
 	field("library", t.Library)
 	field("version", t.Version)
+	if len(t.Releases) > 0 {
+		field("releases", t.Releases)
+	}
 	lines(&b, "headers", t.Headers, line)
 	if len(t.Borrowed) > 0 {
 		lines(&b, "borrowed", t.Borrowed, line)

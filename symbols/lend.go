@@ -175,6 +175,11 @@ func (t *Table) EachType(f func(record string, ctype *string)) {
 		for i := range s.Fields {
 			f(s.Name, &s.Fields[i].Type)
 		}
+		for _, o := range s.Others {
+			for i := range o.Fields {
+				f(s.Name, &o.Fields[i].Type)
+			}
+		}
 	}
 	params := func(record string, list []Param) {
 		for i := range list {
@@ -188,6 +193,11 @@ func (t *Table) EachType(f func(record string, ctype *string)) {
 	for i := range t.Functions {
 		f(t.Functions[i].Symbol, &t.Functions[i].Result)
 		params(t.Functions[i].Symbol, t.Functions[i].Params)
+		for j := range t.Functions[i].Others {
+			o := &t.Functions[i].Others[j]
+			f(t.Functions[i].Symbol, &o.Result)
+			params(t.Functions[i].Symbol, o.Params)
+		}
 	}
 }
 

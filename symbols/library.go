@@ -150,12 +150,36 @@ func join(t *Table, o *Overlay) *Library {
 		}
 		l.Funcs = append(l.Funcs, g)
 	}
+	l.setApart()
 	return l
+}
+
+// setApart puts functions that newer releases do not have into a set of their own, named after the last release that has them: a set is there only where all of it
+// is. A set of which nothing is left stays whole.
+func (l *Library) setApart() {
+	left := make([]bool, len(l.Sets))
+	for i := range l.Funcs {
+		left[l.Funcs[i].Set] = left[l.Funcs[i].Set] || l.Funcs[i].Until.IsZero()
+	}
+	for i := range l.Funcs {
+		f := &l.Funcs[i]
+		if f.Until.IsZero() || !left[f.Set] {
+			continue
+		}
+		of := l.Sets[f.Set]
+		name := of.Name + "-until-" + f.Until.String()
+		j := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name })
+		if j < 0 {
+			j = len(l.Sets)
+			l.Sets = append(l.Sets, Set{Name: name, Since: of.Since, Doc: of.Doc + ": what went after " + f.Until.String()})
+		}
+		f.Set = j
+	}
 }
 
 func (a *Arg) apply(n ParamNote) {
 	if n.Dir != "" {
-		a.Dir = n.Dir
+		a.Dir, a.Guess = n.Dir, false
 	}
 	if n.Null != nil {
 		a.Null = *n.Null
@@ -187,6 +211,12 @@ func (l *Library) setFor(f *Func) int {
 	}
 	l.Sets = append(l.Sets, Set{Name: name, Since: f.Since, Doc: strings.TrimSuffix(s.Doc, ".") + ": what came with " + f.Since.String()})
 	return len(l.Sets) - 1
+}
+
+// CatchAll reports whether no set takes a function but the last one, if that takes all.
+func (o *Overlay) CatchAll(symbol, api string) bool {
+	i := setOf(o.Sets, &Func{Function: Function{Symbol: symbol, API: api}})
+	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
 }
 
 // setOf finds the first set that a function belongs to, or -1. The core goes by symbols alone, so that it cannot take in a

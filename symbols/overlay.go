@@ -9,6 +9,7 @@ type Overlay struct {
 	Types     []TypeNote     `json:"types"`
 	Names     []NameNote     `json:"names"`
 	Docs      []DocNote      `json:"docs"`
+	Changes   []ChangeNote   `json:"changes,omitempty"`
 }
 
 // A SetNote is a set of symbols that come together. The first set of a library is its required core, whose patterns match
@@ -60,6 +61,16 @@ type NameNote struct {
 	Name   string `json:"name"`
 	Go     string `json:"go"`
 	Reason string `json:"reason"`
+}
+
+// A ChangeNote is on what releases have otherwise than it is bound: a struct, an enumeration, an enumerator or a function's symbol. Without a note a
+// function is refused by every release that takes something else than what the call would pass.
+type ChangeNote struct {
+	Name     string  `json:"name"`
+	Harmless bool    `json:"harmless,omitempty"` // no call goes wrong by it
+	Since    Version `json:"since,omitzero"`     // release that brought the change, where its headers were not read
+	Use      string  `json:"use,omitempty"`      // what to call instead, in Go's names
+	Reason   string  `json:"reason"`
 }
 
 // A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator, in our words. For a

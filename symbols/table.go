@@ -7,8 +7,9 @@ package symbols
 
 // A Table is what one library's headers declare, on the LP64 platforms (Linux on amd64 and arm64).
 type Table struct {
-	Library   string     `json:"library"` // short name: "cuda", "nccl", "hip"
-	Version   Version    `json:"version"` // of the newest header read
+	Library   string     `json:"library"`            // short name: "cuda", "nccl", "hip"
+	Version   Version    `json:"version"`            // of the newest header read
+	Releases  []Version  `json:"releases,omitempty"` // whose headers were read, the oldest first; empty where only the newest is known in full
 	Headers   []Header   `json:"headers"`
 	Borrowed  []Borrowed `json:"borrowed,omitempty"` // types of other libraries
 	Handles   []Handle   `json:"handles"`
@@ -67,6 +68,42 @@ type EnumValue struct {
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+
+	Others []OtherValue `json:"others,omitempty"` // numbers that other releases have
+}
+
+// A Span is the releases from one to another, of those that were read, both included.
+type Span struct {
+	Since Version `json:"since"`
+	Until Version `json:"until"`
+}
+
+// An OtherValue is the number of an enumerator in other releases than those with the one that is bound.
+type OtherValue struct {
+	Span
+	Value int64 `json:"value"`
+}
+
+// An OtherConstant is the value of a constant in other releases.
+type OtherConstant struct {
+	Span
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+// A Layout is a struct as other releases have it.
+type Layout struct {
+	Span
+	Size   int     `json:"size"`
+	Align  int     `json:"align"`
+	Fields []Field `json:"fields"`
+}
+
+// A Signature is a function's as other releases have it.
+type Signature struct {
+	Span
+	Result string  `json:"result"`
+	Params []Param `json:"params"`
 }
 
 // A Struct is a structure or a union with its layout in bytes.
@@ -80,6 +117,8 @@ type Struct struct {
 	Since   Version `json:"since,omitzero"`
 	Until   Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Fields  []Field `json:"fields"`
+
+	Others []Layout `json:"others,omitempty"` // layouts that other releases have
 }
 
 // A Field is one member. An anonymous member has the name that the extractor gave it and Anonymous set: C reaches
@@ -110,6 +149,8 @@ type Constant struct {
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+
+	Others []OtherConstant `json:"others,omitempty"` // values that other releases have
 }
 
 // Dir is the direction of a parameter: which side writes what it points to.
@@ -134,6 +175,8 @@ type Function struct {
 	Deprecated bool     `json:"deprecated,omitempty"`
 	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI; recorded, not bound
 	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
+
+	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
 }
 
 // A Param is a parameter of a function or of a callback.
@@ -143,4 +186,7 @@ type Param struct {
 	Dir  Dir    `json:"dir,omitempty"`  // empty means In
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
+
+	// Guess is set where the header does not say which side writes: the overlay has to, or nothing is generated.
+	Guess bool `json:"guess,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -78,11 +79,32 @@ func compare[T any](p *printer, kind string, a, b []T, name func(T) string) {
 	for _, x := range b {
 		switch text, ok := was[name(x)]; {
 		case !ok:
-			p.line("+ %s %s", kind, name(x))
+			p.line("+ %s %s%s", kind, name(x), declaration(x))
 		case text != is[name(x)]:
 			p.line("~ %s %s\n    was %s\n    is  %s", kind, name(x), text, is[name(x)])
 		}
 	}
+}
+
+// declaration tells of a function what its header says: what it returns and takes, since when there is one.
+func declaration(x any) string {
+	f, ok := x.(symbols.Function)
+	if !ok {
+		return ""
+	}
+	var params []string
+	for _, p := range f.Params {
+		text := symbols.CDeclaration(p.Type, p.Name)
+		if p.Dir != "" {
+			text += " [" + string(p.Dir) + map[bool]string{true: ", guessed"}[p.Guess] + "]"
+		}
+		params = append(params, text)
+	}
+	s := fmt.Sprintf(": %s (%s)", f.Result, strings.Join(params, ", "))
+	if !f.Since.IsZero() {
+		s += ", since " + f.Since.String()
+	}
+	return s
 }
 
 // withoutValues drops an enumeration's values, which are compared one by one.

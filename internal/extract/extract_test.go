@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
 //
 //	x.h                    as they stand
 //	cuda.h                 as CUDA's, with cudaTypedefs.h
-//	nccl/nccl.h            as NCCL's, with rccl/nccl.h where there is one
+//	nccl/nccl.h            as NCCL's, with rccl/nccl.h or rccl/rccl/rccl.h where there is one
 //	hip1/hip/hip_version.h as releases of HIP: hip1, hip2 and so on, newest first
 //	nvjitlink/nvJitLink.h  as nvJitLink's
 //	nvml1/nvml.h           as releases 12.2 and 12.1 of NVML: nvml1 and nvml2
@@ -104,7 +104,7 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 		return Table(describe(t, "cuda"), Input{Releases: []fs.FS{files}})
 	case files["nccl/nccl.h"] != nil:
 		in := Input{Releases: []fs.FS{sub("nccl")}}
-		if files["rccl/nccl.h"] != nil {
+		if files["rccl/nccl.h"] != nil || files["rccl/rccl/rccl.h"] != nil {
 			in.Others = map[string]fs.FS{"rccl": sub("rccl")}
 		}
 		return Table(describe(t, "nccl"), in)

@@ -39,10 +39,10 @@ var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork
 
 // translate parses a header with what stands in front of it.
 func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
-	if err := measure(cfg, sources); err != nil {
-		return nil, err
-	}
 	name := sources[len(sources)-1].Name
+	if err := measure(cfg, sources); err != nil {
+		return nil, placed(cfg.FS, name, err)
+	}
 	whole := append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput})
 	ast, err := cc.Parse(cfg, whole)
 	if err != nil {
@@ -57,17 +57,27 @@ func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
 	}
 	err = measure(cfg, append(slices.Clip(sources), cc.Source{Name: "macros of " + name, Value: uses.String()}))
 	if errors.As(err, new(limitError)) {
-		return nil, err
+		return nil, placed(cfg.FS, name, err)
 	}
-	return cc.Translate(cfg, whole)
+	ast, err = cc.Translate(cfg, whole)
+	if err != nil {
+		err = withoutEnd(err, "end of "+name)
+	}
+	return ast, err
 }
 
-// withoutEnd leaves out of an error what comes of the end behind the input, unless that is all.
+// maxErrors is how many errors of a header are told.
+const maxErrors = 20
+
+// withoutEnd leaves out of an error what comes of the end behind the input, unless that is all, and says how many it does not tell.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
 	if len(own) == 0 {
 		own = lines[:1]
+	}
+	if more := len(own) - maxErrors; more > 0 {
+		own = append(own[:maxErrors], fmt.Sprintf("and %d more errors", more))
 	}
 	return errors.New(strings.Join(own, "\n"))
 }
@@ -125,6 +135,70 @@ func (g *gauge) Write(token []byte) (int, error) {
 		return 0, limitError(fmt.Sprintf("more than %d tokens without a comma, a semicolon or a brace", maxRun))
 	}
 	return len(token), nil
+}
+
+// placed says in which file and line a header goes beyond a limit, as far as the text alone tells.
+func placed(files fs.FS, name string, err error) error {
+	if limit, ok := errors.AsType[limitError](err); ok {
+		if where := place(files, name, limit, map[string]bool{}); where != "" {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+	}
+	return err
+}
+
+// place finds the line, of a header or of one that it includes, that is beyond the same limit without being expanded; or, where more is
+// expanded than should be, the macro that names most macros.
+func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
+	text, err := fs.ReadFile(files, name)
+	if err != nil || seen[name] {
+		return ""
+	}
+	seen[name] = true
+	g, line := new(gauge), 1
+	for _, token := range words.FindAll(text, -1) {
+		if token[0] == '\n' {
+			line++
+			continue
+		}
+		if _, err := g.Write(token); err == error(limit) {
+			return fmt.Sprintf("%s:%d", name, line)
+		}
+	}
+	for _, m := range includes.FindAllStringSubmatch(string(text), -1) {
+		for _, dir := range []string{path.Dir(name), "."} {
+			if where := place(files, path.Join(dir, m[1]), limit, seen); where != "" {
+				return where
+			}
+		}
+	}
+	return heaviest(name, string(text))
+}
+
+var (
+	words  = regexp.MustCompile(`\n|\w+|[^\s\w]`)
+	define = regexp.MustCompile(`^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)`)
+)
+
+// heaviest returns the line of the macro of a header that is longest when it is expanded, by the names that it holds, or "".
+func heaviest(name, text string) string {
+	weight := map[string]float64{}
+	found, most := "", 1000.
+	for i, line := range strings.Split(text, "\n") {
+		m := define.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		w := 0.
+		for _, word := range words.FindAllString(m[2], -1) {
+			w += max(1, weight[word])
+		}
+		weight[m[1]] = w
+		if w > most {
+			found, most = fmt.Sprintf("%s:%d: macro %s", name, i+1, m[1]), w
+		}
+	}
+	return found
 }
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)

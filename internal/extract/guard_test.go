@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/symbols"
 )
 
 // parseText reads a header that may include y.h, which includes it. It ends the process if that takes too long: nothing else ends the
@@ -55,13 +57,14 @@ var odd = []struct{ name, text, err string }{
 	{"an empty declaration", "int g(int); ;", ""},
 	{"nothing else", ";", ""},
 	{"nothing", "", ""},
-	{"a sum that doubles", doubling(40), "more than 4096 tokens without"},
+	{"a sum that doubles", doubling(40), "x.h:41: macro A40: more than 4096 tokens without"},
 	{"macros that double, of which none is used", strings.ReplaceAll(doubling(40), "int x", "#define x"), "more than 4096 tokens without"},
-	{"a macro with brackets, which is not used", "#define X " + strings.Repeat("(", 200_000) + "\n", "more than 256 brackets"},
-	{"brackets", "int x = " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + ";", "more than 256 brackets"},
+	{"a macro with brackets, which is not used", "#define X " + strings.Repeat("(", 200_000) + "\n", "x.h:1: more than 256 brackets"},
+	{"brackets", "int a;\nint x = " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + ";", "x.h:2: more than 256 brackets"},
 	{"structs in structs", strings.Repeat("struct {", 100_000) + "int x;" + strings.Repeat("} a;", 100_000), "more than 256 brackets"},
 	{"brackets from macros", "#define A ((((((((\n#define B A A A A A A A A\n#define C B B B B B B B B\nint x = C 1;", "more than 256 brackets"},
-	{"macros that double", strings.ReplaceAll(doubling(40), "1 +", "a,"), "more than 2000000 tokens"},
+	{"macros that double", strings.ReplaceAll(doubling(40), "1 +", "a,"), "x.h:41: macro A40: more than 2000000 tokens"},
+	{"more errors than anybody reads", strings.Repeat("int f(int x;\n", 50), "and 30 more errors"},
 	{"stars", "int " + strings.Repeat("*", 1_000_000) + "x;", "more than 4096 tokens without"},
 	{"operators", "int x = " + strings.Repeat("!", 1_000_000) + "1;", "more than 4096 tokens without"},
 	{"sums", "enum { a = 1" + strings.Repeat("+1", 1_000_000) + "};", "more than 4096 tokens without"},
@@ -125,6 +128,55 @@ func TestHeaderFolder(t *testing.T) {
 	if _, err := Folder(dir).Open("../x.h"); err == nil {
 		t.Error("a header outside of the folder is opened")
 	}
+}
+
+// FuzzDamaged reads what is left of a header whose bytes are cut, flipped, and joined with those of another one. The headers are those of the
+// archives, and the files that PUREGPU_FUZZ_HEADERS names, such as a vendor's.
+func FuzzDamaged(f *testing.F) {
+	var texts []string
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, x := range a.Files {
+			if strings.HasSuffix(x.Name, ".h") && len(x.Data) > 0 {
+				texts = append(texts, string(x.Data))
+			}
+		}
+	}
+	for _, name := range filepath.SplitList(os.Getenv("PUREGPU_FUZZ_HEADERS")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for i := range texts {
+		f.Add(uint16(i), uint16(i+1), uint32(1<<30), uint32(1<<31), uint32(0), byte(0))
+		f.Add(uint16(i), uint16(i), uint32(len(texts[i])/2), uint32(0), uint32(len(texts[i])/3), byte(1))
+	}
+	f.Fuzz(func(t *testing.T, first, second uint16, cut, from, at uint32, flip byte) {
+		a, b := texts[int(first)%len(texts)], texts[int(second)%len(texts)]
+		damaged := []byte(a[:int(cut)%(len(a)+1)] + b[int(from)%(len(b)+1):])
+		if len(damaged) > 0 {
+			damaged[int(at)%len(damaged)] ^= flip
+		}
+		h, err := parseText(string(damaged))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "x.h: ") {
+				t.Errorf("the error does not name the header: %v", err)
+			}
+			return
+		}
+		if _, err := symbols.Encode(&h.table); err != nil {
+			t.Errorf("the table cannot be written: %v", err)
+		}
+	})
 }
 
 // FuzzExtract reads headers that nobody would write. Each gives records or an error, within some time and memory.

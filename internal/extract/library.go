@@ -27,7 +27,10 @@ type Input struct {
 	Others   map[string]fs.FS  // folder of another implementation, by its Lib
 	Library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
 	Versions []symbols.Version // of headers that do not tell it, one for each folder
-	Report   func(string)      // gets what a reader should know of and is no error
+	Report   func(string)      // gets what a reader should know of and is no error; nil for none
+
+	// Onto is a table to which the releases are added; nil if they make one. It is changed.
+	Onto *symbols.Table
 }
 
 // version returns the release of a folder of headers, where it was given.
@@ -42,59 +45,84 @@ func (in *Input) version(folder int) symbols.Version {
 //
 // What no table can hold, such as a variadic function, is refused: the error has all of it, and the description's omit leaves functions out.
 //
-// Of several releases the newest declaration of each name stands, and the oldest release that has a name is its
-// since-version. Where a library is given, the version nodes of its symbols tell more exactly when each function came.
+// Of several releases the newest one gives the table, and the others add when each record came and went, and what they have otherwise. With
+// Onto that table gives what is bound, whatever releases are added to it.
+//
+// Where a library is given, the version nodes of its symbols tell more exactly when each function came.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
-	var t *symbols.Table
-	since := map[string]symbols.Version{}
-	var last symbols.Version
+	in.Report = once(in.Report)
 	var refused []error
-	var opaque map[string]string
+	var all []*symbols.Table
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
 			return nil, err
 		}
-		v := h.table.Version
-		if i > 0 && v.Compare(last) >= 0 {
-			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, v, last)
-		}
-		last = v
-		for _, f := range h.table.Functions {
-			since[f.Symbol] = v
+		t := &h.table
+		t.Library = d.Library
+		if n := len(all); n > 0 && t.Version.Compare(all[n-1].Version) >= 0 {
+			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, t.Version, all[n-1].Version)
 		}
 		for _, r := range h.refused {
 			if !omitted(r.name, d.Headers.Omit) {
 				refused = append(refused, r.err)
 			}
 		}
-		if t == nil {
-			t = &h.table
-			opaque = h.opaque
-			t.Handles = append(t.Handles, d.Headers.Handles...)
-			typeConstants(t, h.alias)
-			continue
-		}
-		mergeEnums(t, &h.table, v, in.Report)
-		mergeTypes(t, &h.table, v, in.Report)
-		mergeFunctions(t, &h.table, v, in.Report)
-		t.Headers = append(t.Headers, h.table.Headers...)
+		t.Handles = append(t.Handles, d.Headers.Handles...)
+		typeConstants(t, h.alias)
+		versionedStructs(t)
+		handles(t, h.opaque)
+		t.Borrow(d.Uses)
+		refused = append(refused, unknown(d, t, h.opaque)...)
+		all = append(all, t)
 	}
-	t.Library = d.Library
+	dated := map[string]bool{}
+	if in.Onto != nil {
+		for _, f := range in.Onto.Functions {
+			dated[f.Symbol] = true
+		}
+	}
+	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil}
+	switch {
+	case u.t == nil:
+		u.t = all[0]
+		u.t.Releases = []symbols.Version{u.t.Version}
+		for i := range u.t.Functions {
+			settled(u.t.Functions[i].Params)
+		}
+		all = all[1:]
+	case len(u.t.Releases) == 0:
+		u.t.Releases = []symbols.Version{u.t.Version}
+	}
+	for i := range u.t.Functions { // of a table that was made from one release
+		if f := &u.t.Functions[i]; f.Since.IsZero() && f.Lib == "" && d.Headers.Since == symbols.SinceReleases {
+			f.Since = u.t.Releases[0]
+		}
+	}
+	// The newer ones go first, the oldest of them before the others, so that each is the newest when it comes; then the older ones, the
+	// newest of them first.
+	newest := u.t.Version
+	for _, t := range slices.Backward(all) {
+		if t.Version.Compare(newest) > 0 {
+			u.add(t)
+		}
+	}
+	for _, t := range all {
+		if t.Version.Compare(newest) <= 0 {
+			u.add(t)
+		}
+	}
+	t := u.t
 	if d.Headers.Since == symbols.SinceReleases {
-		fromTheStart(t, last)
-		if err := dateByNodes(d, t, since, in); err != nil {
+		if err := dateByNodes(d, t, in, dated); err != nil {
 			return nil, err
 		}
 		for i := range t.Functions {
-			v := since[t.Functions[i].Symbol]
 			if d.Version.Build {
-				v.Patch = 0
+				t.Functions[i].Since.Patch = 0
 			}
-			t.Functions[i].Since = v
 		}
 	}
-	versionedStructs(t)
 	for _, m := range d.Implementations {
 		if files := in.Others[m.Lib]; files != nil {
 			if err := addImplementation(d, &m, t, files, in.version(0)); err != nil {
@@ -102,17 +130,33 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			}
 		}
 	}
-	handles(t, opaque)
-	t.Borrow(d.Uses)
-	return t, errors.Join(append(refused, unknown(d, t, opaque)...)...)
+	if in.Onto == nil && len(t.Releases) == 1 {
+		t.Releases = nil // there is nothing to tell apart
+	}
+	return t, errors.Join(refused...)
+}
+
+// once leaves out what was reported of the same record for a newer release.
+func once(report func(string)) func(string) {
+	if report == nil {
+		return func(string) {}
+	}
+	seen := map[string]bool{}
+	return func(s string) {
+		about, _, _ := strings.Cut(s, " in ")
+		if !seen[about] {
+			seen[about] = true
+			report(s)
+		}
+	}
 }
 
 func omitted(function string, omit []string) bool {
 	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
-// dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell.
-func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symbols.Version, in Input) error {
+// dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell, but for functions that are dated already.
+func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[string]bool) error {
 	if in.Library == nil {
 		return nil
 	}
@@ -123,14 +167,13 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symb
 	if len(nodes) == 0 {
 		return fmt.Errorf("the library has no symbol with a version node %sN.N", d.Headers.Nodes)
 	}
-	for symbol, v := range nodes {
-		if _, ok := since[symbol]; ok {
-			since[symbol] = v
-		}
-	}
-	// A name that the library does not export is an inline function or a macro's shadow: nothing to bind.
-	for _, f := range t.Functions {
-		if _, ok := nodes[f.Symbol]; !ok {
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		if v, ok := nodes[f.Symbol]; ok && dated[f.Symbol] {
+			continue // the nodes of an older library are nearer to the truth
+		} else if ok {
+			f.Since = v
+		} else if f.Until.IsZero() { // an inline function or a macro's shadow: nothing to bind
 			in.Report(f.Symbol + " is declared and not exported by the library")
 		}
 	}
@@ -139,7 +182,7 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, since map[string]symb
 
 // addImplementation adds to t what the headers of another implementation declare beyond it.
 func addImplementation(d *symbols.Description, m *symbols.Implementation, t *symbols.Table, files fs.FS, version symbols.Version) error {
-	h, err := readHeaders(d, files, version)
+	h, err := readHeaders(d, ownHeader(d, m, files), version)
 	if err != nil {
 		return err
 	}
@@ -165,6 +208,36 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	mergeEnums(t, &h.table, symbols.Version{}, nil)
 	mergeTypes(t, &h.table, symbols.Version{}, nil)
 	return nil
+}
+
+// ownHeader gives an implementation's main header the name that the first implementation's has, where it has another one.
+func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) fs.FS {
+	name := d.Headers.Files[0]
+	if m.Header == "" {
+		return files
+	}
+	if _, err := fs.Stat(files, name); err == nil {
+		return files
+	}
+	for _, own := range []string{m.Header, path.Base(m.Header)} {
+		if _, err := fs.Stat(files, own); err == nil {
+			return renamed{files, name, own}
+		}
+	}
+	return files // the error names what the first implementation has
+}
+
+// renamed has a file under another name too.
+type renamed struct {
+	fs.FS
+	name, own string
+}
+
+func (r renamed) Open(name string) (fs.File, error) {
+	if name == r.name {
+		name = r.own
+	}
+	return r.FS.Open(name)
 }
 
 // readHeaders reads one release of a library's headers.
@@ -340,23 +413,6 @@ func functions(h *header, omit []string) []symbols.Function {
 		out = append(out, g)
 	}
 	return out
-}
-
-// mergeFunctions adds the functions that only an older release has; a signature that changed is reported, and the
-// newest stands, unless the symbol itself differs.
-func mergeFunctions(t, older *symbols.Table, v symbols.Version, report func(string)) {
-	for _, o := range older.Functions {
-		i := slices.IndexFunc(t.Functions, func(f symbols.Function) bool { return f.Symbol == o.Symbol })
-		if i < 0 {
-			o.Current = !slices.ContainsFunc(t.Functions, func(f symbols.Function) bool { return f.API == o.API })
-			o.Until = v
-			t.Functions = append(t.Functions, o)
-			continue
-		}
-		if err := sameShape(t.Functions[i].Params, o.Params, aliasesOf(t)); err != nil {
-			report(o.Symbol + " changed its parameters: " + err.Error())
-		}
-	}
 }
 
 // versionNodes reads the ELF version nodes of a library's exports, which are a prefix and a version: hip_5.3.

@@ -75,22 +75,22 @@ func mergeTypes(t, older *symbols.Table, since symbols.Version, report func(stri
 		kind[a.Name] = "alias"
 	}
 	u := merger{kind, since}
-	t.Handles = union(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
+	t.Handles = merged(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
 		return h.Name, &h.Since, &h.Until
 	})
-	t.Scalars = union(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
+	t.Scalars = merged(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
 		return s.Name, &s.Since, &s.Until
 	})
-	t.Structs = union(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version, *symbols.Version) {
+	t.Structs = merged(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version, *symbols.Version) {
 		return s.Name, &s.Since, &s.Until
 	})
-	t.Callbacks = union(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
+	t.Callbacks = merged(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
 		return c.Name, &c.Since, &c.Until
 	})
-	t.Constants = union(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version, *symbols.Version) {
+	t.Constants = merged(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version, *symbols.Version) {
 		return c.Name, &c.Since, &c.Until
 	})
-	t.Aliases = union(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version, *symbols.Version) { return a.Name, nil, nil })
+	t.Aliases = merged(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version, *symbols.Version) { return a.Name, nil, nil })
 }
 
 type merger struct {
@@ -98,7 +98,7 @@ type merger struct {
 	since symbols.Version
 }
 
-func union[T any](u merger, kind string, newer, older []T, key func(*T) (name string, since, until *symbols.Version)) []T {
+func merged[T any](u merger, kind string, newer, older []T, key func(*T) (name string, since, until *symbols.Version)) []T {
 	have := map[string]int{}
 	for i := range newer {
 		name, _, _ := key(&newer[i])
@@ -122,35 +122,4 @@ func union[T any](u merger, kind string, newer, older []T, key func(*T) (name st
 		}
 	}
 	return newer
-}
-
-// fromTheStart clears the since-version of types and constants that the oldest release read already has: it says only
-// how far back the extraction looked.
-func fromTheStart(t *symbols.Table, oldest symbols.Version) {
-	clear := func(v *symbols.Version) {
-		if *v == oldest {
-			*v = symbols.Version{}
-		}
-	}
-	for i := range t.Handles {
-		clear(&t.Handles[i].Since)
-	}
-	for i := range t.Scalars {
-		clear(&t.Scalars[i].Since)
-	}
-	for i := range t.Structs {
-		clear(&t.Structs[i].Since)
-	}
-	for i := range t.Callbacks {
-		clear(&t.Callbacks[i].Since)
-	}
-	for i := range t.Constants {
-		clear(&t.Constants[i].Since)
-	}
-	for i := range t.Enums {
-		clear(&t.Enums[i].Since)
-		for j := range t.Enums[i].Values {
-			clear(&t.Enums[i].Values[j].Since)
-		}
-	}
 }

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -24,7 +25,11 @@ func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.main = h.Typedefs.Header
+	_, err = fs.Stat(files, h.Typedefs.Header)
+	untyped := errors.Is(err, fs.ErrNotExist)
+	if s.main = h.Typedefs.Header; untyped {
+		s.main = h.Files[0]
+	}
 	s.defines += "#define " + h.Typedefs.Define + " 1\n"
 	every, err := parse(s)
 	if err != nil {
@@ -38,6 +43,11 @@ func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	if err != nil {
 		return nil, err
 	}
+	if untyped {
+		every.table.Functions = untypedABIs(h.Typedefs, every, plain)
+		every.alias = plain.alias
+		return every, nil
+	}
 	p := pairing{d: d, types: h.Typedefs, main: h.Files[0]}
 	abis, callbacks, err := p.split(every.table.Callbacks)
 	if err != nil {
@@ -47,6 +57,37 @@ func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	every.table.Functions, err = p.join(every, plain, abis)
 	every.alias = plain.alias
 	return every, err
+}
+
+// untypedABIs returns the functions of a release that has no header of function types, such as CUDA 11.2. When each came they do not tell: a newer release
+// does, to which they are added.
+func untypedABIs(types *symbols.Typedefs, every, plain *header) []symbols.Function {
+	current := map[string]comment{}
+	for _, f := range plain.funcs {
+		current[f.Symbol] = f.doc
+	}
+	var out []symbols.Function
+	declared := functions(every, nil)
+	known := map[string]bool{}
+	for _, f := range declared {
+		known[f.Symbol] = true
+	}
+	for _, f := range declared {
+		if slices.ContainsFunc(types.Twins, func(suffix string) bool {
+			name, is := strings.CutSuffix(f.Symbol, suffix)
+			return is && known[name]
+		}) {
+			continue
+		}
+		f.API = abiSuffix.ReplaceAllString(f.Symbol, "")
+		doc, is := current[f.Symbol]
+		f.Current = is
+		if is {
+			applyFacts(f.Params, doc)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // A pairing finds the ABIs of functions in a header of function types.
@@ -166,7 +207,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 			if len(twins) > 0 {
 				g.Twins = twins
 			}
-			g.Current = current[symbol] && (symbol == api || !current[api]) // cuCtxGetDevice_v2 is a name beside the plain one
+			g.Current = symbol == meant(api, names, plain.alias, current)
 			g.Deprecated = docs.Deprecated
 			g.Params = slices.Clone(f.Params)
 			applyFacts(g.Params, docs.doc)
@@ -180,6 +221,23 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 		}
 	}
 	return out, nil
+}
+
+// meant returns the name among an API's that the plain one stands for: what a macro of the header makes of it, or itself, or else the newest.
+// cuCtxCreate_v3 of CUDA 12.4 is a name beside cuCtxCreate, which a macro makes cuCtxCreate_v2.
+func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
+	if to := alias[api]; slices.Contains(names, to) {
+		return to
+	}
+	if current[api] {
+		return api
+	}
+	for _, name := range slices.Backward(names) {
+		if current[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // exported lists the names of an API's ABIs that the header declares, oldest first.
@@ -267,6 +325,7 @@ func applyFacts(params []symbols.Param, doc comment) {
 		case ok && f.dir != "":
 			p.Dir = f.dir
 		case !ok && base != "void" && !strings.HasSuffix(base, "char"):
+			p.Guess = true
 			p.Dir = symbols.Out // a pointer to a number or a handle that nothing is said of
 		}
 		if p.Dir == symbols.In {

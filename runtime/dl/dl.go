@@ -57,7 +57,8 @@ type Spec struct {
 	// Format returns a version in print; nil prints the plain number.
 	Format func(Version) string
 
-	// Floor is the oldest version supported, for messages.
+	// Floor is the oldest version supported. Open refuses a library that tells an older
+	// one; one that tells none is taken if it has the required functions.
 	Floor Version
 
 	// Version asks the library what version it is. It runs during Open, when Slow and
@@ -72,10 +73,6 @@ type Spec struct {
 	// Resolve may be nil.
 	Resolve func(*Library) Resolver
 
-	// Refuse returns why a function of this version of the library must not be called,
-	// or "". Such a function counts as missing. Refuse may be nil.
-	Refuse func(Version, *Symbol) string
-
 	// Hint says what to do when the library is absent or too old.
 	Hint string
 }
@@ -89,6 +86,7 @@ type Symbol struct {
 	Name  string  // exported name: cuCtxCreate_v4
 	API   string  // name to ask the Resolver for: cuCtxCreate; "" if it is not to be asked
 	Since Version // first version that has it
+	Until Version // last one that is known to have it, where newer ones do not; else 0
 	Set   uint16  // index into Spec.Sets
 
 	// Sig has one code for each C parameter: w is an integer or pointer of up to 8
@@ -96,6 +94,27 @@ type Symbol struct {
 	// float in it, whose size is not 1, 2, 4 or 8 (one of these sizes is a w) and
 	// whose alignment is at most 8.
 	Sig string
+
+	// Misfits are versions in which the function takes something else than what Sig
+	// and the program's types make of it. It counts as missing there.
+	Misfits []Misfit
+}
+
+// A Misfit is a range of versions in which a function must not be called.
+type Misfit struct {
+	From, To Version // the first one, and the first one after it that is none; To is 0 if there is none
+	Why      string  // what differs
+}
+
+// misfit says why a version of the library must not be called, or "". Of a library whose
+// version is unknown nothing is known.
+func (s *Symbol) misfit(v Version) string {
+	for _, m := range s.Misfits {
+		if v != 0 && v >= m.From && (m.To == 0 || v < m.To) {
+			return "not called: " + m.Why
+		}
+	}
+	return ""
 }
 
 // A Set is a group of functions that came, and are used, together.

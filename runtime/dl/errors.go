@@ -24,8 +24,8 @@ var (
 	// Spec's Version function returns it; Open then counts the file as not loadable.
 	ErrStub = errors.New("stub library, only for linking")
 
-	// ErrTooOld: the library lacks functions of its required set. It is in a
-	// [*TooOldError].
+	// ErrTooOld: the library lacks functions of its required set, or is of a version
+	// below the oldest supported. It is in a [*TooOldError].
 	ErrTooOld = errors.New("library too old")
 
 	// ErrSymbol: the function that was called is missing. It is in a [*SymbolError].
@@ -177,14 +177,14 @@ func (e *loadError) Error() string {
 func (e *loadError) Unwrap() error { return e.kind }
 
 // A TooOldError says that the library was loaded but lacks functions of the required
-// set. It is an [ErrTooOld].
+// set, or tells a version below the oldest supported. It is an [ErrTooOld].
 type TooOldError struct {
 	Package  string
 	Name     string          // Spec.Name
 	Path     string          // file that was loaded
 	Found    Version         // 0 if the library did not tell
 	Floor    Version         // oldest version supported
-	Missing  []MissingSymbol // of the required set
+	Missing  []MissingSymbol // of the required set; none where only the version is too old
 	Required int             // size of the required set
 	Hint     string
 
@@ -198,9 +198,12 @@ func (e *TooOldError) Error() string {
 		fmt.Fprintf(&b, " %s", e.spec.format(e.Found))
 	}
 	fmt.Fprintf(&b, " (%s)", e.Path)
-	if len(e.Missing) == e.Required {
+	switch {
+	case len(e.Missing) == 0:
+		b.WriteString(" is too old")
+	case len(e.Missing) == e.Required:
 		fmt.Fprintf(&b, " has none of the %d required functions: it is another library, or far too old", e.Required)
-	} else {
+	default:
 		fmt.Fprintf(&b, " is too old: it lacks %d of the %d required functions: ", len(e.Missing), e.Required)
 		for i, m := range e.Missing {
 			if i == 4 {
@@ -235,6 +238,7 @@ type SymbolError struct {
 	Symbol  string  // exported name
 	Set     string  // name of its set
 	Since   Version // version that brought it
+	Until   Version // last one that is known to have it, 0 if the newest has
 	Found   Version // version of the library, 0 if unknown
 	Why     string  // what the look-up said
 
@@ -248,6 +252,9 @@ func (e *SymbolError) Error() string {
 		fmt.Fprintf(&b, " (set %s", e.Set)
 		if e.Since != 0 {
 			fmt.Fprintf(&b, ", since %s", e.spec.format(e.Since))
+		}
+		if e.Until != 0 {
+			fmt.Fprintf(&b, ", until %s", e.spec.format(e.Until))
 		}
 		fmt.Fprintf(&b, "; found %s %s)", e.spec.Name, e.spec.format(e.Found))
 	}

@@ -67,8 +67,8 @@ type library struct {
 // belongs to the Library from then on: read it with [Load].
 //
 // If nothing can be loaded the error is an [*OpenError], if the library lacks required
-// functions it is a [*TooOldError], and in a build that cannot load libraries it is
-// [ErrUnsupported]. After an error Open may be called again. Opening a library twice,
+// functions, or tells a version below spec.Floor, it is a [*TooOldError], and in a build
+// that cannot load libraries it is [ErrUnsupported]. After an error Open may be called again. Opening a library twice,
 // in two Library values, is fine: both use the same copy of it, independently.
 //
 // Open blocks while the library's own start-up code runs, which may take long.
@@ -133,7 +133,7 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 			continue
 		}
 		lib.attempts = *attempts
-		if lib.have[0] < lib.total[0] {
+		if lib.have[0] < lib.total[0] || lib.version != 0 && lib.version < spec.Floor {
 			return nil, lib.tooOld()
 		}
 		return lib, nil
@@ -194,10 +194,8 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 				why = words
 			}
 		}
-		if addr != 0 && spec.Refuse != nil {
-			if why = spec.Refuse(lib.version, sym); why != "" {
-				addr = 0
-			}
+		if m := sym.misfit(lib.version); addr != 0 && m != "" {
+			addr, why = 0, m
 		}
 		if addr == 0 {
 			if lib.why == nil {
@@ -279,6 +277,7 @@ func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
 			Symbol:  sym.Name,
 			Set:     spec.set(i).Name,
 			Since:   sym.Since,
+			Until:   sym.Until,
 			Found:   lib.version,
 			Why:     lib.why[i],
 			spec:    spec,

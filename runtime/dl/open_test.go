@@ -231,6 +231,24 @@ func TestOpenTooOld(t *testing.T) {
 		"the oldest version supported is 11.0; install the fixture")
 }
 
+// TestOpenBelowFloor refuses a version below the floor that has every required function, and takes one that tells no version.
+func TestOpenBelowFloor(t *testing.T) {
+	l, err := open(t, Options{Path: fixture(t)}, func(s *Spec) { s.Floor = 12051 })
+	distinct(t, err, ErrTooOld)
+	want := "fix: fixture 12.5 (FILE) is too old; the oldest version supported is 12.5; install the fixture"
+	wantText(t, err.Error(), fixture(t), want)
+	wantText(t, l.Explain(), fixture(t), "library: fixture, not open\nerror: "+want+"\n")
+	for _, version := range []func(*Library) (Version, error){
+		nil,
+		func(*Library) (Version, error) { return 0, errors.New("it does not say") },
+		func(*Library) (Version, error) { return 12051, nil },
+	} {
+		if _, err := open(t, Options{Path: fixture(t)}, func(s *Spec) { s.Floor, s.Version = 12051, version }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestMissingSymbol(t *testing.T) {
 	l := openFixture(t)
 	_, err := l.Slow(fAbsent, 1, 2)

@@ -93,6 +93,7 @@ type Caps struct {
 	Adopt          bool // the device is an [Adopter]
 	Values         bool // the device is a [Values]
 	IPCMem         bool // the device is an [IPCMem]
+	MemSharing     bool // the device is a [MemSharing]
 	IPCEvents      bool // the device is an [IPCEvents]
 	Compile        bool // the device is a [Compilers]
 
@@ -138,7 +139,11 @@ const (
 	ManagedMem                      // one address for both, moved as needed
 	CommMem                         // the device's own, fit to be registered with communicators; where Caps.Comms is set
 	WriteCombinedMem                // as HostMem, for the host to write and hardly ever read, which is slow
+	ShareableMem                    // the device's own, which processes share by file descriptors; where Caps.MemSharing is set
 )
+
+// OfDevice reports whether memory of the kind is a device's own.
+func (k MemKind) OfDevice() bool { return k == DeviceMem || k == CommMem || k == ShareableMem }
 
 // Mem is an allocation. Host is nil where the host cannot use it.
 type Mem struct {

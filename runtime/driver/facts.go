@@ -14,16 +14,17 @@ type LinkKind int
 
 // The kinds of links.
 const (
-	LinkUnknown LinkKind = iota // a way of which the API does not tell the kind, as CUDA does of none, NVLink included
+	LinkUnknown LinkKind = iota // a way of which nobody tells the kind
 	LinkNone                    // no direct way: EnablePeer is refused, and copies go through the host
 	LinkSelf                    // the two are the same device
 	LinkPCIe                    // PCI Express
 	LinkXGMI                    // AMD's Infinity Fabric
+	LinkNVLink                  // NVIDIA's NVLink, from one to the other or over switches
 )
 
-// String returns "unknown", "none", "self", "PCIe" or "xGMI".
+// String returns "unknown", "none", "self", "PCIe", "xGMI" or "NVLink".
 func (k LinkKind) String() string {
-	names := [...]string{LinkUnknown: "unknown", LinkNone: "none", LinkSelf: "self", LinkPCIe: "PCIe", LinkXGMI: "xGMI"}
+	names := [...]string{LinkUnknown: "unknown", LinkNone: "none", LinkSelf: "self", LinkPCIe: "PCIe", LinkXGMI: "xGMI", LinkNVLink: "NVLink"}
 	if k < 0 || int(k) >= len(names) {
 		return fmt.Sprintf("LinkKind(%d)", int(k))
 	}
@@ -35,8 +36,13 @@ type Link struct {
 	Kind    LinkKind
 	Rank    int  // among the links of the driver: 0 is the fastest; -1 where the API has no ranks, or there is no way
 	Hops    int  // 0 where the API does not count them, or there is no way
+	NVLinks int  // of either device, to the other one or to switches between them; 0 where there are none, or it is not told
 	Atomics bool // all atomic operations of a kernel work on the other device's memory as they do on its own
 	Arrays  bool // arrays, which textures are made of, can be used over it
+
+	// PCIe says what lies between the two on PCI Express, also where there is another way or none: "PIX" is one switch at the most, "PXB" several,
+	// "PHB" the host's bridge, "NODE" bridges of one NUMA node, and "SYS" what connects NUMA nodes, as nvidia-smi has it; "" where it is not told.
+	PCIe string
 }
 
 // Links is what a [Device] implements besides where [Caps.Links] is set.

@@ -8,8 +8,8 @@ import (
 
 func TestLinkKind(t *testing.T) {
 	for kind, want := range map[driver.LinkKind]string{
-		driver.LinkUnknown: "unknown", driver.LinkNone: "none", driver.LinkSelf: "self", driver.LinkPCIe: "PCIe", driver.LinkXGMI: "xGMI",
-		-1: "LinkKind(-1)", 5: "LinkKind(5)",
+		driver.LinkUnknown: "unknown", driver.LinkNone: "none", driver.LinkSelf: "self", driver.LinkPCIe: "PCIe", driver.LinkXGMI: "xGMI", driver.LinkNVLink: "NVLink",
+		-1: "LinkKind(-1)", 6: "LinkKind(6)",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("kind %d is %q, want %q", int(kind), got, want)

@@ -20,6 +20,7 @@ import (
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
@@ -54,6 +55,7 @@ type options struct {
 	rccl      nccl.Options
 	nvrtc     nvrtc.Options
 	nvjitlink nvjitlink.Options
+	nvml      nvml.Options
 	hiprtc    hiprtc.Options
 	sim       simdriver.Config
 	pools     bool
@@ -75,6 +77,9 @@ func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = o
 
 // WithNVJitLink says how to find nvJitLink, which the CUDA driver opens when sources are linked for the first time.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
+
+// WithNVML says how to find NVML, which the CUDA driver opens when a link is asked for the first time.
+func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
 // WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
@@ -132,7 +137,7 @@ func traced(d driver.Driver, err error) (driver.Driver, error) {
 func (o options) open(name string) (driver.Driver, error) {
 	switch name {
 	case CUDA:
-		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc), cudadriver.WithNVJitLink(o.nvjitlink))
+		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc), cudadriver.WithNVJitLink(o.nvjitlink), cudadriver.WithNVML(o.nvml))
 		if err != nil {
 			return nil, err // not d, which would be a driver that is nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -100,6 +101,7 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
 		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
 		drivers.WithNVJitLink(nvjitlink.Options{Path: filepath.Join(dir, "mynvjitlink.so")}),
+		drivers.WithNVML(nvml.Options{Path: filepath.Join(dir, "mynvml.so")}), // without which everything works
 		drivers.WithHIPRTC(hiprtc.Options{Path: filepath.Join(dir, "myhiprtc.so")}),
 	}
 	for name, files := range map[string][2]string{drivers.CUDA: {"mynccl.so", "mynvrtc.so"}, drivers.HIP: {"myrccl.so", "myhiprtc.so"}} {

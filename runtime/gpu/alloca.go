@@ -236,7 +236,7 @@ func (s *submission) prepare() error {
 				continue
 			}
 			if last.tl.passed.Load() < last.seq {
-				s.addDep(last)
+				s.deps.add(last)
 			}
 		}
 		b.mem.Ptr = driver.Ptr(block.Addr)
@@ -249,7 +249,7 @@ func (s *submission) prepare() error {
 func (s *submission) comeAfterAlloca() {
 	b := s.keep[0]
 	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
-		s.addDep(b.behind())
+		s.deps.add(b.behind())
 	}
 }
 

@@ -7,22 +7,20 @@ package gpu
 // passOn does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
 func (q *Queue) passOn(s *submission, onThread bool) bool {
 	live := 0
-	for i := range s.deps {
-		p := &s.deps[i]
-		if p.tl.passed.Load() < p.seq {
+	for _, m := range s.deps {
+		if m.tl.passed.Load() < m.seq {
 			if live++; live > 1 {
 				return false
 			}
 		}
 	}
-	for i := range s.deps { // what is done meanwhile is found out again when it is waited for
-		p := &s.deps[i]
-		if err := p.failed(); err != nil {
+	for i, m := range s.deps { // what is done meanwhile is found out again when it is waited for
+		if err := m.failed(); err != nil {
 			q.dev.failSubmission(s, err)
 			return true
 		}
-		if live > 0 && p.tl.passed.Load() < p.seq {
-			s.deps[0], *p = *p, s.deps[0]
+		if live > 0 && m.tl.passed.Load() < m.seq {
+			s.deps[0], s.deps[i] = m, s.deps[0]
 		}
 	}
 	if live > 0 || s.late {
@@ -36,13 +34,13 @@ func (q *Queue) passOn(s *submission, onThread bool) bool {
 
 // handOn publishes what a barrier signals as what the work before it does.
 func (s *submission) handOn() *timepoint {
-	p := s.deps[0]
+	m := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publish(point{Value: signal.Value, Timeline: p.tl, Seq: p.seq, Late: true})
+		list, wanted := signal.Semaphore.publish(point{Value: signal.Value, Timeline: m.tl, Seq: m.seq, Late: true})
 		released.join(list)
 		if wanted {
-			p.tl.want(p.seq)
+			m.tl.want(m.seq)
 		}
 	}
 	return released.first

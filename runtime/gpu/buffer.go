@@ -24,6 +24,11 @@ const (
 	// WriteCombinedMem is as HostMem, for the host to write, in order and whole, and hardly ever to read: devices may read it faster,
 	// and the host reads it very slowly.
 	WriteCombinedMem = driver.WriteCombinedMem
+
+	// ShareableMem is the device's own memory, which processes share by a file: see [Buffer.ExportFile]. Kernels, fills and values of this device
+	// only may use it, also where the device has given others access to its memory; copies are made by all. It takes whole pages, mostly of 2 MiB.
+	// CUDA on Linux has it, and the simulated GPU ([driver.Caps].MemSharing).
+	ShareableMem = driver.ShareableMem
 )
 
 // Alignment is what the addresses of memory are multiples of that is allocated, in whatever way, and not empty.
@@ -82,6 +87,8 @@ func (d *Device) Has(kind MemKind) bool {
 		return d.caps.Managed
 	case CommMem:
 		return d.caps.Comms
+	case ShareableMem:
+		return d.memSharing != nil
 	}
 	return false
 }
@@ -91,7 +98,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if kind < DeviceMem || kind > WriteCombinedMem {
+	if kind < DeviceMem || kind > ShareableMem {
 		return nil, argument("allocate", "there is no kind of memory %d", int(kind))
 	}
 	b := newBuffer(d, size)

@@ -105,7 +105,7 @@ func TestWaitForGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.q.tl.mu.Lock()
-	work := submission{q: c.Device().Queue(0), deps: []dep{{mark: mark{c.q.tl, 1}}}}
+	work := submission{q: c.Device().Queue(0), deps: frontier{{c.q.tl, 1}}}
 	if err := work.markDeps(); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -348,4 +349,25 @@ func TestNearDeps(t *testing.T) {
 	if got[0] != 1 {
 		t.Errorf("what waits for it has read %d", got[0])
 	}
+}
+
+// TestUnmarkedDep has work come after that of two queues, of which one has an event and the other is given one only then: it waits for both.
+func TestUnmarkedDep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20 // more than is brief
+		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{SubmitAnywhere: true}})
+		dev := openDevice(t, sim, 0, gpu.Options{Queues: 3})
+		s, from, to := semaphores(t, 3), allocate(t, dev, 8), allocate(t, dev, 8)
+		marked, unmarked, last := s[0], s[1], s[2]
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(marked, 1)}, allocate(t, dev, size).All(), []byte{1}))
+		must(t, sim.StallStream(sim.Streams(0)[1]))
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(unmarked, 1)}, from.All(), []byte{1}))
+		must(t, dev.Queue(2).Copy(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, to.All(), from.All()))
+		synctest.Wait() // all that can run has
+		must(t, sim.ResumeStream(sim.Streams(0)[1]))
+		must(t, last.Wait(minute(t), 1))
+		if got := bytesOf(t, dev.Queue(2), to); got[0] != 1 {
+			t.Errorf("%v was copied", got)
+		}
+	})
 }

@@ -81,6 +81,7 @@ type Device struct {
 	priorities driver.Priorities           //
 	ipcMem     driver.IPCMem               //
 	ipcEvents  driver.IPCEvents            //
+	memSharing driver.MemSharing           //
 	sharing    driver.PoolSharing          //
 	recordings map[*CommandBuffer]struct{} // under mu
 	shared     map[*SharedEvent]struct{}   // under mu
@@ -152,6 +153,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	if dev.caps.IPCMem {
 		dev.ipcMem, _ = drv.(driver.IPCMem)
+	}
+	if dev.caps.MemSharing {
+		dev.memSharing, _ = drv.(driver.MemSharing)
 	}
 	if dev.caps.PoolSharing {
 		dev.sharing, _ = drv.(driver.PoolSharing)

@@ -26,8 +26,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 }
 
 // Link describes the way from the device to another one's memory, as the driver tells it (cuDeviceGetP2PAttribute; on AMD's devices
-// hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). CUDA does not tell its kind, not even whether it is NVLink. Between devices of
-// different drivers there is none. It blocks while the driver answers. Where the driver does not tell, the error is
+// hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). CUDA does not tell its kind: NVML does, where it is there, NVLink or what there is of PCI
+// Express on the way. Between devices of different drivers there is none. It blocks while the driver answers. Where the driver does not tell, the error is
 // [driver.ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.failed(); err != nil {

@@ -75,7 +75,7 @@ func (f *fuzz) queue() *gpu.Queue    { return one(f, f.queues) }
 func (f *fuzz) bytes() []byte        { return make([]byte, min(f.number(), 600)) }
 func (f *fuzz) command() gpu.Command { return gpu.Command(f.n(12) - 1) }
 func (f *fuzz) options() gpu.PoolOptions {
-	return gpu.PoolOptions{Kind: gpu.MemKind(f.n(6) - 1), MaxSize: f.number(), InitialSize: f.number(), Threshold: f.number(), Zero: f.n(2) == 0, Portable: f.n(2) == 0}
+	return gpu.PoolOptions{Kind: gpu.MemKind(f.n(8) - 1), MaxSize: f.number(), InitialSize: f.number(), Threshold: f.number(), Zero: f.n(2) == 0, Portable: f.n(2) == 0}
 }
 
 // sem returns a semaphore, and once in a while none.
@@ -232,7 +232,7 @@ func (f *fuzz) submit() {
 	case 9:
 		what, err = "write", q.Write(o, noWriter{}, int64(f.number()), f.ranges())
 	case 10:
-		what, err = "prefetch", q.Prefetch(o, f.ranges(), gpu.MemKind(f.n(7)-1))
+		what, err = "prefetch", q.Prefetch(o, f.ranges(), gpu.MemKind(f.n(8)-1))
 	case 11, 12:
 		var b *gpu.Buffer
 		what = "alloca"
@@ -349,7 +349,7 @@ func (f *fuzz) other() {
 			b.Close()
 		}
 	case 10:
-		if b, err := d.Alloc(gpu.MemKind(f.n(7)-1), f.number()); err == nil {
+		if b, err := d.Alloc(gpu.MemKind(f.n(8)-1), f.number()); err == nil {
 			f.buffers = append(f.buffers, b)
 		}
 	case 11:

@@ -33,6 +33,8 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 		return MemoryHandle{}, argument(op, "memory of a pool that is not Shareable; export what Device.Alloc has made, of kind DeviceMem")
 	case b.mem.Size == 0:
 		return MemoryHandle{}, argument(op, "the buffer has no memory")
+	case b.mem.Kind == ShareableMem:
+		return MemoryHandle{}, argument(op, "memory of kind ShareableMem, which Buffer.ExportFile exports")
 	case b.from != allocated || b.mem.Kind != DeviceMem:
 		return MemoryHandle{}, argument(op, "memory that Device.Alloc has not made, or not of kind DeviceMem, which alone other processes can import")
 	case d.ipcMem == nil:
@@ -95,7 +97,7 @@ func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (dri
 			d.notTaken(b.closeMemory())
 			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, ErrRange)
 		}
-		b.mem.Ptr = r.opened.Ptr + driver.Ptr(h.Offset)
+		b.mem.Kind, b.mem.Ptr = r.opened.Kind, r.opened.Ptr+driver.Ptr(h.Offset)
 		d.buffers.add(b)
 		return nil
 	})
@@ -108,8 +110,11 @@ func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (dri
 
 // closeMemory gives memory back to the process that it is of. It runs on a bound thread.
 func (b *Buffer) closeMemory() error {
-	if p := b.rare.shared; p != nil {
+	switch p := b.rare.shared; {
+	case p != nil:
 		return p.give(b.rare.opened)
+	case b.rare.opened.Kind == ShareableMem:
+		return b.dev.drv.Free(b.rare.opened)
 	}
 	return b.dev.ipcMem.CloseMem(b.rare.opened)
 }

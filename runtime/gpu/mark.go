@@ -105,9 +105,8 @@ func (tl *timeline) eventBehind(seq uint64) (*event, bool) {
 
 // markDeps puts events behind what the work must come after on other timelines. The caller holds no timeline's mu.
 func (s *submission) markDeps() error {
-	for i := range s.deps {
-		d := &s.deps[i]
-		if d.tl == nil || d.tl == s.q.tl || d.event != nil {
+	for _, d := range s.deps {
+		if d.tl == s.q.tl {
 			continue
 		}
 		if d.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it

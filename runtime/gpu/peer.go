@@ -12,7 +12,7 @@ func (d *Device) same(o *Device) bool { return d == o || d.of == o.of && d.info.
 // foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
 // everybody's, is not.
 func (d *Device) foreign(b *Buffer) bool {
-	return b != nil && !d.same(b.dev) && d.peers != nil && (b.mem.Kind == DeviceMem || b.mem.Kind == CommMem)
+	return b != nil && !d.same(b.dev) && d.peers != nil && b.mem.Kind.OfDevice()
 }
 
 // ofHostPool reports whether a buffer's memory is the host's and of a pool of the driver's.
@@ -20,10 +20,13 @@ func (b *Buffer) ofHostPool() bool {
 	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == HostMem
 }
 
-// usable returns an error if a range, which has been checked, is of a pool that has not let a device in: drivers may end the process
+// usable returns an error if a range, which has been checked, is shareable memory of another device, or of a pool that has not let a device in: drivers may end the process
 // where anything but a copy is made of that, and a kernel that touches it loses the device.
 func (r Range) usable(op string, d *Device) error {
 	b := r.Buffer
+	if b.mem.Kind == ShareableMem && !d.same(b.dev) {
+		return argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.info.Name, d.info.Name)
+	}
 	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != DeviceMem {
 		return nil
 	}
@@ -41,11 +44,14 @@ func (d *Device) owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error
 	case !d.foreign(dst) && !d.foreign(src):
 	case !dst.ofHostPool() && !src.ofHostPool():
 		return d.owner(dst), d.owner(src), nil
-	case d.foreign(dst) && dst.from != allocated || d.foreign(src) && src.from != allocated: // to which there may be no access
+	case d.foreign(dst) && !dst.shown() || d.foreign(src) && !src.shown():
 		return nil, nil, errHostPool
 	}
 	return nil, nil, nil
 }
+
+// shown reports whether devices with access to another one's memory have it to the buffer's.
+func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != ShareableMem }
 
 func (d *Device) owner(b *Buffer) driver.Device {
 	if d.foreign(b) {

@@ -171,9 +171,9 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 			driver.ErrUnsupported)
 	case o.Shareable && (o.Kind != DeviceMem || o.Portable || o.Over != nil || d.sharing == nil):
 		return nil, fmt.Errorf("gpu: new pool on %s: only a pool of the driver's, of its own memory, can be shareable, and not by every driver: %w", d.info.Name, driver.ErrUnsupported)
-	case o.Kind == CommMem || o.Kind == WriteCombinedMem:
+	case o.Kind == CommMem || o.Kind == WriteCombinedMem || o.Kind == ShareableMem:
 		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
-	case o.Kind < DeviceMem || o.Kind > WriteCombinedMem:
+	case o.Kind < DeviceMem || o.Kind > ShareableMem:
 		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
 	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
 		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)

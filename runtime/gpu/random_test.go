@@ -261,8 +261,12 @@ func newGraph(t *testing.T, seed uint64) *graph {
 			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.DeviceMem, 8*cells) },
 			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.HostMem, 16) },
 			func() (*gpu.Buffer, error) { return dev.ImportHost(make([]byte, 16), nil) },
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.ShareableMem, 16) },
 		} {
 			b, err := make()
+			if errors.Is(err, driver.ErrUnsupported) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,6 +286,9 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	for i := range g.cells { // each begins with something written
 		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
 		q := g.queue()
+		for !g.cells[i].usable(q) {
+			q = g.queue()
+		}
 		x.submit = func(o gpu.Order) error { return q.Fill(o, g.cells[i].r, []byte{0}) }
 		x.order.Signal = []gpu.Point{x.done}
 		g.cells[i].written = x.order.Signal
@@ -296,6 +303,20 @@ func newGraph(t *testing.T, seed uint64) *graph {
 func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
 
 func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
+
+// usable reports whether a queue can do more with the cell than copy it.
+func (c *cell) usable(q *gpu.Queue) bool {
+	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
+}
+
+// cell returns a cell that a queue can do anything with.
+func (g *graph) cell(q *gpu.Queue) *cell {
+	for {
+		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
+			return c
+		}
+	}
+}
 
 // cellOf returns a cell in memory of a device, or of the host's that was allocated on it.
 func (g *graph) cellOf(dev *gpu.Device) *cell {
@@ -334,7 +355,7 @@ func (g *graph) add() {
 	switch {
 	case kind < 8: // fails
 		x.fails = true
-		c := g.cells[r.IntN(len(g.cells))].r
+		c := g.cell(q).r
 		switch k := r.IntN(8); {
 		case k == 0:
 			x.what = "failing host call"
@@ -396,12 +417,12 @@ func (g *graph) add() {
 		}
 	case kind < 26:
 		x.what = "fill of nothing"
-		c := g.cells[r.IntN(len(g.cells))].r
+		c := g.cell(q).r
 		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
 	case kind < 28 && g.values:
-		c := &g.cells[r.IntN(len(g.cells))]
+		c := g.cell(q)
 		for c.pooled { // in which there are no values
-			c = &g.cells[r.IntN(len(g.cells))]
+			c = g.cell(q)
 		}
 		to := c.r
 		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
@@ -423,7 +444,7 @@ func (g *graph) add() {
 	case kind < 31:
 		x.what = "native"
 		p := g.bytes(8)
-		dst = &g.cells[r.IntN(len(g.cells))]
+		dst = g.cell(q)
 		to := dst.r
 		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
 		copy(dst.value[:], p)
@@ -432,7 +453,7 @@ func (g *graph) add() {
 	case kind < 45:
 		x.what = "fill"
 		p := g.bytes(1 << r.IntN(4))
-		dst = &g.cells[r.IntN(len(g.cells))]
+		dst = g.cell(q)
 		to := dst.r
 		x.submit = func(o gpu.Order) error { return q.Fill(o, to, p) }
 		copy(dst.value[:], bytes.Repeat(p, 8))
@@ -478,7 +499,7 @@ func (g *graph) add() {
 			return nil
 		}
 	default:
-		dst, src = &g.cells[r.IntN(len(g.cells))], &g.cells[r.IntN(len(g.cells))]
+		dst, src = g.cell(q), g.cell(q)
 		if src == dst {
 			x.what, x.submit = "barrier", q.Barrier
 			dst, src = nil, nil
@@ -496,6 +517,9 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also what the device cannot use otherwise
+				dst = c
+			}
 			to, from := dst.r, src.r
 			dst.value = src.value
 			x.submit = func(o gpu.Order) error { return q.Copy(o, to, from) }

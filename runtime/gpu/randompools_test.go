@@ -271,7 +271,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	s := g.supplies[q.Device()]
 	p := s.pools[r.IntN(len(s.pools))]
 	for _, c := range []*cell{dst, src} { // between which drivers make no copies
-		if p.kind == gpu.HostMem && c.imported && c.r.Buffer.Device() != q.Device() {
+		if p.kind == gpu.HostMem && (c.imported || c.r.Buffer.Kind() == gpu.ShareableMem) && c.r.Buffer.Device() != q.Device() {
 			p = s.pools[0]
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A farSide is another process of a random graph, with one device. Memory of it, allocated and of a pool, is cells of the graph's; where nothing
-// is to go wrong it has memory of the graph's too. It is told by the host when it is to work, or by events.
+// A farSide is another process of a random graph, with one device. Memory of it, allocated, of a pool, and shareable by a file, is cells of the graph's; it has
+// shareable memory of the graph's too, and where nothing is to go wrong other memory. It is told by the host when it is to work, or by events.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -26,6 +26,7 @@ type farSide struct {
 	pool   *gpu.Pool   // or nil
 	pooled *gpu.Buffer
 	theirs *gpu.Buffer    // of the graph's, imported; or nil
+	given  *gpu.Buffer    // likewise, by a file
 	lent   sync.WaitGroup // what the graph has of it
 	taken  sync.WaitGroup // what it has of the graph
 	wg     sync.WaitGroup // work that is ordered by events
@@ -79,6 +80,27 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
+	if g.caps.MemSharing { // of which either side closes its own when it likes
+		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
+		must(g.t, err)
+		f.lent.Add(1)
+		in := f.send(b, g.devs[r.IntN(len(g.devs))], f.lent.Done)
+		for k := range uint64(cells) {
+			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: b.Range(8*k, 8), imported: true})
+		}
+		var near *gpu.Buffer
+		for k := range g.cells {
+			c := &g.cells[k]
+			if b := c.r.Buffer; b.Kind() != gpu.ShareableMem || c.imported || b.Device() != f.near {
+				continue
+			} else if near != b {
+				near = b
+				f.taken.Add(1)
+				f.given = f.send(b, f.dev, f.taken.Done)
+			}
+			c.far = f.given.Range(c.r.Offset, 8)
+		}
+	}
 	if g.mode == sound { // else the memory may go before it is given back
 		for k := range g.cells {
 			c := &g.cells[k]
@@ -121,6 +143,15 @@ func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 		lent.Done()
 	}
 	return p, err
+}
+
+// send exports a buffer and imports it on a device of the other side.
+func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer {
+	file, err := b.ExportFile()
+	must(f.g.t, err)
+	in, err := to.ImportSharedFile(file, b.Size(), freed)
+	must(f.g.t, errors.Join(err, file.Close()))
+	return in
 }
 
 func (f *farSide) queue() *gpu.Queue { return f.dev.Queue(f.g.r.IntN(3)) }
@@ -238,6 +269,7 @@ func (f *farSide) giveBack() {
 	f.wg.Wait()
 	f.there.in.Close()
 	f.back.in.Close()
+	f.given.Close()
 	if f.theirs != nil {
 		f.theirs.Close()
 	}

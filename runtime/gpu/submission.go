@@ -73,7 +73,8 @@ type submission struct {
 	keep     [2]*Buffer // those of dst and src; held until the work is done
 
 	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
-	deps    []dep        // what the work must come after; those without a timeline need nothing
+	deps    frontier     // what the work must come after
+	events  []*event     // behind the deps, held, once they have been looked for; nil for one that is done
 	follows frontier     // what the work comes after on other timelines
 	held    []*event     // of others, which must not be recorded anew before the work is done
 
@@ -111,12 +112,6 @@ func newSubmission(q *Queue) *submission {
 	return s
 }
 
-// A dep is a place in a timeline that work must come after.
-type dep struct {
-	mark
-	event *event // behind it, held, once it has been looked for; nil if there is no need of one
-}
-
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
 // to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
 // barrier, which may have no work.
@@ -138,7 +133,7 @@ func (s *submission) gather() (resolution, error) {
 		case ordered:
 			s.late = s.late || p.Late
 			if p.Timeline != s.q.tl || s.op.Kind == work.Barrier {
-				s.addDep(mark{p.Timeline, p.Seq})
+				s.deps.add(mark{p.Timeline, p.Seq})
 			}
 		}
 	}
@@ -167,33 +162,6 @@ func (s *submission) waited() bool {
 	return true
 }
 
-// addDep adds a place, and keeps, of those on one timeline, the last.
-func (s *submission) addDep(m mark) {
-	for i := range s.deps {
-		if d := &s.deps[i]; d.tl == m.tl {
-			if d.seq < m.seq {
-				d.seq = m.seq
-				if d.event != nil { // it is behind less
-					d.event.drop()
-					d.event = nil
-				}
-			}
-			return
-		}
-	}
-	s.deps = append(s.deps, dep{mark: m})
-}
-
-// letGo says that a dep needs nothing.
-func (s *submission) letGo(i int) {
-	d := &s.deps[i]
-	d.tl = nil
-	if d.event != nil {
-		d.event.drop()
-		d.event = nil
-	}
-}
-
 // letGoAll takes all deps away.
 func (s *submission) letGoAll() {
 	if s.gathered = false; len(s.deps) > 0 {
@@ -202,12 +170,20 @@ func (s *submission) letGoAll() {
 }
 
 func (s *submission) letGoDeps() {
-	for i := range s.deps {
-		if s.deps[i].tl != nil {
-			s.letGo(i)
+	s.letGoEvents()
+	clear(s.deps)
+	s.deps = s.deps[:0]
+}
+
+// letGoEvents lets go of the events behind the deps.
+func (s *submission) letGoEvents() {
+	for _, e := range s.events {
+		if e != nil {
+			e.drop()
 		}
 	}
-	s.deps = s.deps[:0]
+	clear(s.events)
+	s.events = s.events[:0]
 }
 
 // resolved is called when a timepoint of a parked submission is released. It reports whether the submission is ready, and

@@ -340,35 +340,35 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 }
 
 // order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
-// events; the others it lets go of.
+// events; the others it takes away.
 func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
-	for i := range s.deps {
-		p := &s.deps[i]
-		if p.tl == nil {
-			continue
-		}
-		if p.tl.dev != tl.dev && p.tl.dev.of != tl.dev.of {
+	for _, m := range s.deps {
+		if m.tl.dev != tl.dev && m.tl.dev.of != tl.dev.of {
 			return foreign, false, nil
 		}
-		if err := p.failed(); err != nil {
+		if err := m.failed(); err != nil {
 			return notIssued, false, err
 		}
-		if tl.covers(p.tl, p.seq) {
-			if p.tl != tl && p.tl.passed.Load() < p.seq { // if it fails, this fails as well
-				s.follows.add(p.mark)
-			}
-			s.letGo(i)
-			continue
-		}
-		waits = true
-		if p.event == nil {
-			ok := false
-			if p.event, ok = p.tl.eventBehind(p.seq); !ok {
-				return unmarked, false, nil
-			}
+	}
+	left := s.deps[:0]
+	for _, m := range s.deps {
+		if !tl.covers(m.tl, m.seq) {
+			left = append(left, m)
+		} else if m.tl != tl && m.tl.passed.Load() < m.seq { // if it fails, this fails as well
+			s.follows.add(m)
 		}
 	}
-	return issuedWork, waits, nil
+	clear(s.deps[len(left):])
+	s.deps = left
+	for _, m := range s.deps {
+		e, ok := m.tl.eventBehind(m.seq)
+		if !ok {
+			s.letGoEvents()
+			return unmarked, false, nil
+		}
+		s.events = append(s.events, e)
+	}
+	return issuedWork, len(left) > 0, nil
 }
 
 // broken says what becomes of a submission that the driver has not taken as a whole. If the stream has got something of it,
@@ -417,25 +417,24 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 	if err := s.borrow(mark{tl, seq}); err != nil {
 		return false, err
 	}
-	for i := range s.deps {
-		p := &s.deps[i]
-		if p.tl == nil || p.tl.dev != tl.dev && !p.tl.dev.lent.add(mark{tl, seq}) {
-			continue // there is no need, or that device is closed: its work is done, or has failed
+	for i, m := range s.deps {
+		if m.tl.dev != tl.dev && !m.tl.dev.lent.add(mark{tl, seq}) {
+			continue // that device is closed: its work is done, or has failed
 		}
-		if p.event != nil { // else it is done, and the host will know in a moment
-			if err := tl.dev.drv.StreamWait(tl.h, p.event.h); err != nil {
+		if e := s.events[i]; e != nil { // else it is done, and the host will know in a moment
+			if err := tl.dev.drv.StreamWait(tl.h, e.h); err != nil {
 				return started, err
 			}
 			started = true
 			if !tl.dev.caps.RerecordEvents {
-				p.event.hold()
-				s.held = append(s.held, p.event)
+				e.hold()
+				s.held = append(s.held, e)
 			}
 		}
 		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
 		// also what the host must see done before this.
-		tl.addCover(p.tl, p.seq, seq)
-		s.follows.add(p.mark)
+		tl.addCover(m.tl, m.seq, seq)
+		s.follows.add(m)
 	}
 	return started, nil
 }

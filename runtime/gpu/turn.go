@@ -80,7 +80,7 @@ func (s *submission) awaitTurn() outcome {
 		return inLine
 	}
 	if p.Timeline != s.q.tl {
-		s.addDep(mark{p.Timeline, p.Seq})
+		s.deps.add(mark{p.Timeline, p.Seq})
 	}
 	return issuedWork
 }

@@ -86,7 +86,7 @@ func newWorld(t *testing.T) world {
 	just(w, gpu.CommandOptions{}, gpu.CommandOptions{Mode: gpu.GraphMode}, gpu.CommandOptions{Mode: -1})
 	just(w, gpu.ChannelOptions{}, gpu.ChannelOptions{ID: gpu.ChannelID{1}, Rank: math.MaxInt, Count: math.MaxInt},
 		gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 2}, gpu.ChannelOptions{Timeout: -1})
-	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, -1, math.MaxInt)
+	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, gpu.ShareableMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
 	just(w, driver.Stream(0), 1, math.MaxInt)
 	just(w, driver.Event(0)) // whether another number is an event nobody can check

@@ -24,7 +24,7 @@ done
 # Calls timed against C.
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" ./tools/gpubench
-	gcc -O2 -fPIC -shared -o "$out/bin/libcloop.so" tools/gpubench/testdata/cloop.c
+	gcc -O2 -fPIC -shared -o "$out/bin/libcloop.so" tools/gpubench/testdata/cloop.c -lpthread
 fi
 
 # A package's tests run in its folder, with its testdata; go.mod marks the root, where the sources of fakes are.

@@ -92,10 +92,12 @@ arguments() {
 
 # sanitized are the tests of the CUDA driver that compute-sanitizer watches, by tool: kernels launched in every way, and by others than the
 # runtime. For racecheck, which takes a kernel a hundred times as long, and synccheck there are those whose threads wait for each other, or
-# share memory of a block or a cluster.
+# share memory of a block or a cluster. For initcheck, which follows every byte of the device's memory, there are a few, which launch kernels and move
+# memory in one way each.
 sanitized() {
 	case $1 in
-	memcheck | initcheck) echo '^TestGPU(Params|Cluster|LaunchAttrs|LaunchEvents|TensorMap|Priorities|Capture|CuBLAS.*|Adopt.*|EventsOfOthers|Value.*|Scratch.*|Compiled.*)$' ;;
+	initcheck) echo '^TestGPU(Params|Graph|Capture)$' ;;
+	memcheck) echo '^TestGPU(Params|Cluster|LaunchAttrs|LaunchEvents|TensorMap|Priorities|Capture|CuBLAS.*|Adopt.*|EventsOfOthers|Value.*|Scratch.*|Compiled.*)$' ;;
 	*) echo '^TestGPU(Cluster|LaunchAttrs|TensorMap|CuBLAS.*|Compiled.*)$' ;;
 	esac
 }
@@ -104,8 +106,16 @@ sanitized() {
 sanitized_groups() {
 	case $1 in
 	memcheck) echo '^TestGPUConformance$/^(launches|native_work|values_in_memory|native_streams_and_events|scratch_memory)$' ;;
-	initcheck) echo '^TestGPUConformance$/^(launches|native_work|scratch_memory)$' ;;
+	initcheck) echo '^TestGPUConformance$/^(transfers|code|native_work|scratch_memory)$/^(B101_fill,_copy,_fill|B107_saxpy|B155_native_work_on_memory_of_pools,_in_queues_and_in_streams|B176_scratch_memory_of_nested_recordings_is_the_outer_one.s,_each_time_anew)$' ;;
 	*) echo '^TestGPUConformance$/^launches$' ;;
+	esac
+}
+
+# sanitized_limit is how many seconds a tool has for each.
+sanitized_limit() {
+	case $1 in
+	initcheck) echo 150 ;;
+	*) echo $limit ;;
 	esac
 }
 
@@ -143,7 +153,10 @@ sanitize() {
 # sanitize_tests TOOL... runs tests under tools of compute-sanitizer, short ones, which start no program of Python's.
 sanitize_tests() {
 	find_sanitizer
+	usual=$limit
 	for kind in "$@"; do
+		limit=$usual
+		limit=$(sanitized_limit "$kind")
 		if [ -n "$refused" ]; then
 			item "$kind tests" "$here" echo "$kind: not run: $refused"
 			continue
@@ -159,6 +172,7 @@ sanitize_tests() {
 				"$here/bin/cudadriver.test" -test.v -test.run '^TestGPUPoolSharing$'
 		fi
 	done
+	limit=$usual
 }
 
 # finish prints the table, and the tests that were skipped, and ends.

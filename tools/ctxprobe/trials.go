@@ -145,6 +145,37 @@ func (b *bench) descriptor() int32 {
 		return fd, err
 	})
 }
+
+// physicalProp is what memory without an address, which other processes may have, is made with.
+func (b *bench) physicalProp() *cuda.MemAllocationProp {
+	return &cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, RequestedHandleTypes: cuda.MemHandleTypePosixFileDescriptor, Location: b.location()}
+}
+func (b *bench) granule() uint64 {
+	return made(b, "size of physical memory", func() (uint64, error) {
+		return b.lib.MemGetAllocationGranularity(b.physicalProp(), cuda.MemAllocGranularityMinimum)
+	})
+}
+func (b *bench) physical() cuda.MemGenericAllocationHandle {
+	return made(b, "physical memory", func() (cuda.MemGenericAllocationHandle, error) {
+		return b.lib.MemCreate(b.granule(), b.physicalProp(), 0)
+	})
+}
+
+// physicalDescriptor is the file descriptor by which they get it.
+func (b *bench) physicalDescriptor() int32 {
+	return made(b, "descriptor of physical memory", func() (fd int32, err error) {
+		err = b.lib.MemExportToShareableHandle(unsafe.Pointer(&fd), b.physical(), cuda.MemHandleTypePosixFileDescriptor, 0)
+		return fd, err
+	})
+}
+func (b *bench) reserved() cuda.DevicePtr {
+	return made(b, "range of addresses", func() (cuda.DevicePtr, error) { return b.lib.MemAddressReserve(b.granule(), 0, 0, 0) })
+}
+func (b *bench) mapped() cuda.DevicePtr {
+	return made(b, "mapped memory", func() (cuda.DevicePtr, error) {
+		return b.reserved(), b.lib.MemMap(b.reserved(), b.granule(), 0, b.physical(), 0)
+	})
+}
 func (b *bench) location() cuda.MemLocation {
 	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: b.num}
 }
@@ -403,6 +434,28 @@ var trials = []trial{
 		return second(b.lib.MemAllocFromPoolAsync(size, b.pool(), b.stream()))
 	}},
 	{name: "cuMemFreeAsync", need: func(b *bench) { b.pooled() }, call: func(b *bench) error { return b.lib.MemFreeAsync(b.pooled(), b.stream()) }},
+
+	{name: "cuMemGetAllocationGranularity", call: func(b *bench) error {
+		return second(b.lib.MemGetAllocationGranularity(b.physicalProp(), cuda.MemAllocGranularityMinimum))
+	}},
+	{name: "cuMemCreate", need: func(b *bench) { b.granule() }, call: func(b *bench) error { return second(b.lib.MemCreate(b.granule(), b.physicalProp(), 0)) }},
+	{name: "cuMemRelease", need: func(b *bench) { b.physical() }, call: func(b *bench) error { return b.lib.MemRelease(b.physical()) }},
+	{name: "cuMemAddressReserve", need: func(b *bench) { b.granule() }, call: func(b *bench) error { return second(b.lib.MemAddressReserve(b.granule(), 0, 0, 0)) }},
+	{name: "cuMemAddressFree", need: func(b *bench) { b.reserved() }, call: func(b *bench) error { return b.lib.MemAddressFree(b.reserved(), b.granule()) }},
+	{name: "cuMemMap", need: func(b *bench) { b.physical(); b.reserved() }, call: func(b *bench) error {
+		return b.lib.MemMap(b.reserved(), b.granule(), 0, b.physical(), 0)
+	}},
+	{name: "cuMemUnmap", need: func(b *bench) { b.mapped() }, call: func(b *bench) error { return b.lib.MemUnmap(b.mapped(), b.granule()) }},
+	{name: "cuMemSetAccess", need: func(b *bench) { b.mapped() }, call: func(b *bench) error {
+		return b.lib.MemSetAccess(b.mapped(), b.granule(), []cuda.MemAccessDesc{{Location: b.location(), Flags: cuda.MemAccessFlagsProtReadWrite}})
+	}},
+	{name: "cuMemRetainAllocationHandle", need: func(b *bench) { b.mapped() }, call: func(b *bench) error { return second(b.lib.MemRetainAllocationHandle(b.mapped())) }},
+	{name: "cuMemExportToShareableHandle", need: func(b *bench) { b.physical() }, call: func(b *bench) error {
+		return b.lib.MemExportToShareableHandle(unsafe.Pointer(new(int32)), b.physical(), cuda.MemHandleTypePosixFileDescriptor, 0)
+	}},
+	{name: "cuMemImportFromShareableHandle", need: func(b *bench) { b.physicalDescriptor() }, call: func(b *bench) error {
+		return second(b.lib.MemImportFromShareableHandle(uintptr(b.physicalDescriptor()), cuda.MemHandleTypePosixFileDescriptor))
+	}},
 
 	{name: "cuGraphCreate", call: func(b *bench) error { return second(b.lib.GraphCreate(0)) }},
 	{name: "cuGraphDestroy", need: func(b *bench) { b.graph() }, call: func(b *bench) error { return b.lib.GraphDestroy(b.graph()) }},

@@ -21,6 +21,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -61,6 +62,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	library := flags.String("library", "", "shared `library` whose version nodes date the functions")
 	version := flags.String("version", "", "`releases` of the headers, one for each folder, where they do not tell it")
 	out := flags.String("o", "", "`file` to write")
+	onto := flags.String("onto", "", "`table` to which the releases are added: what it binds stays")
 	others, err := implementations(flags, d)
 	if err != nil {
 		return err
@@ -92,8 +94,6 @@ func run(args []string, stdout, stderr io.Writer) error {
 		in.Releases = append(in.Releases, extract.Folder(dir))
 	}
 	switch h := &d.Headers; {
-	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
-		return fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
 	case *library != "" && h.Nodes == "":
 		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
 	case *version == "" && h.Version.Header == "" && h.Release.IsZero():
@@ -111,6 +111,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if len(in.Versions) != len(dirs) {
 			return fmt.Errorf("-version: %d releases for %d folders of headers", len(in.Versions), len(dirs))
 		}
+	}
+	if h := &d.Headers; *onto == "" && h.Typedefs != nil && !exists(dirs[0], h.Typedefs.Header) {
+		return fmt.Errorf("-headers: %s has no %s, which tells when functions came: give a newer release before it", dirs[0], h.Typedefs.Header)
 	}
 	for lib, dir := range others {
 		if *dir == "" {
@@ -132,6 +135,15 @@ func run(args []string, stdout, stderr io.Writer) error {
 		defer f.Close()
 		in.Library = f
 	}
+	if *onto != "" {
+		text, err := os.ReadFile(*onto)
+		if err != nil {
+			return err
+		}
+		if in.Onto, err = symbols.DecodeTable(*onto, text); err != nil {
+			return err
+		}
+	}
 	t, err := extract.Table(d, in)
 	if err != nil {
 		return err
@@ -139,6 +151,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 	text, err := symbols.Encode(t)
 	if err != nil {
 		return err
+	}
+	// What is written is a table that the other tools take.
+	if _, err := symbols.DecodeTable("the table of "+d.Library, text); err != nil {
+		return fmt.Errorf("the headers give no valid table, and none is written: %w", err)
 	}
 	if *out == "" {
 		_, err = stdout.Write(text)
@@ -192,6 +208,11 @@ func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*s
 		}
 	}
 	return out, nil
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
 }
 
 // checkFolder returns an error, which names it, if dir is no folder that there is.

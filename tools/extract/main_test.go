@@ -76,13 +76,13 @@ func TestFlagsThatDoNotFitTheLibrary(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"cuda", "-headers", dir + "," + dir}, "-headers: the since-versions of cuda do not come from a comparison of releases: give one folder"},
+		{[]string{"cuda", "-headers", dir}, "-headers: " + dir + " has no cudaTypedefs.h, which tells when functions came: give a newer release before it"},
 		{[]string{"cuda", "-headers", dir, "-library", "x.so"}, "-library: the description of cuda names no version nodes"},
 		{[]string{"cuda", "-headers", dir, "-version", "13.0"}, "-version: the headers of cuda tell it"},
 		{[]string{"nvml", "-headers", dir + "," + dir}, "the headers of nvml do not tell their version"},
 		{[]string{"nvml", "-headers", dir + "," + dir, "-version", "12.4"}, "-version: 1 releases for 2 folders of headers"},
 		{[]string{"nvml", "-headers", dir, "-version", "12.x"}, "-version: "},
-		{[]string{"cuda", "-headers", dir, "-rccl", dir}, "-rccl: cuda has no such implementation"},
+		{[]string{"nvrtc", "-headers", dir, "-rccl", dir}, "-rccl: nvrtc has no such implementation"},
 	} {
 		err := run(tt.args, io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -122,6 +122,23 @@ func TestOutputFileHoldsTheTable(t *testing.T) {
 	}
 }
 
+// TestInvalidTableIsNotWritten extracts a struct that is too large for any table.
+func TestInvalidTableIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	header := "#define NCCL_MAJOR 2\n#define NCCL_MINOR 3\n#define NCCL_PATCH 5\ntypedef struct { char x[0x10000000]; } ncclLarge_t;\n"
+	if err := os.WriteFile(filepath.Join(dir, "nccl.h"), []byte(header), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.json")
+	err := run([]string{"nccl", "-headers", dir, "-o", out}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "none is written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
+		t.Errorf("a struct of 256 MiB: %v", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the table is written")
+	}
+}
+
 func TestDiff(t *testing.T) {
 	a, err := txtar.ParseFile("../../internal/extract/testdata/diff/diff.txtar")
 	if err != nil {
@@ -154,7 +171,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// The embedded tables are what the headers give. Where the headers are is told by the environment.
+// The embedded tables say what the headers give: to add releases again changes nothing, and no note tells of a difference. Where the headers are is told by
+// the environment.
 func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 	for _, library := range symbols.Names() {
 		t.Run(library, func(t *testing.T) {
@@ -171,16 +189,18 @@ func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 			for _, m := range d.Implementations[1:] {
 				value("-"+m.Lib, m.Lib+"_headers")
 			}
-			if d.Headers.Nodes != "" {
-				value("-library", library+"_library_file")
-			}
-			want, err := os.ReadFile(filepath.Join("..", "..", "symbols", library, "table.json"))
+			file := filepath.Join("..", "..", "symbols", library, "table.json")
+			args = append(args, "-onto", file)
+			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got bytes.Buffer
-			if err := run(args, &got, io.Discard); err != nil {
+			var got, notes bytes.Buffer
+			if err := run(args, &got, &notes); err != nil {
 				t.Fatal(err)
+			}
+			if notes.Len() > 0 {
+				t.Errorf("the headers and the table differ:\n%s", &notes)
 			}
 			if !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("the headers give another table; extract it anew, and read the difference with extract diff")

@@ -11,20 +11,21 @@ import (
 // A loop is the C side.
 type loop struct {
 	dl.Library
-	fns [3]uintptr
+	fns [4]uintptr
 }
 
 const (
 	loopLaunch = iota
 	loopTwo
 	loopNothing
+	loopWake
 )
 
 func openLoop(path string) (*loop, error) {
 	c := new(loop)
 	err := c.Open(&dl.Spec{
 		Name: "gpubench's C loops", Package: "gpubench", Sets: []dl.Set{{Name: "core"}}, Hint: "build cloop.c",
-		Symbols: []dl.Symbol{{Name: "cloop_launch", Sig: "wwwwww"}, {Name: "cloop_two", Sig: "wwwww"}, {Name: "cloop_nothing", Sig: "ww"}},
+		Symbols: []dl.Symbol{{Name: "cloop_launch", Sig: "wwwwww"}, {Name: "cloop_two", Sig: "wwwww"}, {Name: "cloop_nothing", Sig: "ww"}, {Name: "cloop_wake", Sig: "www"}},
 	}, c.fns[:], dl.Options{Path: path})
 	return c, err
 }
@@ -56,6 +57,11 @@ func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
 	ns := new(uint64)
 	r, err := c.Slow(loopTwo, fn, a, b, uintptr(n), uintptr(unsafe.Pointer(ns)))
 	return time.Duration(*ns), outcome(r, err)
+}
+
+// wake wakes a parked thread once for each of the times, which become how long until it ran, and how long the calls took that woke it.
+func (c *loop) wake(woken, calls []time.Duration) error {
+	return outcome(c.Slow(loopWake, uintptr(len(woken)), uintptr(unsafe.Pointer(&woken[0])), uintptr(unsafe.Pointer(&calls[0]))))
 }
 
 func outcome(r uintptr, err error) error {

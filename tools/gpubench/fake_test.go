@@ -91,7 +91,7 @@ func buildHIP(t *testing.T) string {
 
 func buildLoop(t *testing.T) string {
 	out := t.TempDir() + "/libcloop.so"
-	if msg, err := exec.Command("gcc", "-O2", "-fPIC", "-shared", "-o", out, "testdata/cloop.c").CombinedOutput(); err != nil {
+	if msg, err := exec.Command("gcc", "-O2", "-fPIC", "-shared", "-o", out, "testdata/cloop.c", "-lpthread").CombinedOutput(); err != nil {
 		t.Skipf("the C side needs gcc: %v\n%s", err, msg)
 	}
 	return out

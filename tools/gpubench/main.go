@@ -80,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("gpubench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var opt options
-	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls")
+	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls and the raw side of two of wake")
 	flags.StringVar(&opt.hip, "hip", "", "HIP `library`, for the rows of the group hip")
 	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the groups others and collectives")
 	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")

@@ -15,7 +15,7 @@ import (
 // for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
 // after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
 // releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone. The seventh is the
-// call of Signal in the second.
+// call of Signal in the second. The raw side of these two is a thread of C that a condition variable wakes, if -c names the C loops.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
@@ -70,7 +70,21 @@ func wakeBench() bench {
 				return p50(times), nil
 			}
 			nothing := func() error { return nil }
+			var raw func([]float64) error
+			if e.opt.cloop != "" {
+				c, err := openLoop(e.opt.cloop)
+				if err != nil {
+					return sides{}, errors.Join(err, closeBoth())
+				}
+				woken, calls := make([]time.Duration, n), make([]time.Duration, n)
+				raw = func(f []float64) error {
+					err := c.wake(woken, calls)
+					f[1], f[6] = p50(woken), p50(calls)
+					return err
+				}
+			}
 			return sides{
+				raw: raw,
 				pure: func(f []float64) (err error) {
 					if f[0], err = measure(nothing, host(func() {})); err != nil {
 						return err

@@ -8,13 +8,16 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/nvtopology"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
 // Kinds of links, as JSON and the matrix have them.
 const (
 	noLink = "none"
-	direct = "P2P" // of a kind that the library does not tell
+	nvlink = "NVLink"
+	direct = "P2P" // of a kind that nobody tells
 	pcie   = "PCIe"
 	xgmi   = "xGMI"
 )
@@ -39,8 +42,25 @@ func links(pkg string, n int, ask func(l *Link) error) []Link {
 	return all
 }
 
-// cudaLinks returns what the driver says of the links between n devices. It does not say of which kind they are.
-func cudaLinks(lib cudaDriver, n int) []Link {
+// A paths tells what lies between two devices, by their indices.
+type paths func(from, to int) (nvtopology.Path, error)
+
+// nvmlPaths has NVML tell that, if it is there.
+func nvmlPaths(devices []Device) paths {
+	if len(devices) < 2 {
+		return nil
+	}
+	lib, err := nvtopology.Open(nvml.Options{})
+	if err != nil {
+		return nil
+	}
+	return func(from, to int) (nvtopology.Path, error) {
+		return nvtopology.Between(lib, devices[from].PCIAddress, devices[to].PCIAddress)
+	}
+}
+
+// cudaLinks returns what the driver says of the links between n devices. It does not say of which kind they are, which others may know; or nil.
+func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	return links("cuda", n, func(l *Link) error {
 		from, err := lib.DeviceGet(int32(l.From))
 		if err != nil {
@@ -64,11 +84,23 @@ func cudaLinks(lib cudaDriver, n int) []Link {
 				return fmt.Errorf("cuDeviceGetP2PAttribute(%v): %w", a.attr, err)
 			}
 		}
-		if access == 0 {
-			l.Kind = noLink
+		l.Kind = noLink
+		if access != 0 {
+			l.Kind, l.Rank, l.Atomics, l.Arrays = direct, &rank, atomics != 0, arrays != 0
+		}
+		if between == nil {
 			return nil
 		}
-		l.Kind, l.Rank, l.Atomics, l.Arrays = direct, &rank, atomics != 0, arrays != 0
+		if p, err := between(l.From, l.To); err == nil {
+			l.NVLinks, l.PCIe = p.NVLinks, nvtopology.Abbreviation(p.PCIe)
+			switch {
+			case access == 0:
+			case p.NVLinks > 0:
+				l.Kind = nvlink
+			default:
+				l.Kind = pcie
+			}
+		}
 		return nil
 	})
 }
@@ -119,10 +151,15 @@ func (l *Link) cell() string {
 	if l.Error != "" {
 		return "?"
 	}
-	if l.Kind == noLink {
-		return "-"
-	}
 	text := l.Kind
+	switch {
+	case l.Kind == noLink:
+		return strings.TrimRight("- "+l.PCIe, " ")
+	case l.Kind == nvlink:
+		text = fmt.Sprintf("NV%d", l.NVLinks)
+	case l.PCIe != "":
+		text = l.PCIe
+	}
 	if l.Rank != nil {
 		text += fmt.Sprintf(" r%d", *l.Rank)
 	}
@@ -167,8 +204,9 @@ func printLinks(w io.Writer, pkg string, n int, links []Link) {
 	for i := range cells {
 		row(heads[i], cells[i])
 	}
-	line(w, "where", "X is the device itself, - no direct way, ? not told, P2P a direct way of which the library does not tell the kind, "+
-		"r its rank, 0 the fastest, h its hops, and a that atomic operations work over it")
+	line(w, "where", "X is the device itself, - no direct way, ? not told, P2P a direct way of which nobody tells the kind, NV and a number so many NVLinks; "+
+		"PIX, PXB, PHB, NODE and SYS are PCI Express over one switch at the most, several, the host's bridge, bridges of one NUMA node, and between NUMA nodes; "+
+		"r is the rank, 0 the fastest, h the hops, and a says that atomic operations work over it")
 	for i := range links {
 		if l := &links[i]; l.Error != "" {
 			line(w, "error", fmt.Sprintf("from %d to %d: %s", l.From, l.To, l.Error))

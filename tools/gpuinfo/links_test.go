@@ -8,6 +8,8 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/internal/nvtopology"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -44,6 +46,37 @@ func TestHIPLinks(t *testing.T) {
 	}
 	if printLinks(&b, "hip", 3, hipLinks(&fakeHIP{}, 3)); !strings.Contains(b.String(), "\n       2  PCIe h2    -          X\n") {
 		t.Errorf("printed\n%s", &b)
+	}
+}
+
+// TestCUDALinks has NVML tell of which kind links are, or not.
+func TestCUDALinks(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		between paths
+		want    []string // as above
+	}{
+		{"nobody", nil, []string{"P2P r1 a", "?", "P2P r0 a", "P2P r2 a", "-", "P2P r1 a"}},
+		{"NVLink", func(from, to int) (nvtopology.Path, error) {
+			return nvtopology.Path{NVLinks: 18, PCIe: nvml.TopologyNode}, nil
+		},
+			[]string{"NV18 r1 a", "?", "NV18 r0 a", "NV18 r2 a", "- NODE", "NV18 r1 a"}},
+		{"PCI Express", func(from, to int) (nvtopology.Path, error) {
+			return nvtopology.Path{PCIe: []nvml.GpuTopologyLevel{nvml.TopologySingle, nvml.TopologyHostbridge, nvml.TopologySystem}[to]}, nil
+		}, []string{"PHB r1 a", "?", "PIX r0 a", "SYS r2 a", "- PIX", "PHB r1 a"}},
+		{"fails", func(from, to int) (nvtopology.Path, error) { return nvtopology.Path{}, nvml.ErrorNotFound },
+			[]string{"P2P r1 a", "?", "P2P r0 a", "P2P r2 a", "-", "P2P r1 a"}},
+	} {
+		var got []string
+		for _, l := range cudaLinks(&fakeDriver{}, 3, test.between) {
+			if (l.Kind == nvlink) != (l.NVLinks > 0 && l.Kind != noLink) {
+				t.Errorf("%s: %+v", test.name, l)
+			}
+			got = append(got, l.cell())
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 

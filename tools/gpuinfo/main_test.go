@@ -59,7 +59,7 @@ func machine() []probe {
 				return fake, nil
 			},
 			devices: func(_ opened, memory bool) ([]Device, error) { return cudaDevices(&fakeDriver{count: 3}, memory) },
-			links:   func(_ opened, devices int) []Link { return cudaLinks(&fakeDriver{}, devices) },
+			links:   func(_ opened, devices []Device) []Link { return cudaLinks(&fakeDriver{}, len(devices), nil) },
 		},
 		{
 			name: "NCCL", pkg: "nccl", format: nccl.FormatVersion,

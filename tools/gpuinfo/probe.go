@@ -36,7 +36,7 @@ type probe struct {
 	open    func(dl.Options) (opened, error)
 	module  string                                          // the operating system's driver for them
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
-	links   func(lib opened, devices int) []Link
+	links   func(lib opened, devices []Device) []Link
 	absent  []error // what devices returns where there are none
 }
 
@@ -47,7 +47,9 @@ var probes = []probe{
 		open:    opener(cuda.Open),
 		module:  "nvidia",
 		devices: func(lib opened, memory bool) ([]Device, error) { return cudaDevices(lib.(*cuda.Library), memory) },
-		links:   func(lib opened, devices int) []Link { return cudaLinks(lib.(*cuda.Library), devices) },
+		links: func(lib opened, devices []Device) []Link {
+			return cudaLinks(lib.(*cuda.Library), len(devices), nvmlPaths(devices))
+		},
 	},
 	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
@@ -58,7 +60,7 @@ var probes = []probe{
 		open:    opener(hip.Open),
 		module:  "amdgpu",
 		devices: func(lib opened, memory bool) ([]Device, error) { return hipDevices(lib.(*hip.Library), memory) },
-		links:   func(lib opened, devices int) []Link { return hipLinks(lib.(*hip.Library), devices) },
+		links:   func(lib opened, devices []Device) []Link { return hipLinks(lib.(*hip.Library), len(devices)) },
 	},
 	{name: "hipRTC", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
 	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
@@ -109,7 +111,7 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 		if devices, err = p.devices(lib, memory); err != nil {
 			r.Error = err.Error()
 		} else {
-			links = p.links(lib, len(devices))
+			links = p.links(lib, devices)
 		}
 	}
 	if explain {

@@ -84,13 +84,15 @@ type Device struct {
 
 // A Link is the way from one device of a library to the memory of another one.
 type Link struct {
-	Package string `json:"package"`         // cuda or hip
-	From    int    `json:"from"`            // index of a device
-	To      int    `json:"to"`              // index of another
-	Kind    string `json:"kind,omitempty"`  // none, P2P if the library does not tell it, PCIe or xGMI
-	Rank    *int32 `json:"rank,omitempty"`  // of its speed among the library's links, 0 the fastest; absent if the library has none
-	Hops    int    `json:"hops,omitempty"`  // absent if unknown
-	Atomics bool   `json:"atomics"`         // atomic operations of kernels work over it
-	Arrays  bool   `json:"arrays"`          // arrays can be used over it
-	Error   string `json:"error,omitempty"` // why the rest is not known
+	Package string `json:"package"`           // cuda or hip
+	From    int    `json:"from"`              // index of a device
+	To      int    `json:"to"`                // index of another
+	Kind    string `json:"kind,omitempty"`    // none, P2P if nobody tells it, PCIe, NVLink or xGMI
+	NVLinks int    `json:"nvlinks,omitempty"` // of either device, to the other one or to switches between them; absent if there are none, or unknown
+	PCIe    string `json:"pcie,omitempty"`    // what lies between the two on PCI Express: PIX, PXB, PHB, NODE or SYS, as nvidia-smi topo -m has them; absent if unknown
+	Rank    *int32 `json:"rank,omitempty"`    // of its speed among the library's links, 0 the fastest; absent if the library has none
+	Hops    int    `json:"hops,omitempty"`    // absent if unknown
+	Atomics bool   `json:"atomics"`           // atomic operations of kernels work over it
+	Arrays  bool   `json:"arrays"`            // arrays can be used over it
+	Error   string `json:"error,omitempty"`   // why the rest is not known
 }

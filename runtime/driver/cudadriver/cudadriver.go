@@ -69,7 +69,8 @@
 //
 // [driver.Info].Version is what cuDriverGetVersion tells. MIG is set where the two forms of cuDeviceGetUuid differ: one tells the
 // instance's UUID, the other the GPU's. The NUMA node comes from the driver, from 12.2 on, or else from Linux. The driver tells how
-// fast a link is in comparison, and what works over it, but not whether it is NVLink: [driver.LinkKind] stays LinkUnknown.
+// fast a link is in comparison, and what works over it; whether it is NVLink NVML tells, which is opened and started when a link is asked for the first
+// time. That it is missing, or does not know the devices, is no failure: [driver.Link].Kind stays LinkUnknown.
 //
 // # Communicators
 //
@@ -90,6 +91,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
@@ -105,6 +107,7 @@ type Driver struct {
 	comms     *ncclcomm.Library
 	nvrtc     func() (*nvrtcLibrary, error)
 	nvjitlink func() (*nvjitlink.Library, error)
+	nvml      func() (*nvml.Library, error)
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -123,6 +126,9 @@ func WithNVJitLink(opt nvjitlink.Options) Option {
 	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
 }
 
+// WithNVML says how to find NVML, which is opened when a link is asked for the first time.
+func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openNVML(opt) } }
+
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
@@ -137,7 +143,8 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // which is not open
 	}
-	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{}), nvjitlink: openNVJitLink(nvjitlink.Options{})}
+	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{}), nvjitlink: openNVJitLink(nvjitlink.Options{}),
+		nvml: openNVML(nvml.Options{})}
 	for _, set := range opts {
 		if set != nil {
 			set(d)
@@ -182,6 +189,6 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev.nvrtc, dev.nvjitlink = d.nvrtc, d.nvjitlink
+	dev.nvrtc, dev.nvjitlink, dev.nvml = d.nvrtc, d.nvjitlink, d.nvml
 	return dev, nil
 }

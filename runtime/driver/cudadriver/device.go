@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -34,8 +35,10 @@ type device struct {
 
 	noPools, noGraphs error // why there are none, or nil
 	hostPools         *hostPools
+	physical          physical // where Caps.MemSharing is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
+	nvml              func() (*nvml.Library, error)
 	hasFuncLoad       bool
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
@@ -125,6 +128,10 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
+	memSharing, err := d.askPhysical(has)
+	if err != nil {
+		return err
+	}
 	d.noPools, d.noGraphs = lacks(d.lib, "memory-pools"), lacks(d.lib, "graphs")
 	if d.noPools == nil && !pools {
 		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
@@ -148,6 +155,7 @@ func (d *device) askCaps() error {
 		Occupancy:      d.lib.HasSymbol("cuOccupancyMaxActiveBlocksPerMultiprocessor"),
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
+		MemSharing:     memSharing,
 		Compile:        true, // what is missing says the call that needs it
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")

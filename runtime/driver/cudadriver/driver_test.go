@@ -412,7 +412,7 @@ func TestProbe(t *testing.T) {
 		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
-		IPCMem: true, IPCEvents: true, PoolSharing: true, Adopt: true, Values: true,
+		IPCMem: true, IPCEvents: true, MemSharing: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
 		Compile: true,
@@ -422,6 +422,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.want(
 		"cuDevicePrimaryCtxRetain(40)",
+		"cuMemGetAllocationGranularity(1 1, 1 0, 1, 0)",
 		"cuCtxPushCurrent_v2(0xc0)",
 		"cuCtxGetStreamPriorityRange()",
 		"cuCtxPopCurrent_v2()",
@@ -565,6 +566,8 @@ func TestProbe(t *testing.T) {
 		"attr 83":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 99":  func(c *driver.Caps) { c.HostRegister, c.ReadOnlyRegister = false, false },
+		"attr 102": func(c *driver.Caps) { c.MemSharing = false },
+		"attr 103": func(c *driver.Caps) { c.MemSharing = false },
 		"attr 113": func(c *driver.Caps) { c.ReadOnlyRegister = false },
 		"attr 115": func(c *driver.Caps) {
 			c.Pools, c.HostPools, c.ManagedPools, c.PoolSharing = false, false, false, false

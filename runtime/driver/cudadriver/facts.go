@@ -1,9 +1,18 @@
 package cudadriver
 
 import (
+	"sync"
+
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/nvtopology"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
+
+// openNVML returns a function that opens and starts NVML when it is called for the first time.
+func openNVML(opt nvml.Options) func() (*nvml.Library, error) {
+	return sync.OnceValues(func() (*nvml.Library, error) { return nvtopology.Open(opt) })
+}
 
 // MemInfo asks the context, which needs to be current.
 func (d *device) MemInfo() (free, total uint64, err error) {
@@ -13,7 +22,8 @@ func (d *device) MemInfo() (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// Link leaves open what kind of way there is: the driver's interface does not tell NVLink from PCI Express.
+// Link asks NVML what kind of way there is, for the driver does not tell NVLink from PCI Express. Without NVML, or where that does not know the
+// devices, it stays open.
 func (d *device) Link(other driver.Device) (driver.Link, error) {
 	o, err := d.peer("link", other)
 	if err != nil {
@@ -36,10 +46,23 @@ func (d *device) Link(other driver.Device) (driver.Link, error) {
 			return driver.Link{}, d.fail("link", err, "%v to device %d", a.attr, o.info.Index)
 		}
 	}
+	l := driver.Link{Rank: int(rank), Atomics: atomics != 0, Arrays: arrays != 0}
 	if access == 0 {
-		return driver.Link{Kind: driver.LinkNone, Rank: -1}, nil
+		l = driver.Link{Kind: driver.LinkNone, Rank: -1}
 	}
-	return driver.Link{Rank: int(rank), Atomics: atomics != 0, Arrays: arrays != 0}, nil
+	if lib, err := d.nvml(); err == nil {
+		if p, err := nvtopology.Between(lib, d.info.PCI, o.info.PCI); err == nil {
+			l.PCIe, l.NVLinks = nvtopology.Abbreviation(p.PCIe), p.NVLinks
+			switch {
+			case access == 0:
+			case p.NVLinks > 0:
+				l.Kind = driver.LinkNVLink
+			default:
+				l.Kind = driver.LinkPCIe
+			}
+		}
+	}
+	return l, nil
 }
 
 func (d *device) Occupancy(f driver.Function, threads int, shared uint32) (int, error) {

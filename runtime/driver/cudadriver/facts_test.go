@@ -4,13 +4,17 @@ package cudadriver
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 func TestFacts(t *testing.T) {
+	t.Setenv("PUREGPU_NVML_LIBRARY", filepath.Join(t.TempDir(), "libnvidia-ml.so.1")) // which is not there
 	f := newFake(t, 13000)
 	d := f.device()
 	open, err := f.driver().Open(1)
@@ -58,4 +62,41 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%d blocks, %v", blocks, err)
 	}
 	f.want("cuOccupancyMaxActiveBlocksPerMultiprocessor(0xf000, 96, 4096)")
+}
+
+// TestLinkKinds has NVML tell what links are made of, and fail to.
+func TestLinkKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		defines []string
+		apart   bool
+		want    driver.Link
+	}{
+		"NVLink":             {[]string{"NVLINKS=18"}, false, driver.Link{Kind: driver.LinkNVLink, NVLinks: 18, PCIe: "SYS", Rank: 10, Atomics: true, Arrays: true}},
+		"PCI Express":        {nil, false, driver.Link{Kind: driver.LinkPCIe, PCIe: "SYS", Rank: 10, Atomics: true, Arrays: true}},
+		"no way":             {nil, true, driver.Link{Kind: driver.LinkNone, PCIe: "SYS", Rank: -1}},
+		"an NVML that fails": {[]string{"BROKEN"}, false, driver.Link{Rank: 10, Atomics: true, Arrays: true}},
+	} {
+		f := newFake(t, 13000)
+		drv, err := Open(cuda.Options{Path: f.path}, WithNVML(nvml.Options{Path: testlib.NVML(t, c.defines...).Build(t)}))
+		ok(t, err)
+		if c.apart {
+			f.set("p2p 2", 1)
+		}
+		var devs [2]driver.Device
+		for i := range devs {
+			devs[i], err = drv.Open(i)
+			ok(t, err)
+		}
+		for i, d := range devs {
+			if got, err := d.(driver.Links).Link(devs[1-i]); got != c.want || err != nil {
+				t.Errorf("%s: from device %d: %+v, %v; want %+v", name, i, got, err, c.want)
+			}
+			if got, err := d.(driver.Links).Link(d); got != (driver.Link{Kind: driver.LinkSelf, Atomics: true, Arrays: true}) || err != nil {
+				t.Errorf("%s: from device %d to itself: %+v, %v", name, i, got, err)
+			}
+		}
+		for _, d := range devs {
+			ok(t, d.Close())
+		}
+	}
 }

@@ -47,6 +47,8 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of memory for communicators", size)
 		}
 		m.Ptr = p
+	case driver.ShareableMem:
+		return d.allocShareable(size)
 	default:
 		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "no kind of memory %d", int(kind))
 	}
@@ -68,6 +70,11 @@ func (d *device) Free(m driver.Mem) error {
 		err = d.lib.MemFreeHost(m.Host)
 	case driver.CommMem:
 		err = d.MemFree(m.Ptr)
+	case driver.ShareableMem:
+		if !d.caps.MemSharing {
+			return d.noMemSharing("free")
+		}
+		err = d.unmap(m)
 	default:
 		err = fmt.Errorf("no kind of memory %d: %w", int(m.Kind), cuda.ErrorInvalidValue)
 	}

@@ -28,7 +28,7 @@ func (d *device) ExportPool(p driver.Pool) (*os.File, error) {
 	if err != nil {
 		return nil, d.fail(op, err, "pool %#x", uintptr(p))
 	}
-	return os.NewFile(uintptr(fd), "CUDA memory pool"), nil
+	return descriptor(fd, "CUDA memory pool"), nil
 }
 
 // ImportPool lets the device in: at first only that on which the memory is may use it, and no device if the process does not see that.

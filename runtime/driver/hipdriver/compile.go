@@ -89,9 +89,10 @@ func filled(src *driver.Source) *driver.Source {
 	return &own
 }
 
-// temporary is where the compiler has put a source or a header, under a name of the moment: /tmp/comgr-1f2e3d/include/. HIP 5.2 calls every
+// temporary is where the compiler has put a source or a header, under a name of the moment: /tmp/comgr-1f2e3d/include/, since HIP 7
+// /tmp/comgr-314-0-1f2e3d/include/. HIP 5.2 calls every
 // source CompileSource.
-var temporary = regexp.MustCompile(`[^\s'"]*[/\\]comgr-[0-9A-Za-z]+[/\\](?:include[/\\]|input[/\\](CompileSource\b)?)`)
+var temporary = regexp.MustCompile(`[^\s'"]*[/\\]comgr-[0-9A-Za-z-]+[/\\](?:include[/\\]|input[/\\](CompileSource\b)?)`)
 
 // named returns a log in which source and headers have the names that the caller gave them.
 func named(log, source string) string {

@@ -127,6 +127,7 @@ func TestCompileErrors(t *testing.T) {
 // TestCompileNames gives source and headers their names in logs.
 func TestCompileNames(t *testing.T) {
 	for log, want := range map[string]string{
+		"/tmp/comgr-314-2-f5c1be/input/dir/k.hip:2:7: error: x":                "dir/k.hip:2:7: error: x",
 		"/tmp/comgr-b11c63/input/CompileSource:2:7: error: x":                  "k.hip:2:7: error: x",
 		"/tmp/comgr-b11c63/input/k.hip:2:7: error: x":                          "k.hip:2:7: error: x",
 		"/tmp/comgr-b11c63/include/sub/h.h:2:7: error: x":                      "sub/h.h:2:7: error: x",

@@ -28,7 +28,8 @@
 // bytes in the pattern, four at the most.
 //
 // Processes share memory, on Linux, and no events: those that HIP has for that hold up the thread that has a stream wait for them, and are not
-// told of every record. CloseMem waits for the device.
+// told of every record. CloseMem waits for the device. Memory by file descriptors, which is driver.MemSharing, they do not share: as others call it
+// hipMemImportFromShareableHandle takes the address of a descriptor before ROCm 7.1, and the descriptor from then on, of which AMD says nothing.
 //
 // # Memory pools
 //

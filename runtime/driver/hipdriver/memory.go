@@ -47,6 +47,8 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 			return driver.Mem{}, d.fail("alloc", err, "%d bytes of memory for communicators", size)
 		}
 		m.Ptr = p
+	case driver.ShareableMem:
+		return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of memory that processes share by descriptors", size)
 	default:
 		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "no kind of memory %d", int(kind))
 	}

@@ -93,7 +93,7 @@ func reduced(t driver.ElementType, r driver.Reduction, xs, scales []number) []by
 		for i, x := range xs {
 			switch {
 			case r == driver.PreMulSum:
-				y += x.f * scales[i].f
+				y += float64(x.f * scales[i].f) // rounded, where arm64 would multiply and add in one
 			case i == 0:
 				y = x.f
 			case r == driver.Prod:

@@ -64,7 +64,7 @@ func (d *Driver) Counters() Counters {
 			case a.origin != nil:
 				dc.Opened++
 				return
-			case a.kind == driver.DeviceMem || a.kind == driver.CommMem:
+			case a.kind.OfDevice():
 				dc.Bytes += a.size
 			default:
 				dc.HostBytes += a.size
@@ -218,6 +218,8 @@ func (v *device) objects() []string {
 			add("registration of %d bytes at %#x", a.size, uint64(a.base))
 		case a.kind == driver.CommMem:
 			add("%d bytes of memory for communicators at %#x", a.size, uint64(a.base))
+		case a.kind == driver.ShareableMem:
+			add("%d bytes of shareable device memory at %#x", a.size, uint64(a.base))
 		case a.kind == driver.DeviceMem:
 			add("%d bytes of device memory at %#x", a.size, uint64(a.base))
 		case a.kind == driver.ManagedMem:

@@ -6,8 +6,8 @@
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
 // The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers], [driver.Comms], [driver.MemInfo],
-// [driver.Links], [driver.Occupancy], [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem], [driver.IPCEvents] and [driver.PoolSharing] as far
-// as their [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently. A dependent launch begins when the one in
+// [driver.Links], [driver.Occupancy], [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem], [driver.IPCEvents],
+// [driver.MemSharing] and [driver.PoolSharing] as far as their [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently. A dependent launch begins when the one in
 // front of it is done, as any other, and priorities are kept and told, but nothing follows them.
 //
 // The ranks of a communicator are devices of one Driver. What a rank collects waits in its stream, as a kernel would, until the

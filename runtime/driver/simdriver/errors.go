@@ -37,7 +37,7 @@ type AccessError struct {
 	Length uint64        // bytes at Base
 	Freed  bool          // that allocation was freed
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
-	Barred bool          // that allocation is of another device's pool, which this device may not use
+	Barred bool          // that allocation is of another device's pool, or shareable, and not for this device to use
 	Apart  bool          // that allocation is of another device, whose memory this device's kernels may not use
 
 	Opened   bool // that allocation is another process's, which Freed says was freed there, or closed here
@@ -68,7 +68,7 @@ func (e *AccessError) Error() string {
 	case e.Early:
 		s += there + " is yet to be made: nothing has ordered this behind it"
 	case e.Barred:
-		s += there + " is of another device's pool, to which this device was given no access"
+		s += there + " is another device's, of a pool or shareable, and this device was given no access"
 	case e.Apart:
 		s += there + " is another device's, to which EnablePeer has given this device no access"
 	case e.ReadOnly:

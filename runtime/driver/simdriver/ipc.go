@@ -26,7 +26,8 @@ type Machine struct {
 	exported uint64
 	memory   map[driver.MemHandle]*allocation
 	events   map[driver.EventHandle]*event
-	pools    map[string]*pool // by what is in the files of those that were exported
+	shared   map[string]*sharedMem // by what is in its files, as long as a process has it
+	pools    map[string]*pool      // by what is in the files of those that were exported
 	pooled   map[driver.MemHandle]pooledMem
 }
 
@@ -42,6 +43,7 @@ func (m *Machine) handle(kind string) (h [64]byte) {
 func (m *Machine) freed(a *allocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.lose(a)
 	for h, b := range m.memory {
 		if a == b {
 			delete(m.memory, h)
@@ -80,6 +82,7 @@ func (m *Machine) leave(v *device) {
 			delete(m.memory, h)
 		}
 	}
+	v.space.each(v, m.lose)
 	for h, e := range m.events {
 		if e.dev == v {
 			delete(m.events, h)

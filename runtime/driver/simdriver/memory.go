@@ -25,6 +25,11 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		fallthrough
 	case driver.DeviceMem:
 		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
+	case driver.ShareableMem:
+		if !v.d.caps.MemSharing {
+			return driver.Mem{}, failf(codeAlloc, "memory that processes share by descriptors, on device %d: %w", v.index, driver.ErrUnsupported)
+		}
+		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ManagedMem:
 		if !v.d.caps.Managed {
 			return driver.Mem{}, failf(codeAlloc, "managed memory on device %d: %w", v.index, driver.ErrUnsupported)
@@ -41,7 +46,7 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	return driver.Mem{Kind: kind, Ptr: a.base, Host: a.host, Size: size}, nil
 }
 
-// Free frees what Alloc made, and nothing that AllocAsync made. It does not wait: work that touches the memory afterwards loses the device.
+// Free frees what Alloc made, or ImportShareable, and nothing that AllocAsync made. It does not wait: work that touches the memory afterwards loses the device.
 func (v *device) Free(m driver.Mem) error {
 	err, ok := v.end(codeFree)
 	if !ok {
@@ -53,7 +58,7 @@ func (v *device) Free(m driver.Mem) error {
 			return bad
 		}
 	}
-	own := m.Kind == driver.DeviceMem || m.Kind == driver.CommMem
+	own := m.Kind.OfDevice()
 	switch {
 	case own && v.d.owner(m.Ptr) == nil:
 		bad = fmt.Errorf("memory at %#x: %w: it is no device's address", uint64(m.Ptr), ErrInvalidValue)

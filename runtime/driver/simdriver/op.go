@@ -2,7 +2,7 @@ package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
 // [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.Adopter], [driver.Values], [driver.MemInfo], [driver.Links],
-// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
+// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.MemSharing], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -77,6 +77,9 @@ const (
 	OpNewIPCEvent Op = "new shared event"
 	OpExportEvent Op = "export event"
 	OpOpenEvent   Op = "open event"
+
+	OpExportShareable Op = "export shareable memory"
+	OpImportShareable Op = "import shareable memory"
 
 	OpExportPool    Op = "export pool"
 	OpImportPool    Op = "import pool"
@@ -166,6 +169,8 @@ const (
 	codeNewIPCEvent
 	codeExportEvent
 	codeOpenEvent
+	codeExportShareable
+	codeImportShareable
 	codeExportPool
 	codeImportPool
 	codeExportPoolMem
@@ -201,6 +206,7 @@ var ops = [codes]Op{
 	OpMemInfo, OpLink, OpOccupancy, OpCompile,
 	OpAdoptStream, OpCapturing, OpWriteValue, OpWaitValue,
 	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
+	OpExportShareable, OpImportShareable,
 	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory,

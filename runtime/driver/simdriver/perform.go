@@ -142,6 +142,9 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 	if a.origin != nil && a.origin.withdrawn.Load() {
 		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Freed: true, Opened: true}
 	}
+	if a.kind == driver.ShareableMem && a.dev != v {
+		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Barred: true}
+	}
 	if writes && a.readOnly {
 		return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, ReadOnly: true}
 	}

@@ -75,15 +75,11 @@ func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 	}
 	m.pools[name] = p
 	m.mu.Unlock()
-	f, bad := os.CreateTemp("", "simulated-memory-pool-*")
-	if bad == nil {
-		os.Remove(f.Name())
-		if _, bad = f.WriteString(name); bad == nil {
-			return f, nil
-		}
-		f.Close()
+	f, bad := nameFile(name)
+	if bad != nil {
+		return nil, fail(codeExportPool, bad)
 	}
-	return nil, fail(codeExportPool, bad)
+	return f, nil
 }
 
 // ImportPool makes a pool of what such a file says.
@@ -91,11 +87,9 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 	if err := v.sharing(codeImportPool); err != nil {
 		return 0, err
 	}
-	text := make([]byte, 64)
-	n, _ := f.ReadAt(text, 0)
-	m := v.d.machine
+	name, m := nameIn(f), v.d.machine
 	m.mu.Lock()
-	origin := m.pools[string(text[:n])]
+	origin := m.pools[name]
 	m.mu.Unlock()
 	switch {
 	case origin == nil:

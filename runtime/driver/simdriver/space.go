@@ -36,6 +36,7 @@ type allocation struct {
 	origin     *allocation    // not nil: it is another process's memory, opened
 	opens      int            // how often; under the space's mu
 	withdrawn  atomic.Bool    // it was exported, and freed before its process ended
+	shared     *sharedMem     // not nil: others may have it by a descriptor; under the Machine's mu
 
 	mu   sync.Mutex
 	data atomic.Pointer[byte] // the first byte; nil until it is first touched
@@ -125,7 +126,7 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.search(p)
-	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil || s.live[i].origin != nil {
+	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil || s.live[i].origin != nil && kind != driver.ShareableMem {
 		return nil, s.whyNot(p, i)
 	}
 	a := s.live[i]
@@ -175,7 +176,7 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 		if a.segment != nil {
 			return fmt.Errorf("memory at %#x: %w: it is a pool's: free it with FreeAsync", uint64(p), ErrInvalidValue)
 		}
-		if a.origin != nil {
+		if a.origin != nil && a.kind != driver.ShareableMem {
 			return fmt.Errorf("memory at %#x: %w: it is another process's: close it with CloseMem", uint64(p), ErrInvalidValue)
 		}
 		if a.registered {

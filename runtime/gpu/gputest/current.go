@@ -151,6 +151,20 @@ func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *gpu.Import
 	x.must(p.Close())
 }
 
+// onShareable runs a function on memory that processes share by a file, if there is such memory.
+func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
+	x.Helper()
+	b, err := x.d.Alloc(gpu.ShareableMem, 64)
+	if !x.may(err) {
+		return
+	}
+	file, err := b.ExportFile()
+	x.must(err)
+	f(b, file)
+	x.must(file.Close())
+	x.must(b.Close())
+}
+
 // onStream runs a function on a queue of a stream that the runtime has not made, if there can be one.
 func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.Helper()
@@ -305,6 +319,19 @@ var operations = []struct {
 		if _, err := x.d.ImportShared(gpu.MemoryHandle{Size: 1}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
+	}},
+	{"Device.ImportSharedFile", func(x *stand) {
+		x.onShareable(func(b *gpu.Buffer, file *os.File) {
+			freed := make(chan struct{})
+			in, err := x.d.ImportSharedFile(file, 64, func() { close(freed) })
+			x.must(err)
+			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Fill(o, in.All(), []byte{1}) })
+			x.keeps("Close", func() { x.must(in.Close()) })
+			<-freed
+			if _, err := x.d.ImportSharedFile(nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
+				x.Errorf("%v", err)
+			}
+		})
 	}},
 	{"Device.ImportPool", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
@@ -686,6 +713,16 @@ var operations = []struct {
 	{"Buffer.Export", func(x *stand) {
 		_, err := x.b.Export()
 		x.may(err)
+	}},
+	{"Buffer.ExportFile", func(x *stand) {
+		if _, err := x.b.ExportFile(); !errors.Is(err, gpu.ErrArgument) {
+			x.Errorf("%v", err)
+		}
+		x.onShareable(func(b *gpu.Buffer, file *os.File) {
+			again, err := b.ExportFile()
+			x.must(err)
+			x.must(again.Close())
+		})
 	}},
 	{"Buffer.Device", func(x *stand) { x.b.Device() }},
 	{"Buffer.Kind", func(x *stand) { x.b.Kind() }},

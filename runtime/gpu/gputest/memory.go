@@ -10,7 +10,7 @@ import (
 var memoryKinds = []test{
 	{name: "B97 which kinds there are, and how they are aligned", run: func(e *env) {
 		d := e.devs[0]
-		for kind := gpu.DeviceMem; kind <= gpu.WriteCombinedMem; kind++ {
+		for kind := gpu.DeviceMem; kind <= gpu.ShareableMem; kind++ {
 			if kind == gpu.CommMem && !e.h.Comms {
 				continue
 			}
@@ -29,7 +29,7 @@ var memoryKinds = []test{
 				e.must(b.Close())
 			}
 		}
-		if d.Has(-1) || d.Has(gpu.WriteCombinedMem+1) {
+		if d.Has(-1) || d.Has(gpu.ShareableMem+1) {
 			e.Error("there are kinds that there are not")
 		}
 		e.eachPool(func(e *env, p *gpu.Pool) {

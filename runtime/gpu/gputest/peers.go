@@ -83,6 +83,16 @@ var origins = []origin{
 		e.Cleanup(func() { b.Close() })
 		return b
 	}},
+	{"shareable", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.ShareableMem, n) }},
+	{"import of a file", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
+		b := e.allocOn(d, gpu.ShareableMem, n)
+		if b == nil {
+			return nil
+		}
+		b = e.viaFile(b, d)
+		e.Cleanup(func() { b.Close() })
+		return b
+	}},
 	{"host", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.HostMem, n) }},
 	{"managed", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.ManagedMem, n) }},
 	{"registered", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
@@ -113,7 +123,7 @@ var origins = []origin{
 // far reports whether memory is of a device, and others may have no access to it, as far as is known.
 func (o origin) far() bool {
 	switch o.name {
-	case "default pool", "pool", "portable pool", "import of pool memory":
+	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":
 		return true
 	}
 	return false
@@ -142,6 +152,51 @@ func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o
 		e.Fatalf("%s: %v", what, err)
 	}
 	e.same(what, e.fetch(dst), data)
+}
+
+// worksOn are works of a device on a buffer that are more than copies, and write sevens.
+func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order) error {
+	n := b.Size()
+	works := map[string]func(o gpu.Order) error{
+		"fill": func(o gpu.Order) error { return d.Queue(0).Fill(o, b.All(), []byte{7}) },
+		"recorded fill": func(o gpu.Order) error {
+			r := e.commands(gpu.AutoMode)
+			if _, err := r.Fill(b.All(), []byte{7}); err != nil {
+				return err
+			}
+			r.end()
+			return d.Queue(0).Execute(o, r.CommandBuffer)
+		},
+		"fill of what is bound": func(o gpu.Order) error {
+			r := e.commands(gpu.AutoMode)
+			r.fill(r.binding().Range(0, n), []byte{7})
+			r.end()
+			return d.Queue(0).Execute(o, r.CommandBuffer, b.All())
+		},
+		"fill of what is bound further down": func(o gpu.Order) error {
+			r, outer := e.commands(gpu.AutoMode), e.commands(gpu.AutoMode)
+			r.fill(r.binding().Range(0, n), []byte{7})
+			r.end()
+			if err := outer.Execute(r.CommandBuffer, outer.binding().Range(0, n)); err != nil {
+				return err
+			}
+			outer.end()
+			return d.Queue(0).Execute(o, outer.CommandBuffer, b.All())
+		},
+	}
+	if e.h.Kernels {
+		k := e.kernel(kernels.Basic, "index")
+		works["kernel"] = func(o gpu.Order) error { return d.Queue(0).Dispatch(o, indexOf(k, n/4, 7, 0, b.All())) }
+		works["recorded kernel"] = func(o gpu.Order) error {
+			r := e.commands(gpu.AutoMode)
+			if _, err := r.Dispatch(indexOf(k, n/4, 7, 0, b.All())); err != nil {
+				return err
+			}
+			r.end()
+			return d.Queue(0).Execute(o, r.CommandBuffer)
+		}
+	}
+	return works
 }
 
 // peers are tests of copies between two devices that have no access to each other's pools, as they have none from the outset.
@@ -336,45 +391,7 @@ var peers = []test{
 			s := e.sem()
 			e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
 			e.wait(s, 1)
-			works := map[string]func(o gpu.Order) error{
-				"fill": func(o gpu.Order) error { return d.Queue(0).Fill(o, b.All(), []byte{7}) },
-				"recorded fill": func(o gpu.Order) error {
-					r := e.commands(gpu.AutoMode)
-					if _, err := r.Fill(b.All(), []byte{7}); err != nil {
-						return err
-					}
-					r.end()
-					return d.Queue(0).Execute(o, r.CommandBuffer)
-				},
-				"fill of what is bound": func(o gpu.Order) error {
-					r := e.commands(gpu.AutoMode)
-					r.fill(r.binding().Range(0, n), []byte{7})
-					r.end()
-					return d.Queue(0).Execute(o, r.CommandBuffer, b.All())
-				},
-				"fill of what is bound further down": func(o gpu.Order) error {
-					r, outer := e.commands(gpu.AutoMode), e.commands(gpu.AutoMode)
-					r.fill(r.binding().Range(0, n), []byte{7})
-					r.end()
-					if err := outer.Execute(r.CommandBuffer, outer.binding().Range(0, n)); err != nil {
-						return err
-					}
-					outer.end()
-					return d.Queue(0).Execute(o, outer.CommandBuffer, b.All())
-				},
-			}
-			if e.h.Kernels {
-				k := e.kernel(kernels.Basic, "index")
-				works["kernel"] = func(o gpu.Order) error { return d.Queue(0).Dispatch(o, indexOf(k, n/4, 7, 0, b.All())) }
-				works["recorded kernel"] = func(o gpu.Order) error {
-					r := e.commands(gpu.AutoMode)
-					if _, err := r.Dispatch(indexOf(k, n/4, 7, 0, b.All())); err != nil {
-						return err
-					}
-					r.end()
-					return d.Queue(0).Execute(o, r.CommandBuffer)
-				}
-			}
+			works := e.worksOn(d, b)
 			refused := func() {
 				e.Helper()
 				for what, work := range works {
@@ -406,5 +423,33 @@ var peers = []test{
 			}
 			refused()
 		}
+	}},
+	{name: "B191 of shareable memory another device makes copies only", devices: 2, run: func(e *env) {
+		e.ungroupedAndGrouped(func(e *env) {
+			d, other := e.devs[0], e.devs[1]
+			own := e.allocOn(other, gpu.ShareableMem, 256)
+			if own == nil {
+				e.Skip("there is none")
+			}
+			for what, b := range map[string]*gpu.Buffer{"its own": own, "imported": e.viaFile(own, other)} {
+				s := e.sem()
+				e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.wait(s, 1)
+				for doing, work := range e.worksOn(d, b) {
+					if err := work(gpu.Order{}); !errors.Is(err, gpu.ErrArgument) {
+						e.Errorf("%s, %s: %v", what, doing, err)
+					}
+				}
+				e.must(d.Queue(0).UploadCopy(between(s, 1, s, 2), b.Range(8, 4), []byte{2, 2, 2, 2}))
+				got := make([]byte, 16)
+				e.must(d.Queue(1).Download(between(s, 2, s, 3), got, b.Range(0, 16)))
+				e.wait(s, 3)
+				e.same(what, got, []byte{1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1})
+				if b != own {
+					e.must(b.Close())
+				}
+			}
+			e.settled(d)
+		})
 	}},
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -202,6 +203,16 @@ func (e *env) exported(b *gpu.Buffer) gpu.MemoryHandle {
 	return h
 }
 
+// viaFile exports a buffer as a file, and imports that.
+func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
+	e.Helper()
+	f, err := b.ExportFile()
+	e.must(err)
+	in, err := on.ImportSharedFile(f, b.Size(), nil)
+	e.must(errors.Join(err, f.Close()))
+	return in
+}
+
 // A table is what two processes exchange memory by, as the near one has it.
 type table struct {
 	*other
@@ -347,6 +358,78 @@ var processes = []test{
 		if t.ready != nil {
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
+	}},
+	{name: "B190 shareable memory is used by two addresses, and stays until both are given back", run: func(e *env) {
+		d := e.devs[0]
+		if !d.Has(gpu.ShareableMem) {
+			f, err := os.CreateTemp(e.TempDir(), "")
+			e.must(err)
+			defer f.Close()
+			if _, err := d.ImportSharedFile(f, 1, nil); !errors.Is(err, driver.ErrUnsupported) {
+				e.Errorf("ImportSharedFile = %v", err)
+			}
+			return
+		}
+		for i, size := range []uint64{1, 100_000, 2 << 20, 3<<20 + 4} {
+			b, err := d.Alloc(gpu.ShareableMem, size)
+			e.must(err)
+			f, err := b.ExportFile()
+			e.must(err)
+			freed := make(chan struct{})
+			in, err := d.ImportSharedFile(f, size, func() { close(freed) })
+			e.must(err)
+			part, err := d.ImportSharedFile(f, min(size, 64), nil)
+			e.must(err)
+			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
+				e.Errorf("%d bytes of kind %d at %#x, which are at %#x and %#x", in.Size(), in.Kind(), in.Ptr(), b.Ptr(), part.Ptr())
+			}
+			s, want := e.sem(), random(int(size), uint64(i))
+			e.must(e.q(0).Upload(signal(s, 1), b.All(), want))
+			e.must(e.q(1).Fill(between(s, 1, s, 2), part.Range(0, 1), []byte{0xa5}))
+			e.wait(s, 2)
+			want[0] = 0xa5
+			e.must(b.Close())
+			e.must(part.Close())
+			e.same(fmt.Sprintf("%d bytes behind the end of their first buffer", size), e.read(in), want)
+			again, err := d.ImportSharedFile(f, size, nil)
+			e.must(err)
+			e.must(f.Close())
+			e.must(in.Close())
+			e.must(isFreed(e.ctx, freed))
+			e.same("of the buffer that is left", e.read(again), want)
+			e.must(again.Close())
+		}
+	}},
+	{name: "B190 what is no shareable memory is neither exported nor imported", run: func(e *env) {
+		d := e.devs[0]
+		own := e.allocOn(d, gpu.ShareableMem, 64)
+		if own == nil {
+			e.Skip("there is none")
+		}
+		f, err := own.ExportFile()
+		e.must(err)
+		defer f.Close()
+		other, err := os.CreateTemp(e.TempDir(), "")
+		e.must(err)
+		defer other.Close()
+		in := e.viaFile(own, d)
+		only := func(_ any, err error) error { return err }
+		for what, err := range map[string]error{
+			"other memory": only(e.buffer(64).ExportFile()), "what was imported": only(in.ExportFile()), "no file": only(d.ImportSharedFile(nil, 64, nil)),
+			"no bytes": only(d.ImportSharedFile(f, 0, nil)), "its handle": only(own.Export()),
+		} {
+			if !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		for what, err := range map[string]error{"another file": only(d.ImportSharedFile(other, 64, nil)), "more than there is": only(d.ImportSharedFile(f, 64<<20, nil))} {
+			if err == nil || errors.Is(err, driver.ErrLost) {
+				e.Errorf("%s: %v", what, err)
+			}
+			e.Logf("%s: %v", what, err)
+		}
+		e.must(in.Close())
+		e.holds(e.buffer(64), 0) // and all goes on
 	}},
 	{name: "B162 the other process is killed", run: func(e *env) {
 		t := e.other().table(64 << 10)

@@ -131,7 +131,7 @@ var values = []test{
 				}
 			}
 		}
-		for kind, name := range map[gpu.MemKind]string{gpu.DeviceMem: "device", gpu.HostMem: "host", gpu.CommMem: "for communicators"} {
+		for kind, name := range map[gpu.MemKind]string{gpu.DeviceMem: "device", gpu.HostMem: "host", gpu.CommMem: "for communicators", gpu.ShareableMem: "shareable"} {
 			e.sub(name, func(e *env) { check(e, e.numbers(e.devs[0], kind, 3).Range(8, 8), e.q(0), e.q(1)) })
 		}
 		e.eachPool(func(e *env, p *gpu.Pool) {

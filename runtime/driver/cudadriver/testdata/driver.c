@@ -5,12 +5,15 @@
 //	DEVICES  how many devices there are
 //	NOPOOLS  leaves functions of memory pools out
 //	CRASHES  has nodes of kernels set without a context crash, and the use of another device's pool, as releases of the driver do
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef VERSION
@@ -504,10 +507,156 @@ int cuOccupancyMaxPotentialClusterSize(int *n, uintptr_t f, const config *c)
 }
 #endif
 
+typedef struct { int type, id; } location;
+typedef struct { location loc; int flags; } accessDesc;
+_Static_assert(sizeof(accessDesc) == 12, "layout");
+
+// Physical memory is a file of Linux's, which descriptors stand for; handles are PHYSICAL and a number. A range of addresses is reserved before memory
+// is mapped there, and nothing is accessible before access is set.
+typedef struct {
+	int type, handles;
+	location loc;
+	void *win32;
+	unsigned char compression, rdma;
+	unsigned short usage;
+	unsigned char reserved[4];
+} physicalProp;
+_Static_assert(sizeof(physicalProp) == 32, "layout");
+enum { PHYSICAL = 0x40000, HANDLES = 64, GRANULE = 2 << 20 };
+static struct { int fd, refs; } physical[HANDLES]; // without references there is none
+typedef struct range { uint64_t p, n; int fd; struct range *next; } range; // fd is -1 without memory
+static range *ranges;
+
+static int newPhysical(uint64_t *h, int fd) // which it takes
+{
+	pthread_mutex_lock(&mu);
+	int i = 0;
+	while (i < HANDLES && physical[i].refs) i++;
+	if (i < HANDLES) physical[i].fd = fd, physical[i].refs = 1;
+	pthread_mutex_unlock(&mu);
+	if (i == HANDLES) return OUT_OF_MEMORY;
+	LIVE(1);
+	*h = PHYSICAL + i;
+	return OK;
+}
+static int isPhysical(uint64_t h) { return h >= PHYSICAL && h < PHYSICAL + HANDLES && physical[h - PHYSICAL].refs; }
+static range *findRange(uint64_t p, uint64_t n)
+{
+	range *r = ranges;
+	while (r && (r->p != p || r->n != n)) r = r->next;
+	return r;
+}
+// With the setting "granularity" that is 1 less than this.
+int cuMemGetAllocationGranularity(size_t *n, const physicalProp *prop, int option)
+{
+	ENTER("%d %d, %d %d, %d, %d", prop->type, prop->handles, prop->loc.type, prop->loc.id, prop->rdma, option);
+	*n = get("granularity") ? get("granularity") - 1 : GRANULE;
+	return OK;
+}
+int cuMemCreate(uint64_t *h, size_t n, const physicalProp *prop, unsigned long flags)
+{
+	CREATE("%zu, %d %d, %d %d, %d, %lu", n, prop->type, prop->handles, prop->loc.type, prop->loc.id, prop->rdma, flags);
+	if (!n || n % GRANULE || prop->type != 1 || prop->handles != 1 || prop->win32 || prop->compression || prop->usage) return INVALID_VALUE;
+	int fd = memfd_create("physical memory", 0);
+	if (fd < 0 || ftruncate(fd, n)) return OUT_OF_MEMORY;
+	return newPhysical(h, fd);
+}
+int cuMemRelease(uint64_t h)
+{
+	CREATE("%#lx", (long)h);
+	if (!isPhysical(h)) return INVALID_VALUE;
+	if (!--physical[h - PHYSICAL].refs) close(physical[h - PHYSICAL].fd);
+	LIVE(-1);
+	return OK;
+}
+int cuMemAddressReserve(uint64_t *p, size_t n, size_t alignment, uint64_t at, unsigned long flags)
+{
+	CREATE("%zu, %zu, %lu, %lu", n, alignment, (long)at, flags);
+	if (!n || n % GRANULE || at || flags) return INVALID_VALUE;
+	void *m = mmap(0, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m == MAP_FAILED) return OUT_OF_MEMORY;
+	range *r = malloc(sizeof *r);
+	*p = (uintptr_t)m;
+	pthread_mutex_lock(&mu);
+	*r = (range){*p, n, -1, ranges};
+	ranges = r;
+	pthread_mutex_unlock(&mu);
+	LIVE(1);
+	return OK;
+}
+int cuMemAddressFree(uint64_t p, size_t n)
+{
+	CREATE("%zu", n);
+	pthread_mutex_lock(&mu);
+	range **at = &ranges;
+	while (*at && ((*at)->p != p || (*at)->n != n)) at = &(*at)->next;
+	range *r = *at;
+	if (r && r->fd < 0) *at = r->next; else r = 0;
+	pthread_mutex_unlock(&mu);
+	if (!r) return INVALID_VALUE;
+	free(r);
+	munmap((void *)(uintptr_t)p, n);
+	LIVE(-1);
+	return OK;
+}
+int cuMemMap(uint64_t p, size_t n, size_t offset, uint64_t h, unsigned long flags)
+{
+	CREATE("%zu, %zu, %#lx, %lu", n, offset, (long)h, flags);
+	range *r = findRange(p, n);
+	struct stat st;
+	if (!r || r->fd >= 0 || offset || flags || !isPhysical(h)) return INVALID_VALUE;
+	if (fstat(physical[h - PHYSICAL].fd, &st) || (uint64_t)st.st_size < n) return INVALID_VALUE;
+	r->fd = dup(physical[h - PHYSICAL].fd);
+	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_SHARED | MAP_FIXED, r->fd, 0);
+	LIVE(1);
+	return OK;
+}
+int cuMemUnmap(uint64_t p, size_t n)
+{
+	CREATE("%zu", n);
+	range *r = findRange(p, n);
+	if (!r || r->fd < 0) return INVALID_VALUE;
+	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	close(r->fd);
+	r->fd = -1;
+	LIVE(-1);
+	return OK;
+}
+int cuMemSetAccess(uint64_t p, size_t n, const accessDesc *descs, size_t count)
+{
+	CREATE("%zu, %d %d %d, %zu", n, descs->loc.type, descs->loc.id, descs->flags, count);
+	range *r = findRange(p, n);
+	if (!r || r->fd < 0 || count != 1 || mprotect((void *)(uintptr_t)p, n, PROT_READ | PROT_WRITE)) return INVALID_VALUE;
+	return OK;
+}
+int cuMemRetainAllocationHandle(uint64_t *h, uint64_t p)
+{
+	CREATE("");
+	range *r = ranges;
+	while (r && (p < r->p || p - r->p >= r->n)) r = r->next;
+	if (!r || r->fd < 0) return INVALID_VALUE;
+	return newPhysical(h, dup(r->fd));
+}
+int cuMemExportToShareableHandle(int *fd, uint64_t h, int type, unsigned long flags)
+{
+	CREATE("%#lx, %d, %lu", (long)h, type, flags);
+	if (type != 1 || flags || !isPhysical(h)) return INVALID_VALUE;
+	*fd = dup(physical[h - PHYSICAL].fd);
+	return *fd < 0 ? INVALID_VALUE : OK;
+}
+int cuMemImportFromShareableHandle(uint64_t *h, void *handle, int type)
+{
+	CREATE("%d", type);
+	struct stat st;
+	int fd = dup((int)(uintptr_t)handle);
+	if (type != 1 || fd < 0) return INVALID_VALUE;
+	if (fstat(fd, &st) || !st.st_size || st.st_size % GRANULE) return close(fd), INVALID_VALUE;
+	return newPhysical(h, fd);
+}
+
 #ifndef NOPOOLS
 // Pools: one of each device, and those that are made. Handles are POOL, and a multiple of 16 for each. Of the attributes the
 // first three are ints. An allocation has its pool and its size in front.
-typedef struct { int type, id; } location;
 typedef struct {
 	int type, handles;
 	location loc;
@@ -516,8 +665,7 @@ typedef struct {
 	unsigned short usage;
 	unsigned char reserved[54];
 } poolProps;
-typedef struct { location loc; int flags; } accessDesc;
-_Static_assert(sizeof(poolProps) == 88 && sizeof(accessDesc) == 12, "layout");
+_Static_assert(sizeof(poolProps) == 88, "layout");
 
 enum { POOLS = 8 };
 static struct { int switches[4]; uint64_t values[9], max; int device; unsigned users; } pools[POOLS] = {{.device = 0}, {.device = 1}};

@@ -1,0 +1,737 @@
+package extract
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A union adds releases to a table. What the table binds stays: a release adds records, and to each record since when and until when
+// there was such a one, and the layouts, numbers and parameters that differ from what is bound.
+//
+// A record that is in the oldest release that was read has no since-version, and one that is in the newest no until-version. Functions
+// always tell when they came.
+type union struct {
+	t      *symbols.Table
+	report func(string)
+	onto   bool // the table was there before: what comes with a newer release is new to whoever uses it
+}
+
+// add adds what the headers of a release declare.
+func (u *union) add(h *symbols.Table) {
+	v, t := h.Version, u.t
+	if slices.Contains(t.Releases, v) {
+		u.checkAgain(h)
+		return
+	}
+	u.rename(h)
+	s := spans{v: v, releases: t.Releases, report: u.report}
+	u.types(h, s)
+	u.enums(h, s)
+	u.structs(h, s)
+	u.constants(h, s)
+	u.functions(h, s)
+	for _, file := range h.Headers {
+		if !slices.ContainsFunc(t.Headers, func(x symbols.Header) bool { return x.Name == file.Name && x.Version == file.Version }) {
+			t.Headers = append(t.Headers, file)
+		}
+	}
+	t.Releases = append(slices.Clone(t.Releases), v)
+	slices.SortFunc(t.Releases, symbols.Version.Compare)
+	t.Version = t.Releases[len(t.Releases)-1]
+}
+
+// checkAgain reports where headers of a release that the table has say something else than it.
+func (u *union) checkAgain(h *symbols.Table) {
+	at := u.t.At(h.Version)
+	have := map[string]symbols.Function{}
+	for _, f := range at.Functions {
+		have[f.Symbol] = f
+	}
+	for _, f := range h.Functions {
+		g, ok := have[f.Symbol]
+		if !ok {
+			u.report(fmt.Sprintf("%s is in the headers of %v and not in the table", f.Symbol, h.Version))
+		} else if why := differ(u.t, h, g.Result, g.Params, f.Result, f.Params); why != "" {
+			u.report(fmt.Sprintf("%s: the headers of %v and the table differ: %s", f.Symbol, h.Version, why))
+		}
+	}
+	layouts := map[string]symbols.Struct{}
+	for _, s := range at.Structs {
+		layouts[s.Name] = s
+	}
+	for _, s := range h.Structs {
+		if have, ok := layouts[s.Name]; ok && !sameLayout(u.t, h, layoutOf(&have), layoutOf(&s)) {
+			u.report(fmt.Sprintf("struct %s: the headers of %v and the table differ", s.Name, h.Version))
+		}
+	}
+}
+
+// rename gives types of a release the names that the table has for them, where what was a type's name is a second name now, of one of its ABIs: before
+// CUDA 11.4 CUDA_KERNEL_NODE_PARAMS was a struct of its own, and is CUDA_KERNEL_NODE_PARAMS_v1 since.
+func (u *union) rename(h *symbols.Table) {
+	t := u.t
+	names, taken := map[string]string{}, h.TypeNames()
+	find := func(name string, fits func(of string) bool) {
+		i := slices.IndexFunc(t.Aliases, func(a symbols.Alias) bool { return a.Name == name })
+		if i < 0 {
+			return
+		}
+		candidates := []string{t.Aliases[i].Type}
+		for v := 1; v < 10; v++ {
+			candidates = append(candidates, fmt.Sprintf("%s_v%d", name, v))
+		}
+		for j := range candidates { // to the end of a chain of second names
+			candidates[j] = t.Canonical(candidates[j])
+		}
+		if j := slices.IndexFunc(candidates, fits); j >= 0 {
+			names[name] = candidates[j]
+		} else if !taken[candidates[0]] { // what it has become
+			names[name] = candidates[0]
+		}
+		taken[names[name]] = true
+	}
+	for _, o := range h.Structs {
+		find(o.Name, func(of string) bool {
+			i := slices.IndexFunc(t.Structs, func(x symbols.Struct) bool { return x.Name == of })
+			if i < 0 {
+				return false
+			}
+			x := t.Structs[i]
+			if x.Size != o.Size || len(x.Fields) != len(o.Fields) {
+				return false
+			}
+			for k, f := range x.Fields {
+				if g := o.Fields[k]; f.Name != g.Name || f.Offset != g.Offset || f.Size != g.Size {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	for _, o := range h.Scalars {
+		find(o.Name, func(of string) bool {
+			return slices.ContainsFunc(t.Scalars, func(x symbols.Scalar) bool { return x.Name == of && x.Type == o.Type })
+		})
+	}
+	for _, o := range h.Enums {
+		if of := u.macrosFor(&o); of != "" {
+			names[o.Name] = of
+			continue
+		}
+		find(o.Name, func(of string) bool {
+			return slices.ContainsFunc(t.Enums, func(x symbols.Enum) bool { return x.Name == of })
+		})
+	}
+	for _, o := range h.Callbacks {
+		find(o.Name, func(of string) bool {
+			return slices.ContainsFunc(t.Callbacks, func(x symbols.Callback) bool { return x.Name == of })
+		})
+	}
+	if len(names) == 0 {
+		return
+	}
+	renamed := func(name string) string {
+		first, rest, member := strings.Cut(name, ".")
+		if to := names[first]; to != "" {
+			if first = to; member {
+				return first + "." + rest
+			}
+			return first
+		}
+		return name
+	}
+	for _, name := range slices.Collect(maps.Keys(names)) {
+		if names[name] == "" || strings.ContainsAny(names[name], "*[ ") {
+			delete(names, name)
+		}
+	}
+	h.EachType(func(_ string, ctype *string) {
+		*ctype = typeName.ReplaceAllStringFunc(*ctype, renamed)
+	})
+	have := h.TypeNames()
+	h.Structs = slices.DeleteFunc(h.Structs, func(o symbols.Struct) bool { return renamed(o.Name) != o.Name && have[renamed(o.Name)] })
+	h.Scalars = slices.DeleteFunc(h.Scalars, func(o symbols.Scalar) bool { return renamed(o.Name) != o.Name && have[renamed(o.Name)] })
+	h.Enums = slices.DeleteFunc(h.Enums, func(o symbols.Enum) bool { return renamed(o.Name) != o.Name && have[renamed(o.Name)] })
+	h.Callbacks = slices.DeleteFunc(h.Callbacks, func(o symbols.Callback) bool { return renamed(o.Name) != o.Name && have[renamed(o.Name)] })
+	for i := range h.Structs {
+		h.Structs[i].Name = renamed(h.Structs[i].Name)
+	}
+	for i := range h.Scalars {
+		h.Scalars[i].Name = renamed(h.Scalars[i].Name)
+	}
+	for i := range h.Enums {
+		h.Enums[i].Name = renamed(h.Enums[i].Name)
+	}
+	for i := range h.Callbacks {
+		h.Callbacks[i].Name = renamed(h.Callbacks[i].Name)
+	}
+}
+
+// macrosFor returns the enumeration that all enumerators of another one are macros for in the table, with the same numbers, or "".
+func (u *union) macrosFor(e *symbols.Enum) string {
+	of := ""
+	for _, v := range e.Values {
+		i := slices.IndexFunc(u.t.Constants, func(c symbols.Constant) bool { return c.Name == v.Name })
+		if i < 0 || u.t.Constants[i].Value != fmt.Sprint(v.Value) || of != "" && u.t.Constants[i].Type != of {
+			return ""
+		}
+		of = u.t.Constants[i].Type
+	}
+	if !slices.ContainsFunc(u.t.Enums, func(x symbols.Enum) bool { return x.Name == of }) {
+		return ""
+	}
+	return of
+}
+
+var typeName = regexp.MustCompile(`\w+(\.\w+)*`)
+
+// spans tells when records came and went, as a release is added.
+type spans struct {
+	v        symbols.Version
+	releases []symbols.Version // before v, the oldest first
+	report   func(string)
+}
+
+func (s *spans) newest() symbols.Version { return s.releases[len(s.releases)-1] }
+func (s *spans) newer() bool             { return s.v.Compare(s.newest()) > 0 }
+func (s *spans) older() bool             { return s.v.Compare(s.releases[0]) < 0 }
+
+// both adjusts a record that the table and the release have.
+func (s *spans) both(since, until *symbols.Version) {
+	if !since.IsZero() && s.v.Compare(*since) < 0 {
+		*since = s.v
+	}
+	if s.older() && *since == s.v {
+		*since = symbols.Version{}
+	}
+	if !until.IsZero() && s.v.Compare(*until) > 0 {
+		*until = s.v
+		if s.newer() {
+			*until = symbols.Version{}
+		}
+	}
+}
+
+// gone adjusts a record that the release does not have.
+func (s *spans) gone(name string, since, until *symbols.Version) {
+	switch {
+	case s.newer():
+		if until.IsZero() {
+			*until = s.newest()
+		}
+	case s.older():
+		if since.IsZero() {
+			*since = s.releases[0]
+		}
+	case (since.IsZero() || since.Compare(s.v) < 0) && (until.IsZero() || s.v.Compare(*until) < 0):
+		s.report(fmt.Sprintf("%s is not in %v, but in releases before and after it", name, s.v))
+	}
+}
+
+// new sets when a record came that the table does not have.
+func (s *spans) new(since, until *symbols.Version) {
+	if !s.older() {
+		*since = s.v
+	}
+	if !s.newer() {
+		*until = s.v
+	}
+}
+
+// at lists the releases of the table that have a record, and what it is in each: what is bound, unless one of others says something else.
+func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
+	for _, r := range releases {
+		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {
+			continue
+		}
+		x := bound
+		for i := range others {
+			if span, o := of(&others[i]); span.Since.Compare(r) <= 0 && r.Compare(span.Until) <= 0 {
+				x = o
+			}
+		}
+		in, what = append(in, r), append(what, x)
+	}
+	return in, what
+}
+
+// runs joins releases in a row that have the same, and leaves out those that have what is bound.
+func runs[T any](in []symbols.Version, what []T, same func(a, b T) bool, bound T) (spans []symbols.Span, other []T) {
+	before := -1
+	for i := range in {
+		if same(what[i], bound) {
+			continue
+		}
+		if before >= 0 && before == i-1 && same(what[i], other[len(other)-1]) {
+			spans[len(spans)-1].Until = in[i]
+		} else {
+			spans, other = append(spans, symbols.Span{Since: in[i], Until: in[i]}), append(other, what[i])
+		}
+		before = i
+	}
+	return spans, other
+}
+
+// insert puts what a release has into its place.
+func insert[T any](in []symbols.Version, what []T, v symbols.Version, x T) ([]symbols.Version, []T) {
+	i, _ := slices.BinarySearchFunc(in, v, symbols.Version.Compare)
+	return slices.Insert(in, i, v), slices.Insert(what, i, x)
+}
+
+func layoutOf(s *symbols.Struct) symbols.Layout {
+	return symbols.Layout{Size: s.Size, Align: s.Align, Fields: s.Fields}
+}
+
+// sameLayout compares what a compiler would lay out: names of fields, places, and types in their canonical form.
+func sameLayout(ta, tb *symbols.Table, a, b symbols.Layout) bool {
+	return a.Size == b.Size && a.Align == b.Align && slices.EqualFunc(a.Fields, b.Fields, func(f, g symbols.Field) bool {
+		same := ta.SameType(f.Type, tb, g.Type)
+		f.Type = g.Type
+		return same && f == g
+	})
+}
+
+func (u *union) structs(h *symbols.Table, s spans) {
+	t := u.t
+	index := map[string]int{}
+	for i := range t.Structs {
+		index[t.Structs[i].Name] = i
+	}
+	other := kinds(t, "struct")
+	seen := h.TypeNames()
+	for _, o := range h.Structs {
+		if other[o.Name] != "" {
+			continue
+		}
+		i, ok := index[o.Name]
+		if !ok {
+			s.new(&o.Since, &o.Until)
+			t.Structs = append(t.Structs, o)
+			continue
+		}
+		have := &t.Structs[i]
+		bound, theirs := layoutOf(have), layoutOf(&o)
+		same := func(a, b symbols.Layout) bool { return sameLayout(t, t, a, b) }
+		if sameLayout(t, h, bound, theirs) {
+			theirs = bound // by another spelling
+		}
+		in, what := at(s.releases, have.Since, have.Until, bound, have.Others, func(l *symbols.Layout) (symbols.Span, symbols.Layout) {
+			return l.Span, symbols.Layout{Size: l.Size, Align: l.Align, Fields: l.Fields}
+		})
+		in, what = insert(in, what, s.v, theirs)
+		s.both(&have.Since, &have.Until)
+		if !same(bound, theirs) {
+			u.report(fmt.Sprintf("struct %s has another layout in %v: %s", o.Name, s.v, layoutDiffers(bound, theirs)))
+		}
+		if s.newer() && !same(bound, theirs) {
+			if grown(t, h, have, bound, theirs) {
+				bound = theirs
+			} else {
+				u.report(fmt.Sprintf("struct %s: what is bound stays, since the layout of %v is no continuation of it", o.Name, s.v))
+			}
+		}
+		have.Size, have.Align, have.Fields, have.Others = bound.Size, bound.Align, bound.Fields, nil
+		spans, layouts := runs(in, what, same, bound)
+		for j, l := range layouts {
+			have.Others = append(have.Others, symbols.Layout{Span: spans[j], Size: l.Size, Align: l.Align, Fields: l.Fields})
+		}
+	}
+	for i := range t.Structs {
+		x := &t.Structs[i]
+		if _, was := index[x.Name]; was && !seen[x.Name] {
+			s.gone("struct "+x.Name, &x.Since, &x.Until)
+		}
+	}
+}
+
+// layoutDiffers says in what.
+func layoutDiffers(bound, theirs symbols.Layout) string {
+	if bound.Size != theirs.Size {
+		return fmt.Sprintf("%d bytes, and %d where it is bound", theirs.Size, bound.Size)
+	}
+	for _, f := range theirs.Fields {
+		if !slices.Contains(bound.Fields, f) {
+			return "field " + f.Name
+		}
+	}
+	return "fields that it lacks"
+}
+
+// grown reports whether a layout only adds to another one: every field is where it was, but for what was reserved. Programs that set the
+// old fields then compile and mean the same with the new.
+func grown(t, h *symbols.Table, s *symbols.Struct, old, now symbols.Layout) bool {
+	if now.Size < old.Size {
+		return false
+	}
+	for _, f := range old.Fields {
+		i := slices.IndexFunc(now.Fields, func(g symbols.Field) bool { return g.Name == f.Name })
+		if symbols.IsReserved(f.Name) {
+			continue
+		}
+		if i < 0 {
+			return false
+		}
+		g := now.Fields[i]
+		grew := s.Union && g.Size >= f.Size // a member of a union may be a struct that has grown itself
+		if g.Offset != f.Offset || g.Size != f.Size && !grew || g.Bits != f.Bits || g.BitOffset != f.BitOffset || !t.SameType(f.Type, h, g.Type) {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *union) enums(h *symbols.Table, s spans) {
+	t := u.t
+	key := func(e *symbols.Enum) string { // an enumeration without a name goes by its first enumerator
+		if e.Name == "" && len(e.Values) > 0 {
+			return "enum " + e.Values[0].Name
+		}
+		return e.Name
+	}
+	index, owner := map[string]int{}, map[string]string{}
+	for i := range t.Enums {
+		index[key(&t.Enums[i])] = i
+		for _, v := range t.Enums[i].Values {
+			owner[v.Name] = key(&t.Enums[i])
+		}
+	}
+	other := kinds(t, "enum")
+	macros := map[string]bool{}
+	for _, c := range t.Constants {
+		macros[c.Name] = true
+	}
+	seenEnum, seen := h.TypeNames(), map[string]bool{}
+	for _, o := range h.Enums {
+		if other[o.Name] != "" {
+			continue
+		}
+		name := key(&o)
+		values := slices.DeleteFunc(slices.Clone(o.Values), func(x symbols.EnumValue) bool {
+			if is, ok := owner[x.Name]; ok && is != name || macros[x.Name] {
+				if ok {
+					u.report(fmt.Sprintf("enumerator %s is of %s in %v, and stays with %s", x.Name, name, s.v, is))
+				}
+				seen[x.Name] = true
+				return true
+			}
+			return false
+		})
+		i, ok := index[name]
+		if !ok {
+			if len(values) == 0 {
+				continue
+			}
+			o.Values = values
+			s.new(&o.Since, &o.Until)
+			for j := range o.Values {
+				s.new(&o.Values[j].Since, &o.Values[j].Until)
+			}
+			t.Enums = append(t.Enums, o)
+			continue
+		}
+		e := &t.Enums[i]
+		seenEnum[name] = true
+		s.both(&e.Since, &e.Until)
+		for _, x := range values {
+			seen[x.Name] = true
+			j := slices.IndexFunc(e.Values, func(y symbols.EnumValue) bool { return y.Name == x.Name })
+			if j < 0 {
+				s.new(&x.Since, &x.Until)
+				e.Values = append(e.Values, x)
+				continue
+			}
+			y := &e.Values[j]
+			if y.Lib != "" { // another implementation had it first
+				x.Since, x.Until = symbols.Version{}, symbols.Version{}
+				s.new(&x.Since, &x.Until)
+				*y = x
+				continue
+			}
+			in, what := at(s.releases, y.Since, y.Until, y.Value, y.Others, func(o *symbols.OtherValue) (symbols.Span, int64) { return o.Span, o.Value })
+			if x.Value != y.Value {
+				u.report(fmt.Sprintf("enumerator %s.%s is %d in %v, and %d where it is bound", name, x.Name, x.Value, s.v, y.Value))
+			}
+			in, what = insert(in, what, s.v, x.Value)
+			s.both(&y.Since, &y.Until)
+			if s.newer() {
+				y.Value = x.Value
+			}
+			y.Others = nil
+			spans, numbers := runs(in, what, func(a, b int64) bool { return a == b }, y.Value)
+			for k, n := range numbers {
+				y.Others = append(y.Others, symbols.OtherValue{Span: spans[k], Value: n})
+			}
+		}
+	}
+	for i := range t.Enums {
+		e := &t.Enums[i]
+		if _, was := index[key(e)]; !was {
+			continue
+		}
+		if !seenEnum[key(e)] {
+			s.gone("enum "+key(e), &e.Since, &e.Until)
+		}
+		for j := range e.Values {
+			if y := &e.Values[j]; !seen[y.Name] && owner[y.Name] != "" && y.Lib == "" {
+				s.gone("enumerator "+y.Name, &y.Since, &y.Until)
+			}
+		}
+	}
+}
+
+func (u *union) constants(h *symbols.Table, s spans) {
+	t := u.t
+	index := map[string]int{}
+	for i, c := range t.Constants {
+		index[c.Name] = i
+	}
+	enumerators := map[string]int64{}
+	for _, e := range t.Enums {
+		for _, v := range e.Values {
+			enumerators[v.Name] = v.Value
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range h.Enums {
+		for _, v := range e.Values {
+			seen[v.Name] = true
+		}
+	}
+	for _, o := range h.Constants {
+		seen[o.Name] = true
+		if is, ok := enumerators[o.Name]; ok {
+			if text := fmt.Sprint(is); text != o.Value {
+				u.report(fmt.Sprintf("constant %s was %s and is the enumerator %s", o.Name, o.Value, text))
+			}
+			continue
+		}
+		i, ok := index[o.Name]
+		if !ok {
+			s.new(&o.Since, &o.Until)
+			t.Constants = append(t.Constants, o)
+			continue
+		}
+		c := &t.Constants[i]
+		type value struct{ typ, text string }
+		in, what := at(s.releases, c.Since, c.Until, value{c.Type, c.Value}, c.Others, func(o *symbols.OtherConstant) (symbols.Span, value) {
+			return o.Span, value{o.Type, o.Value}
+		})
+		theirs := value{o.Type, o.Value}
+		if o.Value == c.Value {
+			theirs.typ = c.Type
+		}
+		if o.Value != c.Value {
+			u.report(fmt.Sprintf("constant %s is %s in %v, and %s where it is bound", o.Name, o.Value, s.v, c.Value))
+		}
+		in, what = insert(in, what, s.v, theirs)
+		s.both(&c.Since, &c.Until)
+		if s.newer() && o.Value != c.Value {
+			c.Type, c.Value = o.Type, o.Value
+		}
+		c.Others = nil
+		spans, values := runs(in, what, func(a, b value) bool { return a.text == b.text }, value{c.Type, c.Value})
+		for k, x := range values {
+			c.Others = append(c.Others, symbols.OtherConstant{Span: spans[k], Type: x.typ, Value: x.text})
+		}
+	}
+	for i := range t.Constants {
+		if c := &t.Constants[i]; !seen[c.Name] {
+			if _, was := index[c.Name]; was {
+				s.gone("constant "+c.Name, &c.Since, &c.Until)
+			}
+		}
+	}
+}
+
+// types adds what has no layout: handles, numbers, function types and second names.
+func (u *union) types(h *symbols.Table, s spans) {
+	t := u.t
+	t.Handles = kept(t.Handles, h.Handles, kinds(t, "handle"), h.TypeNames(), s, "handle", func(x *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
+		return x.Name, &x.Since, &x.Until
+	})
+	t.Scalars = kept(t.Scalars, h.Scalars, kinds(t, "scalar"), h.TypeNames(), s, "scalar", func(x *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
+		return x.Name, &x.Since, &x.Until
+	})
+	t.Callbacks = kept(t.Callbacks, h.Callbacks, kinds(t, "callback"), h.TypeNames(), s, "callback", func(x *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
+		return x.Name, &x.Since, &x.Until
+	})
+	other := kinds(t, "alias")
+	for _, a := range h.Aliases {
+		if other[a.Name] == "" && !slices.ContainsFunc(t.Aliases, func(b symbols.Alias) bool { return b.Name == a.Name }) {
+			t.Aliases = append(t.Aliases, a)
+		}
+	}
+}
+
+func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool, s spans, kind string, of func(*T) (name string, since, until *symbols.Version)) []T {
+	index := map[string]int{}
+	for i := range have {
+		name, _, _ := of(&have[i])
+		index[name] = i
+	}
+	for _, x := range theirs {
+		name, since, until := of(&x)
+		if other[name] != "" {
+			continue
+		}
+		i, ok := index[name]
+		if !ok {
+			s.new(since, until)
+			have = append(have, x)
+			continue
+		}
+		_, since, until = of(&have[i])
+		s.both(since, until)
+	}
+	for i := range have {
+		name, since, until := of(&have[i])
+		if _, was := index[name]; was && !seen[name] {
+			s.gone(kind+" "+name, since, until)
+		}
+	}
+	return have
+}
+
+// kinds returns the names of a table's types but for those of one kind. A name that the table has as another kind of type stands as the
+// table has it: a struct that was visible once and is opaque now is a handle.
+func kinds(t *symbols.Table, but string) map[string]string {
+	out := map[string]string{}
+	add := func(kind, name string) {
+		if kind != but && name != "" {
+			out[name] = kind
+		}
+	}
+	for _, x := range t.Handles {
+		add("handle", x.Name)
+		if but == "struct" {
+			add("handle", x.Tag)
+		}
+	}
+	for _, x := range t.Scalars {
+		add("scalar", x.Name)
+	}
+	for _, x := range t.Aliases {
+		add("alias", x.Name)
+	}
+	for _, x := range t.Enums {
+		add("enum", x.Name)
+	}
+	for _, x := range t.Structs {
+		add("struct", x.Name)
+	}
+	for _, x := range t.Callbacks {
+		add("callback", x.Name)
+	}
+	delete(out, "void")
+	return out
+}
+
+type signature struct {
+	result string
+	params []symbols.Param
+}
+
+// differ says how two signatures differ in their ABI, or "".
+func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
+	if !ta.SameType(resultA, tb, resultB) {
+		return fmt.Sprintf("it returns %s and %s", resultA, resultB)
+	}
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d and %d parameters", len(a), len(b))
+	}
+	for i := range a {
+		if !ta.SameType(a[i].Type, tb, b[i].Type) {
+			return fmt.Sprintf("parameter %s is %s and %s", a[i].Name, a[i].Type, b[i].Type)
+		}
+	}
+	return ""
+}
+
+func (u *union) functions(h *symbols.Table, s spans) {
+	t := u.t
+	index, current := map[string]int{}, map[string]bool{}
+	for i, f := range t.Functions {
+		index[f.Symbol] = i
+		current[f.API] = current[f.API] || f.Current
+	}
+	seen := map[string]bool{}
+	for _, o := range h.Functions {
+		seen[o.Symbol] = true
+		i, ok := index[o.Symbol]
+		if !ok {
+			told := o.Since
+			s.new(&o.Since, &o.Until)
+			if o.Since = told; told.IsZero() {
+				o.Since = s.v
+			}
+			o.Current = o.Current && !current[o.API]
+			if u.onto && s.newer() {
+				for j := range o.Params {
+					o.Params[j].Guess = o.Params[j].Guess && o.Params[j].Dir != ""
+				}
+			} else {
+				settled(o.Params)
+			}
+			t.Functions = append(t.Functions, o)
+			continue
+		}
+		f := &t.Functions[i]
+		if f.Lib != "" { // another implementation had it first
+			f.Lib = ""
+			u.report(fmt.Sprintf("%s was only another implementation's, and %v has it too", f.Symbol, s.v))
+			continue
+		}
+		since, until := f.Since, f.Until
+		if s.releases[0].Compare(since) >= 0 {
+			since = symbols.Version{} // version nodes tell of releases that were not read
+		}
+		same := func(a, b signature) bool { return differ(t, t, a.result, a.params, b.result, b.params) == "" }
+		bound, theirs := signature{f.Result, f.Params}, signature{o.Result, o.Params}
+		if why := differ(t, h, f.Result, f.Params, o.Result, o.Params); why == "" {
+			theirs = bound
+		} else {
+			settled(theirs.params)
+			u.report(fmt.Sprintf("%s has other parameters in %v: %s; what is bound stays", f.Symbol, s.v, why))
+		}
+		in, what := at(s.releases, since, until, bound, f.Others, func(o *symbols.Signature) (symbols.Span, signature) {
+			return o.Span, signature{o.Result, o.Params}
+		})
+		in, what = insert(in, what, s.v, theirs)
+		if s.v.Compare(f.Since) < 0 {
+			f.Since = s.v
+		}
+		s.both(new(symbols.Version), &f.Until)
+		if s.newer() {
+			f.Deprecated = o.Deprecated
+		}
+		for _, twin := range o.Twins {
+			if !slices.Contains(f.Twins, twin) {
+				f.Twins = append(f.Twins, twin)
+			}
+		}
+		f.Others = nil
+		spans, signatures := runs(in, what, same, bound)
+		for k, x := range signatures {
+			f.Others = append(f.Others, symbols.Signature{Span: spans[k], Result: x.result, Params: x.params})
+		}
+	}
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		if _, was := index[f.Symbol]; !was || seen[f.Symbol] || f.Lib != "" {
+			continue
+		}
+		s.gone(f.Symbol, new(symbols.Version), &f.Until)
+	}
+}
+
+// settled takes guesses for what they are: they have been looked at before.
+func settled(params []symbols.Param) {
+	for i := range params {
+		params[i].Guess = false
+	}
+}

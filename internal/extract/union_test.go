@@ -1,0 +1,138 @@
+package extract
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// lives says in which releases each record is: from one to another, since what is back after a release without it is not told apart.
+type lives map[string][2]int
+
+func (l lives) has(r *rand.Rand, name string, minor int) bool {
+	if _, ok := l[name]; !ok {
+		from := r.IntN(4)
+		l[name] = [2]int{20 + from, 20 + from + r.IntN(6)}
+	}
+	return l[name][0] <= minor && minor <= l[name][1]
+}
+
+// A random header of a release of NCCL: functions, structs, enumerators and macros come and go, and change.
+func randomHeader(r *rand.Rand, l lives, minor int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1", minor)
+	line("typedef struct ncclComm *ncclComm_t;")
+	line("typedef enum { ncclSuccess = 0")
+	for i := range 4 {
+		if l.has(r, fmt.Sprint("error", i), minor) {
+			line(", ncclError%d = %d", i, 10*i+r.IntN(2))
+		}
+	}
+	line("} ncclResult_t;")
+	for i := range 3 {
+		if l.has(r, fmt.Sprint("limit", i), minor) {
+			line("#define NCCL_LIMIT_%d %d", i, r.IntN(3))
+		}
+	}
+	have := []string{}
+	for i := range 3 {
+		if l.has(r, fmt.Sprint("record", i), minor) {
+			line("typedef struct { int a;")
+			for j := range 3 {
+				if r.IntN(2) > 0 {
+					line("%s m%d;", []string{"int", "long", "ncclComm_t"}[r.IntN(3)], j)
+				}
+			}
+			line("} ncclRecord%d_t;", i)
+			have = append(have, fmt.Sprintf("ncclRecord%d_t *", i))
+		}
+	}
+	have = append(have, "int", "unsigned long")
+	for i := range 5 {
+		if l.has(r, fmt.Sprint("call", i), minor) {
+			line("ncclResult_t ncclCall%d(%s x, int y%s);", i, have[r.IntN(len(have))], strings.Repeat(", int z", r.IntN(2)))
+		}
+	}
+	return b.String()
+}
+
+// facts are what a table says of one release, without the order of the records.
+func factsAt(t *symbols.Table) map[string]any {
+	out := map[string]any{}
+	for _, e := range t.Enums {
+		for _, v := range e.Values {
+			out["enumerator "+v.Name] = v.Value
+		}
+	}
+	for _, s := range t.Structs {
+		out["struct "+s.Name] = []any{s.Size, s.Align, s.Fields}
+	}
+	for _, c := range t.Constants {
+		out["constant "+c.Name] = c.Value
+	}
+	for _, f := range t.Functions {
+		types := []string{f.Result}
+		for _, p := range f.Params {
+			types = append(types, p.Type)
+		}
+		out["function "+f.Symbol] = types
+	}
+	return out
+}
+
+// TestUnionKeepsEveryRelease joins random releases, in any order, and gets each of them back out of the table.
+func TestUnionKeepsEveryRelease(t *testing.T) {
+	d := describe(t, "nccl")
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		l, releases := lives{}, map[symbols.Version]fs.FS{}
+		var versions []symbols.Version
+		for i := range 5 {
+			v := symbols.Version{Major: 2, Minor: 20 + i, Patch: 1}
+			versions = append(versions, v)
+			releases[v] = fstest.MapFS{"nccl.h": {Data: []byte(randomHeader(r, l, 20+i))}}
+		}
+		var table *symbols.Table
+		for _, i := range r.Perm(len(versions)) {
+			next, err := Table(d, Input{Releases: []fs.FS{releases[versions[i]]}, Onto: table})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			text, err := symbols.Encode(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if table, err = symbols.DecodeTable("joined", text); err != nil {
+				t.Fatalf("seed %d: the joined table is refused: %v", seed, err)
+			}
+		}
+		if !slices.Equal(table.Releases, versions) {
+			t.Fatalf("seed %d: releases %v", seed, table.Releases)
+		}
+		for _, v := range versions {
+			alone, err := Table(d, Input{Releases: []fs.FS{releases[v]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := factsAt(alone), factsAt(table.At(v))
+			for name, x := range want {
+				if !reflect.DeepEqual(got[name], x) {
+					t.Errorf("seed %d: %s of %v is %v in the joined table, want %v", seed, name, v, got[name], x)
+				}
+			}
+			for name := range got {
+				if want[name] == nil {
+					t.Errorf("seed %d: %v has no %s, and the joined table says so", seed, v, name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package simdriver
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.MemSharing = (*device)(nil)
+
+// A sharedMem is memory that was exported by a descriptor.
+type sharedMem struct {
+	name    string
+	origin  *allocation // that was exported, and may be no more
+	first   *byte
+	holders int // allocations of all processes that are it; the last takes it with it
+}
+
+// lose notes that a process does not have an allocation any more that others may have by a descriptor. The caller holds mu.
+func (m *Machine) lose(a *allocation) {
+	s := a.shared
+	if s == nil {
+		return
+	}
+	a.shared = nil
+	if s.holders--; s.holders == 0 {
+		delete(m.shared, s.name)
+	}
+}
+
+// nameFile makes a file, without a name of its own, that says which thing of the [Machine] it is.
+func nameFile(name string) (*os.File, error) {
+	f, err := os.CreateTemp("", "simulated-memory-*")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(f.Name())
+	if _, err = f.WriteString(name); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// nameIn returns what such a file says, or something else.
+func nameIn(f *os.File) string {
+	text := make([]byte, 64)
+	n, _ := f.ReadAt(text, 0)
+	return string(text[:n])
+}
+
+// sharingMem begins a call about memory that processes share by descriptors.
+func (v *device) sharingMem(c code) error {
+	err := v.enter(c, true)
+	if err == nil && !v.d.caps.MemSharing {
+		err = v.cannot(c)
+	}
+	return err
+}
+
+// ExportShareable makes a file that says which memory of the [Machine] it is. The memory is there as long as a process has it; the file alone does not
+// keep it, as a descriptor of CUDA's does.
+func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
+	if err := v.sharingMem(codeExportShareable); err != nil {
+		return nil, err
+	}
+	a := v.space.find(m.Ptr)
+	switch {
+	case a == nil || a.base != m.Ptr:
+		return nil, failf(codeExportShareable, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
+	case a.kind != driver.ShareableMem || a.origin != nil:
+		return nil, failf(codeExportShareable, "memory at %#x: %w: Alloc has not made it as shareable memory", uint64(m.Ptr), ErrInvalidValue)
+	}
+	first := a.touch()
+	k := v.d.machine
+	k.mu.Lock()
+	if a.shared == nil {
+		k.exported++
+		a.shared = &sharedMem{name: fmt.Sprintf("simulated shareable memory %d", k.exported), origin: a, first: first, holders: 1}
+		if k.shared == nil {
+			k.shared = map[string]*sharedMem{}
+		}
+		k.shared[a.shared.name] = a.shared
+	}
+	name := a.shared.name
+	k.mu.Unlock()
+	f, err := nameFile(name)
+	if err != nil {
+		return nil, fail(codeExportShareable, err)
+	}
+	return f, nil
+}
+
+// ImportShareable gives the memory that such a file says another address. Of another device it can be where there is a way to that.
+func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
+	if err := v.sharingMem(codeImportShareable); err != nil {
+		return driver.Mem{}, err
+	}
+	name, k := nameIn(f), v.d.machine
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.shared[name]
+	switch {
+	case s == nil:
+		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it is no memory's, or no process has that any more", f.Name(), ErrInvalidHandle)
+	case size == 0 || size > s.origin.size:
+		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d", size, ErrInvalidValue, s.origin.size)
+	case s.origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
+		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no way: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
+	}
+	a := &allocation{kind: driver.ShareableMem, size: size, dev: v, origin: s.origin, opens: 1, shared: s}
+	a.data.Store(s.first)
+	v.space.mu.Lock()
+	err := v.space.place(a)
+	v.space.mu.Unlock()
+	if err != nil {
+		return driver.Mem{}, fail(codeImportShareable, err)
+	}
+	s.holders++
+	return driver.Mem{Kind: driver.ShareableMem, Ptr: a.base, Size: size}, nil
+}

@@ -1,0 +1,92 @@
+package symbols
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Canonical returns a type as the ABI sees it: aliases resolved, handles as pointers to their structs, without const, and the length of an
+// array kept. Two spellings of a type that mean the same have one canonical form.
+func (t *Table) Canonical(ctype string) string {
+	ct, err := t.resolve(ctype)
+	if err != nil {
+		return ctype
+	}
+	s := ct.Base + strings.Repeat("*", ct.Pointers)
+	for _, n := range ct.Dims {
+		s += fmt.Sprintf("[%d]", n)
+	}
+	return s
+}
+
+// resolve takes a type apart and follows its aliases and handles.
+func (t *Table) resolve(ctype string) (CType, error) {
+	ct, err := ParseType(ctype)
+	if err != nil {
+		return ct, err
+	}
+	for range 16 { // a chain of aliases is short
+		next := ""
+		for _, a := range t.Aliases {
+			if a.Name == ct.Base {
+				next = a.Type
+			}
+		}
+		for _, h := range t.Handles {
+			if h.Name == ct.Base && h.Tag != h.Name {
+				next = h.Tag + " *"
+			}
+		}
+		if next == "" {
+			break
+		}
+		inner, err := ParseType(next)
+		if err != nil {
+			return ct, err
+		}
+		inner.Pointers += ct.Pointers
+		inner.Dims = append(ct.Dims, inner.Dims...)
+		ct = inner
+	}
+	for _, h := range t.Handles {
+		if h.Name == ct.Base && h.Tag == h.Name { // the struct goes by its handle's name
+			ct.Pointers++
+		}
+	}
+	ct.Const = false
+	return ct, nil
+}
+
+// SameType reports whether a type of this table and one of another table are the same to the ABI. Where only one of them knows what a pointer leads to, they are:
+// a struct may be visible in one release, and opaque or called otherwise in another.
+func (t *Table) SameType(a string, other *Table, b string) bool {
+	if t.Canonical(a) == other.Canonical(b) {
+		return true
+	}
+	x, err := t.resolve(a)
+	y, err2 := other.resolve(b)
+	return err == nil && err2 == nil && x.Pointers > 0 && x.Pointers == y.Pointers && len(x.Dims)+len(y.Dims) == 0 && !(t.defines(x.Base) && other.defines(y.Base))
+}
+
+// defines reports whether a type is one of C's own or has a definition in the table.
+func (t *Table) defines(base string) bool {
+	if isBuiltin(base) {
+		return true
+	}
+	for _, s := range t.Structs {
+		if s.Name == base {
+			return true
+		}
+	}
+	for _, e := range t.Enums {
+		if e.Name == base {
+			return true
+		}
+	}
+	for _, s := range t.Scalars {
+		if s.Name == base {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,428 @@
+package symbols
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// A Misfit is a range of releases in which a function must not be called as it is bound, since something that its call passes is another there.
+type Misfit struct {
+	From  Version // the first release, or zero: from the beginning
+	To    Version // the first one after it that fits, or zero: to the end
+	What  string  // what differs: the name of a struct, an enumeration or the function itself
+	Text  string  // how, in words that go on after the function's name
+	Usage string  // what to call instead, or ""
+}
+
+// Misfits returns for each function by its symbol where it does not fit, the oldest releases first.
+//
+// For each release that was read all that a call passes is compared with what is bound, through pointers and members of structs. What only one of them has in what
+// is padding or reserved in the other is no difference: it is zero or ignored. Neither is a struct that is shorter there, if it is passed alone by its address. Numbers
+// differ if an enumerator has another one. A note of the overlay on a change says what else does no harm.
+// Between two releases that were read, of which only one fits, nobody has looked: none there fits, unless a note on the change tells its release.
+func (l *Library) Misfits() map[string][]Misfit {
+	out, _ := l.misfits()
+	return out
+}
+
+// misfits returns beside them the notes on changes that there are.
+func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
+	out := map[string][]Misfit{}
+	if len(l.Releases) < 2 {
+		return out, nil
+	}
+	c := &comparer{l: l, notes: map[string]ChangeNote{}, used: map[string]bool{}, bound: viewOf(l.Table)}
+	for _, n := range l.Overlay.Changes {
+		c.notes[n.Name] = n
+	}
+	views := make([]*view, len(l.Releases))
+	for i, v := range l.Releases {
+		views[i] = viewOf(l.At(v))
+	}
+	for i := range l.Funcs {
+		f := &l.Funcs[i]
+		if f.Lib != "" {
+			continue
+		}
+		var at []Version
+		var found []*difference
+		for j, v := range l.Releases {
+			if has(f.Since, f.Until, v) {
+				at, found = append(at, v), append(found, c.function(f, views[j], v))
+			}
+		}
+		if ms := c.ranges(f.Symbol, at, found); len(ms) > 0 {
+			out[f.Symbol] = ms
+		}
+	}
+	return out, c.used
+}
+
+// UnusedChanges returns the names of notes on changes that there are not.
+func (l *Library) UnusedChanges() []string {
+	_, used := l.misfits()
+	var out []string
+	for _, n := range l.Overlay.Changes {
+		if !used[n.Name] {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// A difference is what a release has otherwise than it is bound.
+type difference struct {
+	what string // record
+	kind string // "size", "order", "numbers", "parameters"
+	was  int    // size there
+	is   int    // size here
+	text string
+}
+
+// ranges joins releases that differ in the same way.
+func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Misfit {
+	var out []Misfit
+	for i := 0; i < len(at); {
+		d := found[i]
+		if d == nil {
+			i++
+			continue
+		}
+		j := i
+		for j+1 < len(at) && found[j+1] != nil && found[j+1].what == d.what && found[j+1].kind == d.kind {
+			j++
+		}
+		m := Misfit{What: d.what}
+		for _, name := range []string{d.what, symbol} { // the function's own note has the last word
+			if n, ok := c.notes[name]; ok {
+				c.used[name] = true
+				m.Usage = cmp.Or(n.Use, m.Usage)
+			}
+		}
+		if i > 0 {
+			m.From = c.l.after(at[i-1])
+			if n := c.notes[d.what]; !n.Since.IsZero() && n.Since.Compare(at[i-1]) > 0 && n.Since.Compare(at[i]) <= 0 {
+				m.From = n.Since
+			}
+		}
+		if j+1 < len(at) {
+			m.To = at[j+1]
+		}
+		m.Text = d.describe(m)
+		out = append(out, m)
+		i = j + 1
+	}
+	return out
+}
+
+// after is the oldest release that may come after another one.
+func (l *Library) after(v Version) Version {
+	if l.Description != nil && (l.Description.Version.Build || l.Description.Version.Numbers[0].Patch == 0) {
+		return Version{Major: v.Major, Minor: v.Minor + 1}
+	}
+	return Version{v.Major, v.Minor, v.Patch + 1}
+}
+
+func (d *difference) describe(m Misfit) string {
+	when := ""
+	switch {
+	case m.From.IsZero() && m.To.IsZero():
+		when = "in all releases"
+	case m.From.IsZero():
+		when = fmt.Sprintf("before %v", m.To)
+	case m.To.IsZero():
+		when = fmt.Sprintf("from %v on", m.From)
+	default:
+		when = fmt.Sprintf("from %v to before %v", m.From, m.To)
+	}
+	switch d.kind {
+	case "size":
+		last := map[bool]string{true: "since", false: "before"}[m.From.IsZero()]
+		if !m.From.IsZero() && !m.To.IsZero() {
+			last = "else"
+		}
+		return fmt.Sprintf("%s is of %d bytes %s, and of %d %s", d.what, d.was, when, d.is, last)
+	case "order":
+		return fmt.Sprintf("%s has its fields in another order %s", d.what, when)
+	case "numbers":
+		return fmt.Sprintf("%s has other numbers %s", d.what, when)
+	}
+	return fmt.Sprintf("%s %s", d.text, when)
+}
+
+// A view has the records of a table by their names.
+type view struct {
+	t       *Table
+	structs map[string]*Struct
+	enums   map[string]*Enum
+	other   map[string]bool // handles' tags and callbacks: only behind pointers
+	funcs   map[string]*Function
+	cache   map[string]CType
+}
+
+func viewOf(t *Table) *view {
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, other: map[string]bool{}, funcs: map[string]*Function{}, cache: map[string]CType{}}
+	for i := range t.Structs {
+		v.structs[t.Structs[i].Name] = &t.Structs[i]
+	}
+	for i := range t.Enums {
+		v.enums[t.Enums[i].Name] = &t.Enums[i]
+	}
+	for i := range t.Functions {
+		v.funcs[t.Functions[i].Symbol] = &t.Functions[i]
+	}
+	for _, c := range t.Callbacks {
+		v.other[c.Name] = true
+	}
+	return v
+}
+
+func (v *view) resolve(ctype string) CType {
+	if ct, ok := v.cache[ctype]; ok {
+		return ct
+	}
+	ct, err := v.t.resolve(ctype)
+	if err != nil {
+		ct = CType{Base: ctype}
+	}
+	v.cache[ctype] = ct
+	return ct
+}
+
+// number returns the size of a type that is a number, or 0.
+func (v *view) number(base string) int {
+	if size, _, ok := Builtin(base); ok {
+		return size
+	}
+	if v.enums[base] != nil {
+		return 4
+	}
+	for _, s := range v.t.Scalars {
+		if s.Name == base {
+			size, _, _ := Builtin(s.Type)
+			return size
+		}
+	}
+	return 0
+}
+
+type comparer struct {
+	l     *Library
+	bound *view
+	notes map[string]ChangeNote
+	used  map[string]bool
+	under map[[2]string]bool // pairs of structs that are being compared
+	v     Version
+}
+
+// harmless reports whether the overlay says that a difference does no harm.
+func (c *comparer) harmless(names ...string) bool {
+	for _, n := range names {
+		if note, ok := c.notes[n]; ok {
+			c.used[n] = true
+			if note.Harmless {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// function compares what a call of a function passes with what a release takes.
+func (c *comparer) function(f *Func, there *view, v Version) *difference {
+	g := there.funcs[f.Symbol]
+	if g == nil {
+		return nil
+	}
+	c.under, c.v = map[[2]string]bool{}, v
+	if len(f.Params) != len(g.Params) {
+		if c.harmless(f.Symbol) {
+			return nil
+		}
+		return &difference{what: f.Symbol, kind: "parameters", text: fmt.Sprintf("it takes %d parameters and not %d", len(g.Params), len(f.Params))}
+	}
+	if d := c.types(f.Result, g.Result, there, false); d != nil {
+		return c.of(f, d, fmt.Sprintf("it returns %s", g.Result))
+	}
+	for i := range f.Params {
+		p := &f.Args[i]
+		array := p.Len != "" || p.Slice || p.Fixed > 0
+		if d := c.types(p.Type, g.Params[i].Type, there, array); d != nil {
+			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
+				d = &difference{} // by another type
+			}
+			if d = c.of(f, d, "it takes "+there.resolve(g.Params[i].Type).Base); d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// of makes a difference of types one of the function, if it is not one of a record.
+func (c *comparer) of(f *Func, d *difference, text string) *difference {
+	if c.harmless(f.Symbol) {
+		return nil
+	}
+	if d.what == "" {
+		d.what, d.kind, d.text = f.Symbol, "parameters", text
+	}
+	return d
+}
+
+// types compares two types. Of an array, and of a value, all elements have to be as long.
+func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
+	a, b := c.bound.resolve(here), there.resolve(theirs)
+	different := &difference{}
+	if a.Pointers > 0 && b.Pointers > 0 && (a.Pointers == 1 && a.Base == "void" || b.Pointers == 1 && b.Base == "void") {
+		return nil // an address
+	}
+	if a.Pointers != b.Pointers || !slices.Equal(a.Dims, b.Dims) {
+		return different
+	}
+	x, y := c.bound.structs[a.Base], there.structs[b.Base]
+	switch {
+	case x != nil && y != nil:
+		return c.structs(x, y, there, a.Pointers != 1 || array)
+	case c.bound.enums[a.Base] != nil && there.enums[b.Base] != nil:
+		if a.Base != b.Base {
+			return different
+		}
+		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base])
+	}
+	if !there.t.defines(b.Base) { // the headers of this release do not have the function, though its library may
+		return nil
+	}
+	m, n := c.bound.number(a.Base), there.number(b.Base)
+	switch {
+	case m != 0 || n != 0:
+		if m != n && a.Base != "void" || isFloat(a.Base) != isFloat(b.Base) {
+			return different
+		}
+	case a.Base != b.Base && a.Pointers == 0:
+		return different
+	}
+	return nil
+}
+
+func isFloat(base string) bool { return base == "float" || base == "double" }
+
+func (c *comparer) numbers(x, y *Enum) *difference {
+	theirs := map[string]int64{}
+	for _, v := range y.Values {
+		theirs[v.Name] = v.Value
+	}
+	for _, v := range x.Values {
+		if n, ok := theirs[v.Name]; ok && n != v.Value && !c.harmless(v.Name) {
+			if c.harmless(x.Name) {
+				return nil
+			}
+			return &difference{what: x.Name, kind: "numbers"}
+		}
+	}
+	return nil
+}
+
+// IsReserved reports whether a field of this name is of no use yet.
+func IsReserved(name string) bool { return reserved.MatchString(name) }
+
+var reserved = regexp.MustCompile(`(?i)^_*(cuda|hip)?(reserved|pad|padding|unused)_?\d*$`)
+
+// A place is a member of a struct, or one that C reaches through a member without a name.
+type place struct {
+	Field
+	at    int  // offset from the start of the struct
+	union bool // it is a member of a union, which has a size of its own
+}
+
+// places lists the members that have names.
+func (v *view) places(s *Struct, at int, into map[string]place) {
+	for _, f := range s.Fields {
+		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {
+			v.places(inner, at+f.Offset, into)
+			continue
+		}
+		into[f.Name] = place{f, at + f.Offset, s.Union}
+	}
+}
+
+// structs compares two layouts. whole is set where the size has to be the same, too.
+func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
+	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
+		return nil
+	} else {
+		c.under[pair] = true
+		defer delete(c.under, pair)
+	}
+	if d := c.layout(x, y, there, whole); d != nil {
+		if c.harmless(x.Name) {
+			return nil
+		}
+		return d
+	}
+	return nil
+}
+
+func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
+	size := &difference{what: x.Name, kind: "size", was: y.Size, is: x.Size}
+	order := &difference{what: x.Name, kind: "order"}
+	if x.Size != y.Size {
+		order = size
+	}
+	if y.Size > x.Size || whole && y.Size != x.Size || x.Union != y.Union {
+		return size
+	}
+	here, theirs := map[string]place{}, map[string]place{}
+	c.bound.places(x, 0, here)
+	there.places(y, 0, theirs)
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		f := here[name]
+		if IsReserved(name) {
+			continue
+		}
+		if g, ok := theirs[name]; ok {
+			if f.at != g.at || f.Bits != g.Bits || f.BitOffset != g.BitOffset {
+				return order
+			}
+			if d := c.member(f, g, there); d != nil {
+				if d.what == "" {
+					return order
+				}
+				return d
+			}
+			continue
+		}
+		for _, other := range theirs {
+			apart := other.at+other.Size <= f.at || f.at+f.Size <= other.at
+			if apart || f.union || other.union || IsReserved(other.Name) {
+				continue
+			}
+			if other.at != f.at || other.Size != f.Size {
+				return order
+			}
+			if d := c.member(f, other, there); d != nil && d.what != "" { // not only another name
+				return d
+			} else if d != nil {
+				return order
+			}
+		}
+	}
+	return nil
+}
+
+// member compares what two members hold. Those of a union may be shorter there: the union has its size.
+func (c *comparer) member(f, g place, there *view) *difference {
+	a, b := c.bound.resolve(f.Type), there.resolve(g.Type)
+	if len(a.Dims) > 0 && len(b.Dims) > 0 && a.Pointers == 0 && b.Pointers == 0 && c.bound.structs[a.Base] == nil && (f.union || f.Size == g.Size) {
+		if c.bound.number(a.Base) == there.number(b.Base) {
+			return nil
+		}
+	}
+	if s, t := c.bound.structs[a.Base], there.structs[b.Base]; s != nil && t != nil && a.Pointers == 0 && b.Pointers == 0 && slices.Equal(a.Dims, b.Dims) {
+		return c.structs(s, t, there, !f.union)
+	}
+	return c.types(f.Type, g.Type, there, true)
+}

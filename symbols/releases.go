@@ -1,0 +1,82 @@
+package symbols
+
+import "slices"
+
+// covers reports whether a release is in a span.
+func (s Span) covers(v Version) bool { return s.Since.Compare(v) <= 0 && v.Compare(s.Until) <= 0 }
+
+// has reports whether a record that came and went had come by a release and not gone.
+func has(since, until, v Version) bool {
+	return (since.IsZero() || since.Compare(v) <= 0) && (until.IsZero() || v.Compare(until) <= 0)
+}
+
+// other returns the entry of a release, or nil where the record is what is bound.
+func other[T any](others []T, v Version, span func(*T) Span) *T {
+	for i := range others {
+		if span(&others[i]).covers(v) {
+			return &others[i]
+		}
+	}
+	return nil
+}
+
+// At returns what a release that was read declares: the records that it has, with its layouts, numbers and parameters. A function is in it
+// from its since-version on, which version nodes or the overlay may tell more exactly than headers.
+// What only another implementation has is left out.
+func (t *Table) At(v Version) *Table {
+	out := *t
+	out.Version, out.Releases = v, []Version{v}
+	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return !has(h.Since, h.Until, v) })
+	out.Scalars = slices.DeleteFunc(slices.Clone(t.Scalars), func(s Scalar) bool { return !has(s.Since, s.Until, v) })
+	out.Callbacks = slices.DeleteFunc(slices.Clone(t.Callbacks), func(c Callback) bool { return !has(c.Since, c.Until, v) })
+	out.Enums, out.Structs, out.Constants, out.Functions = nil, nil, nil, nil
+	for _, e := range t.Enums {
+		if !has(e.Since, e.Until, v) {
+			continue
+		}
+		values := e.Values
+		e.Values = nil
+		for _, x := range values {
+			if x.Lib != "" || !has(x.Since, x.Until, v) {
+				continue
+			}
+			if o := other(x.Others, v, func(o *OtherValue) Span { return o.Span }); o != nil {
+				x.Value = o.Value
+			}
+			x.Others = nil
+			e.Values = append(e.Values, x)
+		}
+		out.Enums = append(out.Enums, e)
+	}
+	for _, s := range t.Structs {
+		if !has(s.Since, s.Until, v) {
+			continue
+		}
+		if o := other(s.Others, v, func(o *Layout) Span { return o.Span }); o != nil {
+			s.Size, s.Align, s.Fields = o.Size, o.Align, o.Fields
+		}
+		s.Others = nil
+		out.Structs = append(out.Structs, s)
+	}
+	for _, c := range t.Constants {
+		if !has(c.Since, c.Until, v) {
+			continue
+		}
+		if o := other(c.Others, v, func(o *OtherConstant) Span { return o.Span }); o != nil {
+			c.Type, c.Value = o.Type, o.Value
+		}
+		c.Others = nil
+		out.Constants = append(out.Constants, c)
+	}
+	for _, f := range t.Functions {
+		if f.Lib != "" || !has(f.Since, f.Until, v) {
+			continue
+		}
+		if o := other(f.Others, v, func(o *Signature) Span { return o.Span }); o != nil {
+			f.Result, f.Params = o.Result, o.Params
+		}
+		f.Others = nil
+		out.Functions = append(out.Functions, f)
+	}
+	return &out
+}

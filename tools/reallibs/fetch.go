@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// Where packages are sought that have left the mirror: suites that are no longer supported, and what has left a suite since the day on which
+// all units were in Debian.
+const (
+	archive  = "http://archive.debian.org/debian"
+	snapshot = "http://snapshot.debian.org/archive/debian/20261124T000000Z"
+)
+
+// mirror returns where Debian's packages come from.
+func mirror() (string, error) {
+	if m := os.Getenv("DEBIAN_MIRROR"); m != "" {
+		return m, nil
+	}
+	files := []string{"/etc/apt/sources.list"}
+	for _, pattern := range []string{"/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources"} {
+		more, _ := filepath.Glob(pattern)
+		files = append(files, more...)
+	}
+	address := regexp.MustCompile(`(?m)^[^#\n]*?(https?://\S+/debian)/?(\s|$)`)
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		if m := address.FindSubmatch(text); m != nil {
+			return string(m[1]), nil
+		}
+	}
+	return "", errors.New("apt has no source of Debian's packages; name one in DEBIAN_MIRROR")
+}
+
+// fetch has the unit's packages unpacked in dir/NAME/root, and returns that folder. What is there is not fetched again.
+func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
+	dir = filepath.Join(dir, u.name)
+	root, done := filepath.Join(dir, "root"), filepath.Join(dir, "unpacked")
+	if _, err := os.Stat(done); err == nil {
+		return root, nil
+	}
+	for _, program := range []string{"apt-get", "dpkg"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "", fmt.Errorf("no %s, which fetches Debian's packages: %w", program, err)
+		}
+	}
+	if _, err := os.Stat(keyring); err != nil {
+		return "", fmt.Errorf("no keys by which Debian's packages are known to be Debian's; install debian-archive-keyring (%w)", err)
+	}
+	first, err := mirror()
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	for _, source := range []string{first, archive, snapshot} {
+		for i := range u.suites {
+			suites := u.suites[i:]
+			if !u.closure {
+				suites = suites[:1] // the others have the same packages
+			} else if i > 0 {
+				break
+			}
+			debs, err := u.download(ctx, dir, source, suites)
+			if err == nil {
+				return root, errors.Join(unpack(ctx, debs, root, len(u.headers) > 0), os.WriteFile(done, nil, 0o666))
+			}
+			errs = append(errs, fmt.Errorf("%s %s: %w", source, strings.Join(suites, ", "), err))
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+		}
+	}
+	return "", errors.Join(errs...)
+}
+
+// download fetches the unit's packages from a source, with lists, a cache and a system state of their own, and returns the files.
+func (u *unit) download(ctx context.Context, dir, source string, suites []string) ([]string, error) {
+	for _, name := range []string{"lists", "cache"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
+			return nil, err
+		}
+	}
+	var list strings.Builder
+	components := "non-free"
+	switch {
+	case u.components != "":
+		components = u.components
+	case u.closure:
+		components = "main contrib non-free"
+	}
+	for _, suite := range suites {
+		// A list of an archive is past its date.
+		valid := map[bool]string{true: "yes", false: "no"}[source != archive && source != snapshot]
+		fmt.Fprintf(&list, "deb [arch=amd64 signed-by=%s check-valid-until=%s] %s %s %s\n", keyring, valid, source, suite, components)
+	}
+	for name, text := range map[string]string{"sources.list": list.String(), "status": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			return nil, err
+		}
+	}
+	apt := func(args ...string) error {
+		settings := []string{"-qq"}
+		for _, s := range []string{
+			"Dir::Etc::sourcelist=" + dir + "/sources.list", "Dir::Etc::sourceparts=-", "Dir::Etc::preferencesparts=-", "Dir::State::Lists=" + dir + "/lists",
+			"Dir::State::status=" + dir + "/status", "Dir::Cache=" + dir + "/cache", "APT::Architecture=amd64", "APT::Architectures::=amd64",
+			"APT::Sandbox::User=root", "Debug::NoLocking=1", "Acquire::Languages=none", "Acquire::Retries=2", "Acquire::http::Timeout=60",
+		} {
+			settings = append(settings, "-o", s)
+		}
+		cmd := exec.CommandContext(ctx, "apt-get", append(settings, args...)...)
+		cmd.Dir = filepath.Join(dir, "cache/archives")
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("apt-get %s: %w: %s", args[0], err, lastLines(said.String(), 3))
+		}
+		return nil
+	}
+	if err := apt("update", "--error-on=any"); err != nil {
+		return nil, err
+	}
+	command := append([]string{"download"}, u.packages...)
+	if u.closure {
+		command = append([]string{"install", "-y", "--download-only", "--no-install-recommends", "-t", suites[0]}, u.packages...)
+	}
+	if err := apt(command...); err != nil {
+		return nil, err
+	}
+	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))
+}
+
+// unpack unpacks packages, or only the headers in them, and removes their files.
+func unpack(ctx context.Context, debs []string, root string, headers bool) error {
+	if len(debs) == 0 {
+		return errors.New("apt-get has fetched no package")
+	}
+	if err := os.RemoveAll(root); err != nil {
+		return err
+	}
+	for _, deb := range debs {
+		cmd := exec.CommandContext(ctx, "dpkg", "-x", deb, root)
+		if headers {
+			script := `set -e; mkdir -p "$2"; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`
+			cmd = exec.CommandContext(ctx, "sh", "-c", script, "sh", deb, root)
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("unpacking %s: %w: %s", deb, err, lastLines(string(out), 3))
+		}
+		if err := os.Remove(deb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// find returns the file below root that has the longest name of those that fit: of libcuda.so.1 and libcuda.so.550.163.01 the second.
+func find(root, pattern string) (string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if ok, _ := filepath.Match(pattern, d.Name()); ok && !strings.HasSuffix(d.Name(), ".gz") {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("the packages have no %s; they are unpacked in %s", pattern, root)
+	}
+	return slices.MaxFunc(files, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(filepath.Base(a)), len(filepath.Base(b))), strings.Compare(b, a))
+	}), nil
+}
+
+// libraryDirs returns the folders below root that have shared libraries, but for those with NVIDIA's driver: nvJitLink prefers a driver that it
+// finds to itself.
+func libraryDirs(root string) ([]string, error) {
+	var dirs []string
+	driver := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(d.Name(), ".so") {
+			return err
+		}
+		dir := filepath.Dir(path)
+		dirs = append(dirs, dir)
+		driver[dir] = driver[dir] || strings.HasPrefix(d.Name(), "libcuda.so")
+		return nil
+	})
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return driver[dir] || strings.Contains(dir, "/gconv") })
+	slices.Sort(dirs)
+	return slices.Compact(dirs), err
+}

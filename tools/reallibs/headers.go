@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/extract"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A headerFolder is where a release's headers of a library are.
+type headerFolder struct {
+	library string // its key
+	dir     string
+}
+
+// prepare reads a release's headers, and pairs its functions with those of the library's package.
+func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []call, error) {
+	lib := libraryNamed(h.library)
+	if lib == nil {
+		return nil, nil, nil, nil, fmt.Errorf("there is no library %s", h.library)
+	}
+	ours, err := symbols.Load(lib.pkg)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	functions, err := gen.Functions(lib.pkg)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	in := extract.Input{Report: func(string) {}}
+	root, err := os.OpenRoot(h.dir)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	defer root.Close()
+	in.Releases = append(in.Releases, root.FS())
+	theirs, err := extract.Table(ours.Description, in)
+	if err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("%s: %w", h.dir, err)
+	}
+	return lib, ours, theirs, calls(functions, ours.Description, ours.Table, theirs), nil
+}
+
+// includes returns the lines of C that include a library's headers.
+func includes(d *symbols.Description) string {
+	var b strings.Builder
+	h := &d.Headers
+	if h.Typedefs != nil {
+		fmt.Fprintf(&b, "#define %s 1 /* old ABIs too */\n", h.Typedefs.Define)
+	}
+	if h.Old != "" {
+		fmt.Fprintf(&b, "#define %s 1 /* old ABIs by their own names */\n", h.Old)
+	}
+	for _, line := range h.Prelude {
+		b.WriteString(line + "\n")
+	}
+	for _, name := range h.Included() {
+		fmt.Fprintf(&b, "#if __has_include(<%s>)\n#include <%s>\n#endif\n", name, name)
+	}
+	return b.String()
+}
+
+// tagged returns names for the structs that C knows by their tags only.
+func tagged(t *symbols.Table) string {
+	var b strings.Builder
+	for _, s := range t.Structs {
+		if s.TagOnly {
+			fmt.Fprintf(&b, "typedef %s %s %s;\n", map[bool]string{true: "union", false: "struct"}[s.Union], s.Name, s.Name)
+		}
+	}
+	return b.String()
+}
+
+// compile compiles a recorder.
+func compile(ctx context.Context, dir, text, file string, d *symbols.Description, headers string) error {
+	for name, stub := range d.Headers.Stubs { // for headers of other libraries that are not there
+		path := filepath.Join(dir, "stubs", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(stub), 0o666)); err != nil {
+			return err
+		}
+	}
+	c := filepath.Join(dir, "recorder.c")
+	cc := cmp.Or(os.Getenv("PUREGPU_TEST_CC"), "gcc")
+	args := []string{"-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-o", file, "-idirafter", filepath.Join(dir, "stubs")}
+	if headers != "" {
+		args = append(args, "-I"+headers)
+	}
+	args = append(args, c)
+	// A table does not tell an enumeration that C knows by its tag only. The compiler does, and gets a name for it.
+	for try := 0; ; try++ {
+		if err := os.WriteFile(c, []byte(text), 0o666); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, cc, args...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		tags := map[string]bool{}
+		for _, m := range unknownType.FindAllSubmatch(out, -1) {
+			tags[string(m[1])] = true
+		}
+		if try > 0 || len(tags) == 0 {
+			return fmt.Errorf("%s %s: %w\n%.3000s", cc, c, err, out)
+		}
+		var names strings.Builder
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			fmt.Fprintf(&names, "typedef enum %s %s;\n", tag, tag)
+		}
+		text = strings.Replace(text, recorderRuntime, names.String()+recorderRuntime, 1)
+	}
+}
+
+var unknownType = regexp.MustCompile(`unknown type name '(\w+)'`)
+
+// prove compiles a recorder of a release from its own headers and has a process of its own call every function.
+func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
+	lib, ours, theirs, all, err := h.prepare()
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s %v", lib.name, theirs.Version)
+	if err := os.MkdirAll(tmp, 0o777); err != nil {
+		return err
+	}
+	file := filepath.Join(tmp, "librecorder.so")
+	if err := compile(ctx, tmp, source(includes(ours.Description)+tagged(theirs), ours.Description, theirs.Version, all), file, ours.Description, h.dir); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, "-calls", h.library, h.dir, file)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, lastLines(said.String(), 30))
+	}
+	c := new(called)
+	if err := json.Unmarshal(out.Bytes(), c); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	differing := slices.Collect(func(yield func(string) bool) {
+		for i := range all {
+			if len(all[i].differ) > 0 && !yield(all[i].fn.Symbol) {
+				return
+			}
+		}
+	})
+	fmt.Fprintf(w, "%s: of %d functions that the headers in %s have too %d take what they are given, %d of them differ and take it all the same, and %d are refused\n",
+		name, len(all), h.dir, len(c.Compared), len(c.Differ), len(c.Refused))
+	for i := range all {
+		if !slices.Contains(differing, all[i].fn.Symbol) {
+			continue
+		}
+		what := "differs and takes what it is given"
+		if slices.Contains(c.Refused, all[i].fn.Symbol) {
+			what = "is refused"
+		}
+		fmt.Fprintf(w, "\t%s %s: %s\n", all[i].fn.Symbol, what, strings.Join(all[i].differ, "; "))
+	}
+	var errs []error
+	for _, x := range c.Wrong {
+		errs = append(errs, fmt.Errorf("%s: %s", name, x))
+	}
+	if len(c.Compared) == 0 {
+		errs = append(errs, fmt.Errorf("%s: no function was compared", name))
+	}
+	return errors.Join(errs...)
+}
+
+// proveAll proves releases whose headers are in folders, or in units that are fetched first.
+func proveAll(ctx context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	var absent []string
+	for _, u := range chosen {
+		root, err := u.fetch(ctx, dir)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			absent = append(absent, fmt.Sprintf("%s: %v", u.name, strings.ReplaceAll(err.Error(), "\n", "\n\t")))
+			continue
+		}
+		for _, h := range u.headers {
+			main := symbolsHeader(h)
+			found, err := find(root, filepath.Base(main))
+			if err != nil {
+				return err
+			}
+			folders = append(folders, headerFolder{h, strings.TrimSuffix(found, "/"+main)})
+		}
+	}
+	var errs []error
+	for i, h := range folders {
+		if err := h.prove(ctx, w, filepath.Join(dir, "recorders", fmt.Sprint(i))); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, a := range absent {
+		fmt.Fprintln(w, "could not be had:", a)
+	}
+	if len(folders) == 0 {
+		errs = append(errs, errors.New("no headers could be had"))
+	}
+	return errors.Join(errs...)
+}
+
+// symbolsHeader returns the name of a library's first header, by which programs include it.
+func symbolsHeader(key string) string {
+	d, err := symbols.Describe(libraryNamed(key).pkg)
+	if err != nil {
+		return key + ".h"
+	}
+	return d.Headers.Files[0]
+}

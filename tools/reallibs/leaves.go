@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A leaf is what a parameter is made of in the end: a number, a pointer, an array of numbers, or a union.
+type leaf struct {
+	path    string // of C, behind the parameter: "srcPitch", "location.id", "params[1].x"; empty for the parameter itself
+	offset  int
+	size    int // 0 where the type says nothing, as for a parameter that is an int
+	pointer bool
+	enum    *symbols.Enum // nil for others
+}
+
+// Types look up the types of a table.
+type types struct {
+	table   *symbols.Table
+	structs map[string]*symbols.Struct
+	enums   map[string]*symbols.Enum
+	aliases map[string]string // handles too: they are pointers to what nobody sees
+}
+
+func typesOf(t *symbols.Table) *types {
+	x := &types{table: t, structs: map[string]*symbols.Struct{}, enums: map[string]*symbols.Enum{}, aliases: map[string]string{}}
+	for i := range t.Structs {
+		x.structs[t.Structs[i].Name] = &t.Structs[i]
+	}
+	for i := range t.Enums {
+		x.enums[t.Enums[i].Name] = &t.Enums[i]
+	}
+	for _, h := range t.Handles {
+		x.aliases[h.Name] = h.Tag + " *"
+	}
+	for _, a := range t.Aliases {
+		x.aliases[a.Name] = a.Type
+	}
+	return x
+}
+
+// resolve parses a type and replaces names that are aliases.
+func (x *types) resolve(ctype string) (symbols.CType, error) {
+	t, err := symbols.ParseType(ctype)
+	for range 8 {
+		of, ok := x.aliases[t.Base]
+		if err != nil || !ok {
+			break
+		}
+		var u symbols.CType
+		if u, err = symbols.ParseType(of); err == nil {
+			u.Pointers += t.Pointers
+			u.Dims = append(slices.Clone(t.Dims), u.Dims...)
+			t = u
+		}
+	}
+	return t, err
+}
+
+// A chooser says which member of an unnamed union counts, by the paths in it; nil has all count.
+type chooser func(paths []leaf) bool
+
+// leaves returns the leaves of a value of a type, in the order of the fields. What is reserved, padding, or a field of bits is left out. Of an
+// unnamed union the first member counts that choose wants, else the first.
+func (x *types) leaves(t symbols.CType, path string, offset, size int, choose chooser) []leaf {
+	s := x.structs[t.Base]
+	switch {
+	case t.Pointers > 0 && len(t.Dims) == 0:
+		return []leaf{{path: path, offset: offset, size: 8, pointer: true}}
+	case t.Pointers > 0 || len(t.Dims) > 0 && (s == nil || s.Union) || s != nil && s.Union:
+		if s != nil && s.Union && len(t.Dims) == 0 {
+			size = s.Size
+		}
+		return []leaf{{path: path, offset: offset, size: size, pointer: t.Pointers > 0}}
+	case len(t.Dims) > 0:
+		var all []leaf
+		for i := range min(t.Dims[0], 2) {
+			one := symbols.CType{Base: t.Base, Dims: t.Dims[1:]}
+			all = append(all, x.leaves(one, fmt.Sprintf("%s[%d]", path, i), offset+i*size/t.Dims[0], size/t.Dims[0], choose)...)
+		}
+		return all
+	case s == nil:
+		return []leaf{{path: path, offset: offset, size: size, enum: x.enums[t.Base]}}
+	}
+	var all []leaf
+	for _, f := range s.Fields {
+		name := strings.ToLower(f.Name)
+		if f.Bits > 0 || strings.Contains(name, "reserved") || strings.Contains(name, "pad") {
+			continue
+		}
+		ft, err := x.resolve(f.Type)
+		if err != nil {
+			continue // a table whose types cannot be read is not generated from
+		}
+		at := path
+		switch {
+		case f.Anonymous:
+		case path == "" || strings.HasSuffix(path, "."):
+			at += f.Name
+		default:
+			at += "." + f.Name
+		}
+		if u := x.structs[ft.Base]; f.Anonymous && u != nil && u.Union && ft.Pointers+len(ft.Dims) == 0 {
+			all = append(all, x.member(u, path, offset+f.Offset, choose)...)
+			continue
+		}
+		all = append(all, x.leaves(ft, at, offset+f.Offset, f.Size, choose)...)
+	}
+	return all
+}
+
+// member returns the leaves of the member of an unnamed union that counts.
+func (x *types) member(u *symbols.Struct, path string, offset int, choose chooser) (chosen []leaf) {
+	for i, f := range u.Fields {
+		one := *u
+		one.Union, one.Fields = false, []symbols.Field{f}
+		y := *x
+		y.structs = maps.Clone(x.structs)
+		y.structs[u.Name] = &one
+		all := y.leaves(symbols.CType{Base: u.Name}, path, offset, u.Size, choose)
+		switch {
+		case choose == nil:
+			chosen = append(chosen, all...)
+		case choose(all):
+			return all
+		case i == 0:
+			chosen = all
+		}
+	}
+	return chosen
+}
+
+// among has the members of unnamed unions count whose leaves others have too.
+func among(others []leaf) chooser {
+	return func(paths []leaf) bool {
+		for _, l := range paths {
+			if !slices.ContainsFunc(others, func(o leaf) bool { return o.path == l.path }) {
+				return false
+			}
+		}
+		return len(paths) > 0
+	}
+}
+
+// sized reports whether a struct begins with its own size, which says how much of it the caller has.
+func (x *types) sized(t symbols.CType) bool {
+	s := x.structs[t.Base]
+	return s != nil && !s.Union && len(s.Fields) > 0 && s.Fields[0].Name == "size" && s.Fields[0].Offset == 0
+}
+
+// sentinel are enumerators that count or bound the others and are no values to pass.
+var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results)|_num|_max|max_enum|force_int|0x7fffffff)$`)
+
+// renumbered are enumerators that have another number in some releases on purpose, where passing the bound one is right.
+var renumbered = map[string]string{
+	// CUDA 12 gave the names to what 11.7 and 11.8 know as _V2, by the same number, and earlier drivers refuse.
+	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS":        "an attribute of its own since 11.7",
+	"CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "an attribute of its own since 11.7",
+	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "an attribute of its own since 11.7",
+}
+
+// enumerator returns an enumerator that both enumerations have, one that has another number in each if there is one, or "".
+func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
+	type both struct {
+		name    string
+		in, out int64
+	}
+	var same, other []both
+	for _, v := range a.Values {
+		if sentinel.MatchString(v.Name) || renumbered[v.Name] != "" {
+			continue
+		}
+		i := slices.IndexFunc(b.Values, func(w symbols.EnumValue) bool { return w.Name == v.Name })
+		if i < 0 {
+			continue
+		}
+		if w := b.Values[i].Value; w == v.Value {
+			same = append(same, both{v.Name, v.Value, w})
+		} else {
+			other = append(other, both{v.Name, v.Value, w})
+		}
+	}
+	if len(other) > 0 {
+		same = other
+	}
+	if len(same) == 0 {
+		return "", 0, 0
+	}
+	x := same[seed%uint64(len(same))]
+	return x.name, x.in, x.out
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hiprtc"
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvjitlink"
+	"github.com/puregpu/puregpu/nvml"
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// An opened is an open library of any package.
+type opened interface {
+	Version() dl.Version
+	HasSymbol(cname string) bool
+	Missing() []dl.MissingSymbol
+}
+
+// A library is one that the bindings open.
+type library struct {
+	key    string // of the record's file, and for -probe
+	name   string
+	pkg    string // package and table
+	env    string // variable by which tests find the file
+	lib    string // what only this implementation has is so marked in the table, "" for the first implementation
+	format func(dl.Version) string
+	open   func(dl.Options) (opened, error)
+}
+
+var libraries = []library{
+	{key: "cuda", name: "CUDA driver", pkg: "cuda", env: "PUREGPU_CUDA_LIBRARY", format: cuda.FormatVersion, open: opener(cuda.Open)},
+	{key: "nvml", name: "NVML", pkg: "nvml", env: "PUREGPU_NVML_LIBRARY", format: nvml.FormatVersion, open: opener(nvml.Open)},
+	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
+	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
+	{key: "nccl", name: "NCCL", pkg: "nccl", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+	{key: "hip", name: "HIP runtime", pkg: "hip", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
+	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
+}
+
+func libraryNamed(key string) *library {
+	i := slices.IndexFunc(libraries, func(l library) bool { return l.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &libraries[i]
+}
+
+func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened, error) {
+	return func(opt dl.Options) (opened, error) {
+		lib, err := open(opt)
+		if err != nil {
+			return nil, err // not a nil L
+		}
+		return lib, nil
+	}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/dl/dltest"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A recorder is a C library compiled from a release's own headers. Each of its functions records the fields of what it is given, as the C
+// compiler finds them, and writes the fields of what it returns.
+const recorderRuntime = `
+struct puregpu_record { unsigned param, leaf, element, size, offset; };
+struct {
+	unsigned function, fail, count, used;
+	struct puregpu_record records[4096];
+	unsigned char bytes[1 << 17];
+} puregpu_calls = {.fail = 1};
+unsigned char puregpu_arena[4096]; /* pointers that mean nothing lead here */
+
+static void puregpu_begin(unsigned function)
+{
+	puregpu_calls.function = function;
+	puregpu_calls.count = puregpu_calls.used = 0;
+}
+static void puregpu_put(unsigned param, unsigned leaf, unsigned element, const volatile void *p, unsigned long size)
+{
+	if (puregpu_calls.count == 4096 || size > sizeof puregpu_calls.bytes - puregpu_calls.used) {
+		puregpu_calls.count = 9999;
+		return;
+	}
+	struct puregpu_record *r = &puregpu_calls.records[puregpu_calls.count++];
+	r->param = param, r->leaf = leaf, r->element = element, r->size = (unsigned)size, r->offset = puregpu_calls.used;
+	for (unsigned long i = 0; i < size; i++)
+		puregpu_calls.bytes[puregpu_calls.used++] = ((const volatile unsigned char *)p)[i];
+}
+static void puregpu_fill(volatile void *p, unsigned long size, unsigned long long seed)
+{
+	for (unsigned long i = 0; i < size; i++) {
+		seed += 0x9e3779b97f4a7c15u;
+		unsigned long long z = seed;
+		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+		((volatile unsigned char *)p)[i] = (unsigned char)(z ^ z >> 31);
+	}
+}
+`
+
+const recorderElements = 3 // of every array
+
+// seedOf is where the bytes of a leaf begin.
+func seedOf(symbol string, param int, path string, element int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d/%s/%d", symbol, param, path, element)
+	return h.Sum64()
+}
+
+func seedBytes(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		seed += 0x9e3779b97f4a7c15
+		z := seed
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		b[i] = byte(z ^ z>>31)
+	}
+	return b
+}
+
+// A call is a function that both the package and a release's headers have.
+type call struct {
+	index  int
+	fn     dltest.Function   // in Go
+	bound  *symbols.Function // as it is bound
+	theirs *symbols.Function // as the release has it
+	params []callParam
+	differ []string // why the two are not the same
+	tells  bool     // the release, in place of recording
+}
+
+// A callParam is a parameter in both.
+type callParam struct {
+	role          dltest.Role
+	ours, theirs  []leaf
+	pointee       symbols.CType // in the release: what the parameter points to, or its own type
+	ourSize, size int           // of a struct, else 0
+	sized         bool
+}
+
+// calls pairs the functions of a package with those of a release.
+func calls(functions map[string]dltest.Function, d *symbols.Description, ours, theirs *symbols.Table) []call {
+	x, y := typesOf(ours), typesOf(theirs)
+	var all []call
+	for i := range theirs.Functions {
+		f := &theirs.Functions[i]
+		fn, ok := functions[f.Symbol]
+		if !ok {
+			continue
+		}
+		c := call{index: len(all), fn: fn, theirs: f, tells: f.Symbol == d.Version.Function}
+		for k := range ours.Functions {
+			if ours.Functions[k].Symbol == f.Symbol {
+				c.bound = &ours.Functions[k]
+			}
+		}
+		if c.bound == nil {
+			continue
+		}
+		if len(f.Params) != len(c.bound.Params) {
+			c.differ = append(c.differ, fmt.Sprintf("it takes %d parameters, not %d", len(f.Params), len(c.bound.Params)))
+		} else {
+			for k := range f.Params {
+				p, differ := pair(x, y, fn.Params[k], c.bound.Params[k], f.Params[k])
+				c.params, c.differ = append(c.params, p), append(c.differ, differ...)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// pair returns a parameter in both, and how the two differ.
+func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam, differ []string) {
+	p.role = q.Role
+	a, errA := x.resolve(ours.Type)
+	b, errB := y.resolve(theirs.Type)
+	if errA != nil || errB != nil || q.Role == dltest.String || q.Role == dltest.OutString || q.Role == dltest.Text || q.Opaque {
+		return callParam{role: dltest.String}, nil // nothing of it is compared
+	}
+	if a.Pointers+len(a.Dims) != b.Pointers+len(b.Dims) {
+		return p, []string{fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type)}
+	}
+	switch q.Role {
+	case dltest.Pointer, dltest.Slice, dltest.Out, dltest.CountOut:
+		if b.Pointers == 0 || b.Base == "void" && b.Pointers == 1 || a.Base == "void" && a.Pointers == 1 {
+			return callParam{role: dltest.String}, nil
+		}
+		a.Pointers--
+		b.Pointers--
+	}
+	p.pointee = b
+	if a.Pointers == 0 && len(a.Dims) == 0 {
+		sa, sb := x.structs[a.Base], y.structs[b.Base]
+		if (sa == nil) != (sb == nil) {
+			return p, []string{fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type)}
+		}
+		if sa != nil {
+			p.ourSize, p.size, p.sized = sa.Size, sb.Size, y.sized(b)
+			if sa.Size != sb.Size {
+				differ = append(differ, fmt.Sprintf("%s has %d bytes, not %d", b.Base, sb.Size, sa.Size))
+			}
+		}
+	}
+	p.ours = x.leaves(a, "", 0, 0, among(y.leaves(b, "", 0, 0, nil)))
+	p.theirs = y.leaves(b, "", 0, 0, among(p.ours))
+	byPath := map[string]leaf{}
+	for _, l := range p.ours {
+		byPath[l.path] = l
+	}
+	for _, l := range p.theirs {
+		o, ok := byPath[l.path]
+		delete(byPath, l.path)
+		switch {
+		case !ok:
+			differ = append(differ, fmt.Sprintf("%s has %s", b.Base, l.path))
+		case o.offset != l.offset || o.size != l.size:
+			differ = append(differ, fmt.Sprintf("%s of %s is %d bytes at %d, not %d at %d", l.path, b.Base, l.size, l.offset, o.size, o.offset))
+		case o.enum != nil && l.enum != nil:
+			if name, in, out := enumerator(o.enum, l.enum, 0); in != out {
+				differ = append(differ, fmt.Sprintf("%s is %d, not %d", name, out, in))
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		differ = append(differ, fmt.Sprintf("%s has no %s", b.Base, path))
+	}
+	return p, differ
+}
+
+// unnamed reports whether a parameter is a pointer to a function of a type that C has no name for.
+func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
+
+// source returns the recorder of a release: includes are the lines of C that declare its types and functions.
+func source(includes string, d *symbols.Description, version symbols.Version, all []call) string {
+	var b strings.Builder
+	b.WriteString(includes)
+	b.WriteString(recorderRuntime)
+	for i := range all {
+		c := &all[i]
+		f := c.theirs
+		params := make([]string, len(f.Params))
+		for k, p := range f.Params {
+			if unnamed(p) {
+				p.Type = "void *"
+			}
+			params[k] = symbols.CDeclaration(p.Type, fmt.Sprintf("puregpu_p%d", k))
+		}
+		if len(params) == 0 {
+			params = []string{"void"}
+		}
+		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
+		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
+		// A table does not tell const T *const * from const T **.
+		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
+			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
+		}
+		fmt.Fprintf(&b, "%s\n{\n", declaration)
+		if c.tells {
+			parts := []int{d.Version.Encode(version)}
+			if len(f.Params) > 1 {
+				parts = []int{version.Major, version.Minor, version.Patch}
+			}
+			for k := range f.Params {
+				fmt.Fprintf(&b, "\t*puregpu_p%d = %d;\n", k, parts[k])
+			}
+			b.WriteString("\treturn 0;\n}\n")
+			continue
+		}
+		fmt.Fprintf(&b, "\tpuregpu_begin(%d);\n", i)
+		for k := range c.params {
+			c.params[k].record(&b, f.Symbol, k)
+		}
+		if f.Result != "void" {
+			t, err := symbols.ParseType(f.Result)
+			if text := err == nil && t.Pointers > 0; text {
+				fmt.Fprintf(&b, "\treturn (%s)puregpu_arena;\n", f.Result)
+			} else {
+				fmt.Fprintf(&b, "\treturn (%s)(puregpu_calls.fail ? 999 : 0);\n", f.Result)
+			}
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+// record writes what a function does with its parameter k.
+func (p *callParam) record(b *strings.Builder, symbol string, k int) {
+	if p.role == dltest.String || p.role == dltest.CountOut {
+		return
+	}
+	array := p.role == dltest.Slice
+	out := p.role == dltest.Out
+	pointer := array || out || p.role == dltest.Pointer
+	elements := 1
+	if array {
+		elements = recorderElements
+	}
+	if pointer {
+		fmt.Fprintf(b, "\tif (puregpu_p%d) {\n", k)
+		if out {
+			fmt.Fprintf(b, "\tif (!puregpu_calls.fail) {\n")
+		}
+	}
+	for e := range elements {
+		at := fmt.Sprintf("puregpu_p%d", k)
+		if pointer {
+			at = fmt.Sprintf("puregpu_p%d[%d]", k, e)
+		}
+		for i, l := range p.theirs {
+			expr := at
+			if l.path != "" {
+				expr += "." + l.path
+				if e == 0 {
+					fmt.Fprintf(b, "\t_Static_assert(__builtin_offsetof(__typeof__(%s), %s) == %d, \"offset\");\n", at, l.path, l.offset)
+				}
+			}
+			switch {
+			case out && l.pointer:
+				fmt.Fprintf(b, "\t{ void *q = puregpu_arena + %d; __builtin_memcpy((void *)&%s, &q, sizeof q); }\n", seedOf(symbol, k, l.path, e)%4000, expr)
+			case out && l.enum != nil:
+				if name := p.chosen(symbol, k, e, l); name != "" {
+					fmt.Fprintf(b, "\t%s = %s;\n", expr, name)
+				} else {
+					fmt.Fprintf(b, "\t%s = 0;\n", expr)
+				}
+			case out:
+				fmt.Fprintf(b, "\tpuregpu_fill(&%s, sizeof %s, %#xu);\n", expr, expr, seedOf(symbol, k, l.path, e))
+			case p.sized && pointer && l.path != "size":
+				fmt.Fprintf(b, "\tif (%d < %s.size) puregpu_put(%d, %d, %d, &%s, sizeof %s);\n", l.offset, at, k, i, e, expr, expr)
+			default:
+				fmt.Fprintf(b, "\tpuregpu_put(%d, %d, %d, &%s, sizeof %s);\n", k, i, e, expr, expr)
+			}
+		}
+	}
+	if pointer {
+		if out {
+			b.WriteString("\t}\n")
+		}
+		b.WriteString("\t}\n")
+	}
+}
+
+// our returns the leaf of a path as it is bound.
+func (p *callParam) our(path string) (leaf, bool) {
+	for _, l := range p.ours {
+		if l.path == path {
+			return l, true
+		}
+	}
+	return leaf{}, false
+}
+
+// chosen returns the enumerator that a leaf of the release gets, or "" for none.
+func (p *callParam) chosen(symbol string, k, element int, l leaf) string {
+	o, ok := p.our(l.path)
+	if !ok || o.enum == nil || l.enum == nil {
+		return ""
+	}
+	name, _, _ := enumerator(o.enum, l.enum, seedOf(symbol, k, l.path, element))
+	return name
+}

@@ -1,0 +1,125 @@
+package main
+
+// A unit is what is fetched together: packages of one suite, and the libraries in them.
+type unit struct {
+	name     string   // of its folder
+	suites   []string // the first is that of the packages, the others may have what they depend on
+	packages []string
+	closure  bool // with all that the packages depend on, the C library too, under whose loader the libraries then run
+	long     bool // much to fetch
+	releases []release
+	tests    []test
+
+	components string   // of the suites, where it is not what closure says
+	headers    []string // libraries whose headers the packages have
+}
+
+// A release is a library in a unit.
+type release struct {
+	library string // its key
+	name    string // in the tables
+	file    string // a pattern for the file's name; the longest name counts
+}
+
+// A test is what is run of a package's tests, where none of the unit's libraries is too old.
+type test struct {
+	pkg, run string
+}
+
+// NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
+// scripts to install it: without those.
+var units = []unit{
+	{
+		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},
+		releases: []release{{"cuda", "450", "libcuda.so.450*"}, {"nvml", "450", "libnvidia-ml.so.450*"}},
+	},
+	{
+		name: "nvidia-460", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-460-cuda1", "libnvidia-tesla-460-ml1"},
+		releases: []release{{"cuda", "460", "libcuda.so.460*"}, {"nvml", "460", "libnvidia-ml.so.460*"}},
+		tests:    []test{{"cuda", "Real"}, {"nvml", "Real"}},
+	},
+	{
+		name: "nvidia-470", suites: []string{"bullseye"}, packages: []string{"libcuda1", "libnvidia-ml1", "libnvrtc11.2"}, long: true,
+		releases: []release{{"cuda", "470", "libcuda.so.470*"}, {"nvml", "470", "libnvidia-ml.so.470*"}, {"nvrtc", "11.2", "libnvrtc.so.11.2*"}},
+		tests:    []test{{"cuda", "Real"}, {"nvml", "Real"}, {"nvrtc", "Real"}, {"runtime/driver/cudadriver", "RealNVRTC"}},
+	},
+	{
+		name: "nvidia-525", suites: []string{"bookworm", "sid"}, packages: []string{"libnvidia-tesla-cuda1", "libnvidia-tesla-ml1"}, long: true,
+		releases: []release{{"cuda", "525", "libcuda.so.525*"}, {"nvml", "525", "libnvidia-ml.so.525*"}},
+		tests:    []test{{"cuda", "Real"}, {"nvml", "Real"}},
+	},
+	{
+		name: "nvidia-535", suites: []string{"bookworm"}, packages: []string{"libcuda1", "libnvidia-ml1", "libnvrtc11.2", "libnvrtc-builtins11.8"},
+		releases: []release{{"cuda", "535", "libcuda.so.535*"}, {"nvml", "535", "libnvidia-ml.so.535*"}, {"nvrtc", "11.8", "libnvrtc.so.11.8*"}},
+		tests:    []test{{"cuda", "Real"}, {"nvml", "Real"}, {"nvrtc", "Real"}, {"runtime/driver/cudadriver", "RealNVRTC"}},
+	},
+	{
+		name: "nvidia-550", suites: []string{"trixie"}, packages: []string{"libcuda1", "libnvidia-ml1", "libnvrtc12", "libnvrtc-builtins12.4", "libnvjitlink12"},
+		releases: []release{
+			{"cuda", "550", "libcuda.so.550*"}, {"nvml", "550", "libnvidia-ml.so.550*"}, {"nvrtc", "12.4", "libnvrtc.so.12.4*"},
+			{"nvjitlink", "12.4", "libnvJitLink.so.12.4*"},
+		},
+		tests: []test{
+			{"cuda", "Real"}, {"nvml", "Real"}, {"nvrtc", "Real"}, {"nvjitlink", "Real"}, {"runtime/driver/cudadriver", "RealNVRTC|RealLink"},
+		},
+	},
+	{
+		name: "nvidia-555", suites: []string{"experimental"}, long: true,
+		packages: []string{"libcuda1", "libnvidia-ml1", "libnvrtc12", "libnvrtc-builtins12.5", "libnvjitlink12"},
+		releases: []release{
+			{"cuda", "555", "libcuda.so.555*"}, {"nvml", "555", "libnvidia-ml.so.555*"}, {"nvrtc", "12.5", "libnvrtc.so.12.5*"},
+			{"nvjitlink", "12.5", "libnvJitLink.so.12.5*"},
+		},
+		tests: []test{
+			{"cuda", "Real"}, {"nvml", "Real"}, {"nvrtc", "Real"}, {"nvjitlink", "Real"}, {"runtime/driver/cudadriver", "RealNVRTC|RealLink"},
+		},
+	},
+	{
+		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
+		releases: []release{{"nccl", "2.22.3", "libnccl.so.2.22*"}}, tests: []test{{"nccl", "Real"}},
+	},
+	{
+		name: "nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl2"}, closure: true, long: true,
+		releases: []release{{"nccl", "2.29.7", "libnccl.so.2.29*"}}, tests: []test{{"nccl", "Real"}},
+	},
+	{
+		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
+		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
+		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+	},
+	{
+		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
+		releases: []release{
+			{"hip", "5.7.1", "libamdhip64.so.5.7*"}, {"hiprtc", "5.7.1", "libamdhip64.so.5.7*"}, {"rccl", "5.4.3", "librccl.so.1*"},
+		},
+		tests: []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"nccl", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+	},
+	{
+		name: "hip-6.4", suites: []string{"sid"}, packages: []string{"libamdhip64-6", "libhiprtc6"}, closure: true,
+		releases: []release{{"hip", "6.4.3", "libamdhip64.so.6.4*"}, {"hiprtc", "6.4.3", "libhiprtc.so.6.4*"}},
+		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+	},
+	{
+		name: "hip-7.2", suites: []string{"experimental", "sid"}, packages: []string{"libamdhip64-7", "libhiprtc7"}, closure: true, long: true,
+		releases: []release{{"hip", "7.2.4", "libamdhip64.so.7.2*"}, {"hiprtc", "7.2.4", "libhiprtc.so.7.2*"}},
+		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+	},
+	{
+		name: "rccl-7.2", suites: []string{"experimental", "sid"}, packages: []string{"librccl1"}, closure: true, long: true,
+		releases: []release{{"rccl", "7.2.4", "librccl.so.1*"}}, tests: []test{{"nccl", "Real"}},
+	},
+}
+
+// Headers, by their releases. Of packages that also have libraries to link with, and so are large, only the headers are unpacked.
+var headerUnits = []unit{
+	{name: "headers-hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-5.7", suites: []string{"trixie"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-6.4", suites: []string{"sid"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-hip-7.2", suites: []string{"experimental"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
+	{name: "headers-nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
+	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
+	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
+	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
+	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+}

@@ -1,0 +1,345 @@
+// Command refresh takes a new release of a library into its symbol table and its bindings.
+//
+//	refresh [-C DIR] [-library FILE] [-version V[,V...]] LIBRARY HEADERS[,HEADERS...]
+//
+// HEADERS are folders with the headers of releases, in any order of releases that the table does not have; LIBRARY and the flags are those of
+// tools/extract. DIR is the module's root, by default the nearest folder upwards with a go.mod.
+//
+// It adds the releases to the table, of which nothing that is bound goes, prints what they add and change, and puts an entry into the overlay for
+// everything that headers cannot say and somebody has to: which side writes what a parameter points to where the header is silent, which set a function
+// belongs to, and its summary. Then it stops with a list of all of them, each with its place. Once they are filled in, it is run again, and
+// generates the bindings. The exit status is 0 once nothing is left to say.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/extract"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+func main() {
+	root := flag.String("C", "", "root `folder` of the module")
+	library := flag.String("library", "", "shared `library` whose version nodes date the functions")
+	version := flag.String("version", "", "`releases` of the headers, one for each folder, where they do not tell it")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, usage)
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 2 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if *root == "" {
+		var err error
+		if *root, err = moduleRoot(); err != nil {
+			fmt.Fprintln(os.Stderr, "refresh:", err)
+			os.Exit(1)
+		}
+	}
+	r := refresh{
+		out: os.Stdout, folder: filepath.Join(*root, "symbols", flag.Arg(0)), pkg: filepath.Join(*root, flag.Arg(0)),
+		headers: strings.Split(flag.Arg(1), ","), library: *library, version: *version,
+	}
+	if err := r.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "refresh:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = "usage: refresh [-C DIR] [-library FILE] [-version V[,V...]] LIBRARY HEADERS[,HEADERS...]"
+
+// A refresh is one run.
+type refresh struct {
+	out     io.Writer
+	folder  string   // with the library's description, table and overlay
+	pkg     string   // folder of the Go package
+	headers []string // folders
+	library string
+	version string
+}
+
+// errUnsaid is what a run ends with that has asked.
+var errUnsaid = errors.New("fill in what is listed above, and run it again")
+
+func (r *refresh) run() error {
+	d, err := symbols.ReadDescription(os.DirFS(r.folder), ".")
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.folder, err)
+	}
+	old, err := r.table()
+	if err != nil {
+		return err
+	}
+	table, err := r.extract(d)
+	if err != nil {
+		return err
+	}
+	text, err := symbols.Encode(table)
+	if err != nil {
+		return err
+	}
+	if _, err := symbols.DecodeTable("the new table", text); err != nil {
+		return fmt.Errorf("the headers give no valid table, and nothing is changed: %w", err)
+	}
+	if err := extract.Diff(r.out, old, table); err != nil {
+		return err
+	}
+	overlayFile := filepath.Join(r.folder, "overlay.json")
+	overlay, err := os.ReadFile(overlayFile)
+	if err != nil {
+		return err
+	}
+	var notes symbols.Overlay
+	if err := json.Unmarshal(overlay, &notes); err != nil {
+		return fmt.Errorf("%s: %w", overlayFile, err)
+	}
+	filled, err := withStubs(overlay, stubs(table, &notes))
+	if err != nil {
+		return fmt.Errorf("%s: %w", overlayFile, err)
+	}
+	// Both are written, or none of them but after an error of the file system.
+	if err := replace(filepath.Join(r.folder, "table.json"), text); err != nil {
+		return err
+	}
+	if err := replace(overlayFile, filled); err != nil {
+		return err
+	}
+	if asked := unsaid(overlayFile, filled); len(asked) > 0 {
+		fmt.Fprintf(r.out, "\n%d things that the headers do not say:\n", len(asked))
+		for _, a := range asked {
+			fmt.Fprintln(r.out, "  "+a)
+		}
+		return errUnsaid
+	}
+	return r.generate()
+}
+
+// generate writes the bindings, and says in which releases functions are refused.
+func (r *refresh) generate() error {
+	lib, err := symbols.Read(os.DirFS(r.folder), ".")
+	if err != nil {
+		return fmt.Errorf("the table and the overlay do not fit; the places are in %s:\n%w", r.folder, err)
+	}
+	changed, err := gen.Run(r.pkg, lib, true)
+	if err != nil {
+		return fmt.Errorf("the bindings cannot be generated before %s says more:\n%w", filepath.Join(r.folder, "overlay.json"), err)
+	}
+	misfits := lib.Misfits()
+	for _, f := range lib.Funcs {
+		for _, m := range misfits[f.Symbol] {
+			fmt.Fprintf(r.out, "refused: %s, where %s; if that does no harm, say so in the overlay's changes\n", f.Symbol, m.Text)
+		}
+	}
+	for _, name := range changed {
+		fmt.Fprintln(r.out, "wrote", name)
+	}
+	fmt.Fprintln(r.out, "next: make generate; go test ./internal/apitest -update, whose changes under testdata/api want a look; make test test-abi; a line in CHANGELOG.md")
+	return nil
+}
+
+func (r *refresh) table() (*symbols.Table, error) {
+	file := filepath.Join(r.folder, "table.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return symbols.DecodeTable(file, text)
+}
+
+// extract adds the releases to the table, the newest first.
+func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
+	in := extract.Input{Report: func(s string) { fmt.Fprintln(r.out, "note:", s) }}
+	var err error
+	if in.Onto, err = r.table(); err != nil { // read anew, since it is changed
+		return nil, err
+	}
+	if d.Headers.Version.Header == "" && r.version == "" {
+		return nil, fmt.Errorf("the headers of %s do not tell their release: give it with -version", d.Library)
+	}
+	for _, dir := range r.headers {
+		if fi, err := os.Stat(dir); err != nil {
+			return nil, err
+		} else if !fi.IsDir() {
+			return nil, fmt.Errorf("%s is no folder", dir)
+		}
+		in.Releases = append(in.Releases, fs.FS(extract.Folder(dir)))
+	}
+	if r.version != "" {
+		for text := range strings.SplitSeq(r.version, ",") {
+			v, err := symbols.ParseVersion(text)
+			if err != nil {
+				return nil, fmt.Errorf("-version: %w", err)
+			}
+			in.Versions = append(in.Versions, v)
+		}
+		if len(in.Versions) != len(r.headers) {
+			return nil, fmt.Errorf("-version: %d releases for %d folders", len(in.Versions), len(r.headers))
+		}
+	}
+	if r.library != "" {
+		f, err := os.Open(r.library)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in.Library = f
+	}
+	return extract.Table(d, in)
+}
+
+// A stub is an entry of a section of the overlay that somebody has to fill in.
+type stub struct {
+	section string
+	entry   any
+}
+
+// What stands in a stub where something is to be said. The checks of package symbols refuse it.
+const blank = "?"
+
+// stubs makes an entry for everything that a table leaves open, where the overlay has none.
+func stubs(t *symbols.Table, o *symbols.Overlay) []stub {
+	var out []stub
+	params, docs, skipped := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, n := range o.Params {
+		params[n.Name] = true
+	}
+	for _, n := range o.Docs {
+		docs[n.Name] = true
+	}
+	for _, n := range o.Functions {
+		skipped[n.Name] = n.Skip
+	}
+	homeless := symbols.SetNote{Name: blank, Doc: blank}
+	for _, f := range t.Functions {
+		if skipped[f.Symbol] || skipped[f.API] {
+			continue
+		}
+		for _, p := range f.Params {
+			if p.Guess && !params[f.Symbol+"."+p.Name] && !params[f.API+"."+p.Name] {
+				out = append(out, stub{"params", symbols.ParamNote{Name: f.Symbol + "." + p.Name, Dir: blank, Reason: blank}})
+			}
+		}
+		if !docs[f.Symbol] && !docs[f.API] {
+			out = append(out, stub{"docs", symbols.DocNote{Name: f.Symbol, Text: blank}})
+			if o.CatchAll(f.Symbol, f.API) { // it is new, and no set takes it but the last one, which takes all
+				homeless.Match = append(homeless.Match, f.Symbol)
+				if homeless.Since.IsZero() || f.Since.Compare(homeless.Since) < 0 {
+					homeless.Since = f.Since
+				}
+			}
+		}
+	}
+	if len(homeless.Match) > 0 {
+		out = append(out, stub{"sets", homeless})
+	}
+	return out
+}
+
+// withStubs puts entries at the end of their sections, sets before the last one, a line each.
+func withStubs(overlay []byte, list []stub) ([]byte, error) {
+	for _, s := range list {
+		var line bytes.Buffer
+		e := json.NewEncoder(&line)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(s.entry); err != nil {
+			return nil, err
+		}
+		entry := "  " + strings.TrimSpace(line.String())
+		start := bytes.Index(overlay, []byte(`"`+s.section+`": [`))
+		if start < 0 {
+			return nil, fmt.Errorf("it has no section %q", s.section)
+		}
+		end := bytes.Index(overlay[start:], []byte("\n]"))
+		if end < 0 {
+			return nil, fmt.Errorf("section %q does not end with ] on a line of its own", s.section)
+		}
+		at := start + end
+		if s.section == "sets" {
+			if last := bytes.LastIndexByte(overlay[:at], '\n'); last > start {
+				overlay = slices.Concat(overlay[:last], []byte("\n"+entry+","), overlay[last:])
+				continue
+			}
+		}
+		comma := ","
+		if bytes.HasSuffix(bytes.TrimSpace(overlay[:at]), []byte("[")) {
+			comma = ""
+		}
+		overlay = slices.Concat(overlay[:at], []byte(comma+"\n"+entry), overlay[at:])
+	}
+	return overlay, nil
+}
+
+// unsaid lists the lines of an overlay that have a blank, with their places.
+func unsaid(file string, overlay []byte) []string {
+	what := map[string]string{
+		"dir":    "which side writes what it points to: dir is in, out or inout; and len where it is an array",
+		"text":   "the summary",
+		"doc":    "what the functions have in common, in a few words",
+		"reason": "the reason",
+	}
+	var out []string
+	for i, line := range strings.Split(string(overlay), "\n") {
+		var entry map[string]any
+		if json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimSpace(line), ",")), &entry) != nil {
+			continue
+		}
+		var missing []string
+		for _, key := range []string{"name", "dir", "text", "doc", "reason"} {
+			if entry[key] != blank {
+				continue
+			}
+			if key == "name" {
+				missing = append(missing, fmt.Sprintf("the set that %v belong to: a name for a new one, or put them into the match of another", entry["match"]))
+			} else {
+				missing = append(missing, what[key])
+			}
+		}
+		if len(missing) > 0 {
+			name, _ := entry["name"].(string)
+			out = append(out, fmt.Sprintf("%s:%d: %s: %s", file, i+1, name, strings.Join(missing, "; ")))
+		}
+	}
+	return out
+}
+
+// replace writes a file, whole or not at all.
+func replace(file string, text []byte) error {
+	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	tmp := file + ".new"
+	if err := os.WriteFile(tmp, text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, file)
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod upwards from here: name the module's root with -C")
+		}
+		dir = up
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A made-up library, as its release 1.0 is bound.
+var made = map[string]string{
+	"symbols/vec/library.json": `{
+"library": "vec",
+"brand": "Vec",
+"prefixes": {"functions": ["vec"], "types": ["vec"], "values": ["VEC_"]},
+"version": {"function": "vecVersion", "numbers": [{"major": 1000, "minor": 10}]},
+"headers": {"files": ["vec.h"], "version": {"header": "vec.h", "macros": ["VEC_MAJOR", "VEC_MINOR"]}, "since": "releases"},
+"implementations": [
+  {"name": "vector library", "env": "PUREGPU_VEC_LIBRARY", "files": {"linux": ["libvec.so"]}, "hint": "install it"}
+]
+}
+`,
+	"symbols/vec/overlay.json": `{
+"sets": [
+  {"name":"core","since":"1.0","doc":"what every program needs","match":["vecVersion"]},
+  {"name":"rest","since":"1.0","doc":"the rest","match":["*"]}
+],
+"functions": [
+],
+"params": [
+  {"name":"vecVersion.version","dir":"out","reason":"receives the number"}
+],
+"types": [
+  {"name":"vecStatus","kind":"result","reason":"every function returns it"}
+],
+"names": [
+  {"name":"vecVersion","go":"GetVersion","reason":"Library.Version is what Open found"}
+],
+"docs": [
+  {"name":"vecVersion","text":"tells the version"},
+  {"name":"vecFill","text":"fills a vector"},
+  {"name":"vecGone","text":"does something"}
+]
+}
+`,
+	"1.0/vec.h": `#define VEC_MAJOR 1
+#define VEC_MINOR 0
+typedef enum { vecSuccess = 0 } vecStatus;
+typedef struct { int a; int b; } vecSettings;
+vecStatus vecVersion(int *version);
+vecStatus vecFill(const vecSettings *settings);
+vecStatus vecGone(int n);
+`,
+	// A struct in another order, a function that goes, and two that come, of which one takes an array that looks like an output.
+	"1.1/vec.h": `#define VEC_MAJOR 1
+#define VEC_MINOR 1
+typedef enum { vecSuccess = 0, vecBusy = 1 } vecStatus;
+typedef struct { int b; int a; } vecSettings;
+vecStatus vecVersion(int *version);
+vecStatus vecFill(const vecSettings *settings);
+vecStatus vecSum(int *values, int n);
+vecStatus vecStop(void);
+`,
+}
+
+func TestRefresh(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range made {
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := filepath.Join(root, "symbols", "vec")
+	empty := `{"library":"vec","version":"0.1","headers":[],"handles":[],"scalars":[],"aliases":[],"enums":[],"structs":[],"callbacks":[],"constants":[],"functions":[]}`
+	if err := os.WriteFile(filepath.Join(folder, "table.json"), []byte(empty), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refreshTo := func(release string) (string, error) {
+		var out strings.Builder
+		r := refresh{out: &out, folder: folder, pkg: filepath.Join(root, "vec"), headers: []string{filepath.Join(root, release)}}
+		err := r.run()
+		return out.String(), err
+	}
+	overlay := filepath.Join(folder, "overlay.json")
+	edit := func(from, to string) {
+		t.Helper()
+		text, err := os.ReadFile(overlay)
+		if err != nil || !strings.Contains(string(text), from) {
+			t.Fatalf("the overlay has no %q (%v):\n%s", from, err, text)
+		}
+		if err := os.WriteFile(overlay, []byte(strings.Replace(string(text), from, to, 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := refreshTo("1.0"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	// The new release: what has to be said is listed, each with its place, and nothing is generated.
+	out, err := refreshTo("1.1")
+	if !errors.Is(err, errUnsaid) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"+ function vecSum: vecStatus (int *values [out, guessed], int n), since 1.1\n",
+		"struct vecSettings: what is bound stays",
+		"4 things that the headers do not say:\n",
+		overlay + ":11: vecSum.values: which side writes",
+		overlay + ":24: vecStop: the summary\n",
+		"the set that [vecSum vecStop] belong to",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "vec", "zfuncs.go")); err != nil {
+		t.Error(err)
+	}
+	if again, err := refreshTo("1.1"); !errors.Is(err, errUnsaid) || strings.Count(again, overlay) != 4 {
+		t.Errorf("run again with nothing said: %v\n%s", err, again)
+	}
+
+	edit(`{"name":"vecSum.values","dir":"?","reason":"?"}`, `{"name":"vecSum.values","dir":"in","len":"n","reason":"the numbers to add"}`)
+	edit(`{"name":"vecSum","text":"?"}`, `{"name":"vecSum","text":"adds numbers"}`)
+	edit(`{"name":"vecStop","text":"?"}`, `{"name":"vecStop","text":"stops"}`)
+	edit(`{"name":"?","since":"1.1","doc":"?","match":["vecSum","vecStop"]}`, `{"name":"sums","since":"1.1","doc":"sums","match":["vecSum","vecStop"]}`)
+	out, err = refreshTo("1.1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := "refused: vecFill, where vecSettings has its fields in another order from 1.1 on;"; !strings.Contains(out, want) {
+		t.Errorf("it does not say %q:\n%s", want, out)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "vec", "zsymbols.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{Name: "vecSum", Since: 1010, Set: 1, Sig: "ww"}`,
+		`{Name: "vecGone", Since: 1000, Until: 1000, Set: 3, Sig: "w"}`,
+		`Misfits: []dl.Misfit{{From: 1010, Why: "vecSettings has its fields in another order from 1.1 on"}}`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("zsymbols.go has no %s:\n%s", want, text)
+		}
+	}
+	if out, err := refreshTo("1.1"); err != nil || strings.Contains(out, "wrote") {
+		t.Errorf("run once more: %v\n%s", err, out)
+	}
+	if _, err := refreshTo("1.2"); err == nil || !strings.Contains(err.Error(), filepath.Join(root, "1.2")) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
