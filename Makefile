@@ -131,6 +131,10 @@ real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip6
 real-nvidia: ## test packages nvrtc, nvjitlink, nvml and cudadriver against Debian's builds of NVIDIA's libraries, which need no GPU (55 MB to fetch)
 	GO="$(GO)" tools/bundle/nvidia.sh $(BUILD)/nvidia
 
+.PHONY: test-static
+test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
+	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...

@@ -25,7 +25,7 @@ var cLibrary = []Symbol{
 	{Name: "lock", Sig: "w"}, {Name: "trylock", Sig: "w"}, {Name: "unlock", Sig: "w"},
 	{Name: "threads", Sig: "w"}, {Name: "deep", Sig: "w"}, {Name: "deep_call", Sig: "www"},
 	{Name: "open_inner", Sig: "w"}, {Name: "characters", Sig: "ww"}, {Name: "decimal"}, {Name: "resolve", Sig: "w"},
-	{Name: "run_fork", Sig: "w"}, {Name: "cpu"}, {Name: "env", Sig: "w"}, {Name: "blocked", Sig: "w"},
+	{Name: "run_fork", Sig: "w"}, {Name: "set_user"}, {Name: "cpu"}, {Name: "env", Sig: "w"}, {Name: "blocked", Sig: "w"},
 	{Name: "call", Sig: "ww"}, {Name: "call_on_thread", Sig: "ww"}, {Name: "mixture", Sig: "w"},
 }
 
@@ -244,6 +244,14 @@ func TestCLibraryFork(t *testing.T) {
 		l.want(0, "set_errno", 0)
 		l.want(7, "run_fork", 7)
 	})
+}
+
+// TestCLibraryUser checks that C can set the user, or where it cannot be set for all threads is told so.
+func TestCLibraryUser(t *testing.T) {
+	l := openCLib(t)
+	if err := syscall.Errno(l.call("set_user")); err != 0 && err != syscall.ENOTSUP {
+		t.Errorf("setuid: %v", err)
+	}
 }
 
 func TestCLibraryCPU(t *testing.T) {

@@ -132,6 +132,9 @@ API int run_fork(int code) {
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
+/* Sets the user to what it is. */
+API int set_user(void) { errno = 0; return setuid(getuid()) == 0 ? 0 : errno; }
+
 API int cpu(void) { return sched_getcpu(); }
 API const char *env(const char *name) { return getenv(name); }
 API int blocked(int sig) { sigset_t s; pthread_sigmask(SIG_BLOCK, NULL, &s); return sigismember(&s, sig); }

@@ -15,8 +15,6 @@ const (
 	callSize     = 5    // bytes of code for each
 )
 
-var callbackTable uintptr // where their code begins
-
 // A call is a C function's call of a callback.
 type call struct {
 	offset uintptr    // of the return address in the callbacks' code
@@ -80,7 +78,7 @@ func NewCallback(fn any) uintptr {
 	}
 	callbacks.list[n] = cb
 	callbacks.n.Store(n + 1)
-	return callbackTable + uintptr(n)*callSize
+	return entries.callbacks + uintptr(n)*callSize
 }
 
 func isWord(t reflect.Type) bool {

@@ -56,6 +56,3 @@ TEXT hostlibc_callback(SB), NOSPLIT|NOFRAME, $0-0
 	POPQ BX
 	POPQ BP
 	RET
-
-DATA ·callbackTable(SB)/8, $hostlibc_callbacks(SB)
-GLOBL ·callbackTable(SB), NOPTR|RODATA, $8

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -31,6 +30,8 @@ var loaders = []string{
 	"/gnu/store/*-glibc-[0-9]*/lib/ld-linux-x86-64.so.2",
 }
 
+const futexWait = 0 // FUTEX_WAIT
+
 // ErrAbsent: the machine has no glibc.
 var ErrAbsent = errors.New("no glibc")
 
@@ -41,117 +42,143 @@ type Libc struct {
 }
 
 var (
-	mu   sync.Mutex
-	libc *Libc // nil until it has started
+	mu     sync.Mutex
+	libc   *Libc // nil until it has started
+	broken error // why it is of no use, once it has
 )
 
 // Enter is the address of code that gives a thread an identity.
-func Enter() uintptr { return entries[2] }
+func Enter() uintptr { return entries.enter }
 
-// Start starts the machine's C library, the first time that it succeeds, and returns it. If there is none the error is [ErrAbsent].
+// Start starts the machine's C library in this process, if that has not been done, and returns it. Where there is none the error is [ErrAbsent].
+// After an error it may be called again.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	if libc != nil {
-		return libc, nil
+	if libc == nil && broken == nil {
+		if err := start(); err != nil {
+			return nil, err
+		}
 	}
-	l, err := start()
-	if err != nil {
-		return nil, err
-	}
-	libc = l
-	return l, nil
+	return libc, broken
 }
 
-func start() (*Libc, error) {
-	ld, err := findLoader()
+// start starts the C library and sets libc or broken. It returns an error if nothing has been started.
+func start() error {
+	ld, p, err := find()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, err := newProgram(ld.path)
+	stack, sp, err := newStack(ld, p, entries.main)
 	if err != nil {
 		ld.unmap()
-		return nil, err
-	}
-	if err := try(ld, p); err != nil {
-		ld.unmap()
-		return nil, fmt.Errorf("the loader %s cannot start a program: %w", ld.path, err)
-	}
-	_, sp, err := newStack(ld, p, entries[1])
-	if err != nil {
-		return nil, err
+		p.unmap()
+		return fmt.Errorf("out of memory: %w", err)
 	}
 	const thread = syscall.CLONE_VM | syscall.CLONE_FS | syscall.CLONE_FILES | syscall.CLONE_SIGHAND | syscall.CLONE_THREAD |
 		syscall.CLONE_SYSVSEM | syscall.CLONE_SETTLS
 	if n := spawn(thread, uintptr(unsafe.Pointer(&firstTLS[0]))+8, 0, sp, ld.entry); n < 0 {
-		return nil, fmt.Errorf("cannot start a thread: %w", syscall.Errno(-n))
+		ld.unmap()
+		p.unmap()
+		stack.unmap()
+		return fmt.Errorf("cannot start a thread: %w", syscall.Errno(-n))
 	}
 	for atomic.LoadUint32(&started) == 0 {
-		time.Sleep(50 * time.Microsecond)
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&started)), futexWait, 0, 0, 0, 0)
 	}
-	return &Libc{Loader: ld.path, Dlopen: table[0], Dlsym: table[1], Dlerror: table[2], Dlinfo: table[3]}, nil
+	if offset := int(table[len(imports)]); offset != -tlsSize {
+		broken = fmt.Errorf("the loader %s puts the first thread-local variable at %d, and Go needs it at %d", ld.path, offset, -tlsSize)
+	} else if v := table[rseqSize]; v != 0 && le.Uint32(memory(v, 4)) != 0 {
+		broken = errors.New("the C library uses restartable sequences, which it would not find on threads of Go's: it does not heed " +
+			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a program that has the rights of another user")
+	} else {
+		libc = &Libc{Loader: ld.path, Dlopen: table[0], Dlsym: table[1], Dlerror: table[2], Dlinfo: table[3]}
+	}
+	return nil
 }
 
-// findLoader finds glibc's loader and maps it.
-func findLoader() (*loader, error) {
+// find finds a loader of glibc's that can start a program, and makes the program.
+func find() (*loader, *program, error) {
 	if path := os.Getenv(Env); path != "" {
-		ld, err := mapLoader(path)
+		ld, p, err := prepare(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s is not a loader to use: %s: %w", Env, path, err)
+			return nil, nil, fmt.Errorf("%s=%s: %w", Env, path, err)
 		}
-		return ld, nil
+		return ld, p, nil
 	}
-	var refused []string
+	var refused, dirs []string
 	for _, pattern := range loaders {
+		dirs = append(dirs, filepath.Dir(pattern))
 		paths, _ := filepath.Glob(pattern)
 		slices.Reverse(paths)
 		for _, path := range paths {
-			ld, err := mapLoader(path)
+			ld, p, err := prepare(path)
 			if err == nil {
-				return ld, nil
+				return ld, p, nil
 			}
 			refused = append(refused, fmt.Sprintf("%s: %v", path, err))
 		}
 	}
-	err := fmt.Errorf("%w on this machine, which GPU libraries need: no loader %s (%s names another)", ErrAbsent, strings.Join(loaders, ", "), Env)
 	if len(refused) > 0 {
-		err = fmt.Errorf("%w; %s", err, strings.Join(refused, "; "))
+		return nil, nil, fmt.Errorf("no loader of glibc's to use: %s; name one in %s", strings.Join(refused, "; "), Env)
 	}
-	return nil, err
+	return nil, nil, fmt.Errorf("%w on this machine, which GPU libraries need: no ld-linux-x86-64.so.2 in %s; name it in %s if it is elsewhere",
+		ErrAbsent, strings.Join(dirs, ", "), Env)
+}
+
+// prepare maps the loader at path, makes a program for it, and sees whether the loader can start that.
+func prepare(path string) (*loader, *program, error) {
+	ld, err := mapLoader(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := newProgram(path)
+	if err != nil {
+		ld.unmap()
+		return nil, nil, fmt.Errorf("out of memory: %w", err)
+	}
+	if err := try(ld, p); err != nil {
+		ld.unmap()
+		p.unmap()
+		return nil, nil, fmt.Errorf("it cannot start a program: %w", err)
+	}
+	return ld, p, nil
 }
 
 // try starts the program in a process of its own, which is a copy of this one. So it is known what the loader says, and that it does not end the
 // process.
 func try(ld *loader, p *program) error {
-	base, sp, err := newStack(ld, p, entries[0])
+	stack, sp, err := newStack(ld, p, entries.trial)
 	if err != nil {
 		return err
 	}
-	_ = base
+	defer stack.unmap()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	pid := spawn(0, 0, w.Fd(), sp, ld.entry)
 	w.Close()
 	if pid < 0 {
 		return fmt.Errorf("cannot start a process: %w", syscall.Errno(-pid))
 	}
-	said, _ := io.ReadAll(io.LimitReader(r, 1<<16))
+	said, _ := io.ReadAll(io.LimitReader(r, 1<<12))
+	r.Close() // so that it does not wait for more to be read
 	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(pid, &status, syscall.WALL, nil)
-		if err != syscall.EINTR {
-			break
-		}
-	}
-	if status.Exited() && status.ExitStatus() == 0 {
-		return nil
+	_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
+	for err == syscall.EINTR {
+		_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
 	}
 	what := strings.TrimSpace(string(said))
-	if status.Signaled() {
-		what = strings.TrimSpace("it ended by " + status.Signal().String() + "\n" + what)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot wait for a process: %w", err)
+	case status.Exited() && status.ExitStatus() == 0:
+		return nil
+	case status.Signaled():
+		return fmt.Errorf("%v %s", status.Signal(), what)
+	case what == "":
+		return fmt.Errorf("exit status %d", status.ExitStatus())
 	}
 	return errors.New(what)
 }

@@ -3,6 +3,7 @@
 package hostlibc
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,12 +50,16 @@ func segmentOf(b []byte) segment {
 	}
 }
 
+// A region is memory that is not Go's.
+type region struct{ base, size uintptr }
+
+func (r region) unmap() { syscall.Syscall(syscall.SYS_MUNMAP, r.base, r.size, 0) }
+
 // A loader is a dynamic loader in memory.
 type loader struct {
+	region
 	path  string
-	base  uintptr
 	entry uintptr
-	size  uintptr
 }
 
 // mapLoader maps the dynamic loader in the file at path, as the kernel does with the one that a program names.
@@ -89,7 +94,7 @@ func mapLoader(path string) (*loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map it: %w", err)
 	}
-	ld := &loader{path: path, base: base, entry: base + uintptr(entry), size: uintptr(end)}
+	ld := &loader{region: region{base, uintptr(end)}, path: path, entry: base + uintptr(entry)}
 	for _, s := range segments {
 		prot := protection(s.flags)
 		start, fileEnd := s.addr&^(page-1), (s.addr+s.fileSize+page-1)&^(page-1)
@@ -114,8 +119,6 @@ func mapLoader(path string) (*loader, error) {
 	}
 	return ld, nil
 }
-
-func (ld *loader) unmap() { munmap(ld.base, ld.size) }
 
 // readLoader returns the segments that a dynamic loader has to be loaded with, and its entry, or says why data is not glibc's loader.
 func readLoader(data []byte) ([]segment, uint64, error) {
@@ -154,14 +157,14 @@ func readLoader(data []byte) ([]segment, uint64, error) {
 	if len(loads) == 0 || loads[0].addr >= page || entry >= end {
 		return nil, 0, errors.New("a damaged ELF file")
 	}
-	if !exports(data, dynamic, "_rtld_global_ro") {
+	if !names(data, dynamic, "_rtld_global_ro") {
 		return nil, 0, errors.New("not glibc's loader")
 	}
 	return loads, entry, nil
 }
 
-// exports reports whether name is among the strings of an ELF file's dynamic symbols.
-func exports(data []byte, dynamic segment, name string) bool {
+// names reports whether name is among the names of an ELF file's dynamic symbols.
+func names(data []byte, dynamic segment, name string) bool {
 	if dynamic.offset > uint64(len(data)) || dynamic.fileSize > uint64(len(data))-dynamic.offset {
 		return false
 	}
@@ -178,7 +181,7 @@ func exports(data []byte, dynamic segment, name string) bool {
 	if strings == 0 || strings > uint64(len(data)) || size > uint64(len(data))-strings {
 		return false
 	}
-	return contains(data[strings:][:size], name)
+	return bytes.Contains(data[strings:][:size], []byte("\x00"+name+"\x00"))
 }
 
 func protection(flags uint32) int {
@@ -202,8 +205,6 @@ func mmap(addr, size uintptr, prot, flags, fd int, offset int64) (uintptr, error
 	}
 	return p, nil
 }
-
-func munmap(addr, size uintptr) { syscall.Syscall(syscall.SYS_MUNMAP, addr, size, 0) }
 
 // memory returns memory that is not Go's.
 func memory(addr, size uintptr) []byte {

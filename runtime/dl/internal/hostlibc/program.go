@@ -3,7 +3,6 @@
 package hostlibc
 
 import (
-	"bytes"
 	"os"
 	"strings"
 	"syscall"
@@ -34,10 +33,10 @@ var needed = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2"}
 // tlsSize is the size of the TLS block of the program: Go's g.
 const tlsSize = 8
 
-// A program is what the loader takes for the main program of the process: headers and a dynamic section without a file. It has no code of its
-// own, and asks for functions to be looked up and written to table.
+// A program is what the loader takes for the main program of the process: headers and a dynamic section without a file. Its relocations
+// ask for what table is to have, and the functions that it exports are of this package.
 type program struct {
-	memory  uintptr
+	region
 	headers uintptr
 	count   int
 }
@@ -50,9 +49,10 @@ func newProgram(loaderPath string) (*program, error) {
 		dynamicAt = headersAt + headers*56
 		dynamic   = 16
 		relaAt    = dynamicAt + dynamic*16
-		symbolsAt = relaAt + (len(functions)+1)*24
-		hashAt    = symbolsAt + (len(functions)+1)*24
-		stringsAt = hashAt + (2+1+len(functions)+1)*4 + 8
+		symbolsAt = relaAt + (len(imports)+1)*24
+		symbols   = 1 + len(imports) + len(exports)
+		hashAt    = symbolsAt + symbols*24
+		stringsAt = hashAt + (2+1+symbols)*4
 	)
 	texts := []byte{0}
 	text := func(s string) uint64 {
@@ -61,8 +61,8 @@ func newProgram(loaderPath string) (*program, error) {
 	}
 	interp := text(loaderPath)
 	var names, libraries []uint64
-	for _, f := range functions {
-		names = append(names, text(f))
+	for _, name := range append(imports[:], exports[:]...) {
+		names = append(names, text(name))
 	}
 	for _, l := range needed {
 		libraries = append(libraries, text(l))
@@ -96,25 +96,44 @@ func newProgram(loaderPath string) (*program, error) {
 	entry(dtSymTab, at+uint64(symbolsAt))
 	entry(dtSymEnt, 24)
 	entry(dtRela, at+uint64(relaAt))
-	entry(dtRelaSize, uint64(len(functions)+1)*24)
+	entry(dtRelaSize, uint64(len(imports)+1)*24)
 	entry(dtRelaEnt, 24)
 	entry(dtFlags, bindNow)
 	entry(dtDebug, 0)
 
 	slot := uint64(uintptr(unsafe.Pointer(&table[0])))
 	r := b[relaAt:relaAt]
-	s := b[symbolsAt+24 : symbolsAt+24]
-	for i, name := range names {
+	for i := range imports {
 		r = le.AppendUint64(le.AppendUint64(le.AppendUint64(r, slot+8*uint64(i)), uint64(i+1)<<32|globDat), 0)
-		s = append(le.AppendUint32(s, uint32(name)), 1<<4|2, 0, 0, 0) // a global function, undefined here
-		s = le.AppendUint64(le.AppendUint64(s, 0), 0)
 	}
-	le.AppendUint64(le.AppendUint64(le.AppendUint64(r, slot+8*uint64(len(functions))), tlsDelta), 0)
+	le.AppendUint64(le.AppendUint64(le.AppendUint64(r, slot+8*uint64(len(imports))), tlsDelta), 0)
 
-	le.PutUint32(b[hashAt:], 1) // buckets: one, of no symbol, since none is defined here
-	le.PutUint32(b[hashAt+4:], uint32(len(functions)+1))
+	const function, global, weak = 2, 1 << 4, 2 << 4
+	sym := b[symbolsAt+24 : symbolsAt+24]
+	for i, name := range names {
+		kind, section, value := byte(global|function), byte(0), uint64(0) // what another library has
+		switch {
+		case i == rseqSize:
+			kind = weak
+		case i >= len(imports):
+			section, value = 1, uint64(entries.refuse)
+		}
+		sym = append(le.AppendUint32(sym, uint32(name)), kind, 0, section, 0)
+		sym = le.AppendUint64(le.AppendUint64(sym, value), 0)
+	}
+
+	// The hash table has one bucket: a chain of all that is defined here.
+	h := le.AppendUint32(le.AppendUint32(b[hashAt:hashAt], 1), uint32(symbols))
+	h = le.AppendUint32(h, uint32(1+len(imports)))
+	for i := range symbols {
+		next := 0
+		if i > len(imports) && i+1 < symbols {
+			next = i + 1
+		}
+		h = le.AppendUint32(h, uint32(next))
+	}
 	copy(b[stringsAt:], texts)
-	return &program{memory: base, headers: base + headersAt, count: headers}, nil
+	return &program{region: region{base, size}, headers: base + headersAt, count: headers}, nil
 }
 
 // Entries of the auxiliary vector.
@@ -132,7 +151,7 @@ const (
 
 // newStack makes a stack for a thread that starts in the loader, with the program's arguments, the environment and the auxiliary vector where the
 // kernel puts them. It returns the stack's memory and where the stack pointer is to be.
-func newStack(ld *loader, p *program, entry uintptr) (base, sp uintptr, err error) {
+func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, err error) {
 	const size = 1 << 20
 	var words []uint64
 	var texts []byte
@@ -163,9 +182,9 @@ func newStack(ld *loader, p *program, entry uintptr) (base, sp uintptr, err erro
 		atBase, uint64(ld.base), atEntry, uint64(entry), atNull, 0)
 
 	total := (uintptr(len(words)*8+len(texts)) + size + page - 1) &^ (page - 1)
-	base, err = mmap(0, total, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE|syscall.MAP_STACK|syscall.MAP_GROWSDOWN, -1, 0)
+	base, err := mmap(0, total, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE|syscall.MAP_STACK|syscall.MAP_GROWSDOWN, -1, 0)
 	if err != nil {
-		return 0, 0, err
+		return region{}, 0, err
 	}
 	textsAt := base + total - uintptr(len(texts))
 	sp = (textsAt - uintptr(len(words)*8)) &^ 15
@@ -177,7 +196,7 @@ func newStack(ld *loader, p *program, entry uintptr) (base, sp uintptr, err erro
 	for i, w := range words {
 		le.PutUint64(b[i*8:], w)
 	}
-	return base, sp, nil
+	return region{base, total}, sp, nil
 }
 
 // environment returns what C is to have of the environment env.
@@ -195,9 +214,4 @@ func environment(env []string) []string {
 		}
 	}
 	return append(out, noRSeq)
-}
-
-// contains reports whether name is one of the strings, each of which ends with NUL.
-func contains(strings []byte, name string) bool {
-	return bytes.Contains(strings, []byte("\x00"+name+"\x00"))
 }

@@ -2,7 +2,7 @@
 
 package hostlibc
 
-import "unsafe"
+import _ "unsafe" // for linkname
 
 // The runtime takes these for cgo's: that it can call C, and how. It has a variable for each, which the linker lets us define.
 
@@ -86,25 +86,41 @@ var firstTLS [6]uintptr
 
 // What the assembler reads. None of it is a pointer to the Go heap.
 var (
-	table     [len(functions) + 1]uintptr // addresses of functions, written by the loader; then the offset of the TLS block
-	identity0 uintptr                     // thread pointer of the loader's thread; not 0 once it has started
-	attr      [16]uintptr                 // pthread_attr_t
+	table     [len(imports) + 1]uintptr // addresses, written by the loader; then the offset of the TLS block
+	identity0 uintptr                   // thread pointer of the loader's thread; not 0 once it has started
+	attr      [16]uintptr               // pthread_attr_t
 	started   uint32
 	lock      uint32
-	entries   [3]uintptr
 
 	noStackText    = "puregpu: out of memory for the stack of a thread\n"
 	noThreadText   = "puregpu: cannot start a thread\n"
 	noIdentityText = "puregpu: cannot start a thread of the C library's\n"
 )
 
-// functions are those of the C library that are needed. The assembler knows their places in table.
-var functions = [...]string{
+// imports are what is needed of the C library. The assembler knows their places in table.
+var imports = [...]string{
 	"dlopen", "dlsym", "dlerror", "dlinfo",
 	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
-	"setenv", "unsetenv",
+	"setenv", "unsetenv", "__errno_location",
+	rseqSize: "__rseq_size", // a variable, which glibc has since 2.35
 }
 
-func spawn(flags, tls, out, sp, entry uintptr) int
+const rseqSize = 10
 
-var _ unsafe.Pointer
+// exports are functions that libraries are to find here and not in the C library: they would change only threads of C's, and wait for those that
+// sleep.
+var exports = [...]string{
+	"setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
+}
+
+// Addresses of code, which the assembler has.
+var entries struct {
+	trial, main uintptr // entries of programs that the loader starts
+	enter       uintptr // gives the calling thread an identity
+	refuse      uintptr // a C function for exports
+	callbacks   uintptr // the C functions of callbacks, one after the other
+}
+
+// spawn starts a thread, or without CLONE_VM a process whose standard output and error are out, with all signals blocked, at entry, with its
+// thread pointer at tls and its stack at sp. It returns its number, or a negative error number.
+func spawn(flags, tls, out, sp, entry uintptr) int

@@ -72,7 +72,19 @@ sleep:
 	SYSCALL
 	JMP  sleep
 
+// refuse stands for functions of C's that change the user or group of all threads: it fails with EOPNOTSUPP.
+TEXT hostlibc_refuse(SB), NOSPLIT|NOFRAME, $0-0
+	SUBQ $8, SP
+	MOVQ ·table+(9*8)(SB), AX
+	CALL AX
+	MOVL $95, 0(AX)
+	MOVL $-1, AX
+	ADDQ $8, SP
+	RET
+
 DATA ·entries+0(SB)/8, $hostlibc_trial(SB)
 DATA ·entries+8(SB)/8, $hostlibc_main(SB)
 DATA ·entries+16(SB)/8, $hostlibc_enter(SB)
-GLOBL ·entries(SB), NOPTR|RODATA, $24
+DATA ·entries+24(SB)/8, $hostlibc_refuse(SB)
+DATA ·entries+32(SB)/8, $hostlibc_callbacks(SB)
+GLOBL ·entries(SB), NOPTR|RODATA, $40
