@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiles the C libraries that tests compile, for a machine without a compiler: the tests are run with one that leaves copies.
 #
-# usage: fixtures.sh DIR TEST FOLDER, where TEST is a compiled test that runs in FOLDER
+# usage: fixtures.sh DIR TEST FOLDER, where TEST is a compiled test that runs in FOLDER; CC names the compiler, gcc if unset
 
 set -eu
 dir=$1 test=$2 folder=$3
@@ -9,7 +9,7 @@ cc=$(mktemp)
 trap 'rm -f "$cc"' EXIT
 cat >"$cc" <<'EOF'
 #!/bin/sh
-gcc "$@" || exit
+"${CC:-gcc}" "$@" || exit
 while [ $# -gt 1 ]; do
 	if [ "$1" = -o ]; then cp "$2" "$KEEP/"; fi
 	shift
