@@ -100,7 +100,8 @@ func mapLoader(path string) (*loader, error) {
 		start, fileEnd := s.addr&^(page-1), (s.addr+s.fileSize+page-1)&^(page-1)
 		skip := s.addr - start
 		if fileEnd > start {
-			if _, err := mmap(base+uintptr(start), uintptr(fileEnd-start), prot, syscall.MAP_PRIVATE|syscall.MAP_FIXED, int(f.Fd()), int64(s.offset-skip)); err != nil {
+			_, err := mmap(base+uintptr(start), uintptr(fileEnd-start), prot, syscall.MAP_PRIVATE|syscall.MAP_FIXED, int(f.Fd()), int64(s.offset-skip))
+			if err != nil {
 				ld.unmap()
 				return nil, fmt.Errorf("cannot map it: %w", err)
 			}
@@ -110,7 +111,8 @@ func mapLoader(path string) (*loader, error) {
 				clear(memory(base+uintptr(s.addr+s.fileSize), uintptr(zeros)))
 			}
 			if memEnd := (s.addr + s.size + page - 1) &^ (page - 1); memEnd > fileEnd {
-				if _, err := mmap(base+uintptr(fileEnd), uintptr(memEnd-fileEnd), prot, syscall.MAP_PRIVATE|syscall.MAP_FIXED|syscall.MAP_ANON, -1, 0); err != nil {
+				const flags = syscall.MAP_PRIVATE | syscall.MAP_FIXED | syscall.MAP_ANON
+				if _, err := mmap(base+uintptr(fileEnd), uintptr(memEnd-fileEnd), prot, flags, -1, 0); err != nil {
 					ld.unmap()
 					return nil, fmt.Errorf("cannot map it: %w", err)
 				}

@@ -74,9 +74,10 @@ func newProgram(loaderPath string) (*program, error) {
 	}
 	b, at := memory(base, size), uint64(base)
 
+	path := uint64(len(loaderPath)) + 1
 	for i, s := range [headers]segment{
 		{kind: ptPhdr, flags: readable, offset: headersAt, addr: at + headersAt, fileSize: headers * 56, size: headers * 56, align: 8},
-		{kind: ptInterp, flags: readable, offset: uint64(stringsAt) + interp, addr: at + uint64(stringsAt) + interp, fileSize: uint64(len(loaderPath)) + 1, size: uint64(len(loaderPath)) + 1, align: 1},
+		{kind: ptInterp, flags: readable, offset: uint64(stringsAt) + interp, addr: at + uint64(stringsAt) + interp, fileSize: path, size: path, align: 1},
 		{kind: ptLoad, flags: readable | writable, offset: 0, addr: at, fileSize: uint64(size), size: uint64(size), align: page},
 		{kind: ptDynamic, flags: readable | writable, offset: dynamicAt, addr: at + dynamicAt, fileSize: dynamic * 16, size: dynamic * 16, align: 8},
 		{kind: ptTLS, flags: readable, offset: 0, addr: at, fileSize: 0, size: tlsSize, align: 8},
@@ -182,7 +183,9 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 		atBase, uint64(ld.base), atEntry, uint64(entry), atNull, 0)
 
 	total := (uintptr(len(words)*8+len(texts)) + size + page - 1) &^ (page - 1)
-	base, err := mmap(0, total, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE|syscall.MAP_STACK|syscall.MAP_GROWSDOWN, -1, 0)
+	// MAP_GROWSDOWN is for libraries that ask for an executable stack: glibc changes this one as one that the kernel has made.
+	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE | syscall.MAP_STACK | syscall.MAP_GROWSDOWN
+	base, err := mmap(0, total, syscall.PROT_READ|syscall.PROT_WRITE, flags, -1, 0)
 	if err != nil {
 		return region{}, 0, err
 	}
