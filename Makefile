@@ -8,7 +8,7 @@ SUDO    := $(shell test "$$(id -u)" = 0 || echo sudo)
 APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
-TAGS      := puregpu_syscalln nogpu
+TAGS      := puregpu_syscalln nogpu puregpu_static
 # Packages that call no library are the same under every tag, and programs call what the packages do.
 UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
@@ -161,6 +161,10 @@ real-headers: ## prove against C libraries made of the headers of many releases 
 real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short
 
+.PHONY: test-static
+test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
+	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
@@ -206,6 +210,10 @@ size: ## compare a program that is linked with the bindings with one that is not
 gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine with a GPU and no Go: build/gpu/run.sh
 	GO="$(GO)" tools/bundle/gpu.sh $(BUILD)/gpu
 
+.PHONY: gpu-static
+gpu-static: ## the same for static programs (build tag puregpu_static), a part of it: build/gpu-static/static.sh
+	GO="$(GO)" tools/bundle/gpustatic.sh $(BUILD)/gpu-static
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
