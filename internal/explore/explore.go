@@ -251,6 +251,8 @@ func (e *explorer) once(s strategy, traced bool) *run {
 }
 
 // play runs one schedule of a scenario.
+//
+//go:norace
 func play(s strategy, steps int, traced bool, scenario func(*T)) *run {
 	epochs++
 	r := &run{epoch: epochs, strategy: s, limit: steps, traced: traced, window: true, over: make(chan struct{}, 1), died: make(chan struct{}), races: raceErrors()}
@@ -313,6 +315,7 @@ func (e *explorer) again(s strategy, traced bool) *run {
 	return play(s, e.c.Steps, traced, e.scenario)
 }
 
+//go:norace
 func (r *run) hash() uint64 {
 	h := uint64(0)
 	for _, x := range r.hashes {

@@ -61,7 +61,7 @@ func sorted[M ~map[K]V, K comparable, V any](m M) []K {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	if active == nil {
+	if !going() {
 		return keys
 	}
 	slices.SortFunc(keys, func(a, b K) int { return compare(reflect.ValueOf(a), reflect.ValueOf(b)) })
@@ -126,3 +126,8 @@ func Noise() uint64 {
 	}
 	return 4
 }
+
+// going reports whether there is a run.
+//
+//go:norace
+func going() bool { return active != nil }

@@ -459,17 +459,20 @@ func (g *goroutine) die(r *run) {
 //
 //go:norace
 func (r *run) nextOf() (next *goroutine) {
-	defer func() {
-		if v := recover(); v != nil {
-			if v != any(errOver) {
-				panic(v)
-			}
-			next = nil
-		}
-	}()
 	r.dying = true
-	defer func() { r.dying = false }()
+	defer r.endDying(&next)
 	return r.choose(nil)
+}
+
+//go:norace
+func (r *run) endDying(next **goroutine) {
+	r.dying = false
+	if v := recover(); v != nil {
+		if v != any(errOver) {
+			panic(v)
+		}
+		*next = nil
+	}
 }
 
 var errOver = fmt.Errorf("the run is over")

@@ -24,6 +24,8 @@ type Deed struct {
 }
 
 // strategyOf returns the strategy that a seed stands for, or that has a name. length is how many steps the usual schedule has.
+//
+//go:norace
 func strategyOf(name string, seed uint64, length int) (strategy, error) {
 	rnd := random{seed}
 	if name == "" || name == "mix" {

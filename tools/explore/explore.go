@@ -28,7 +28,11 @@ func explorePackage(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	if os.Getenv("KEEP") == "" {
+		defer os.RemoveAll(tmp)
+	} else {
+		println(tmp)
+	}
 	began := time.Now()
 	program, err := build(ctx, o, tmp)
 	if err != nil {
@@ -163,6 +167,7 @@ type job struct {
 	id     int
 	test   string
 	config explore.Config
+	until  time.Time // not zero: when it must have ended
 }
 
 func (c *campaign) run(ctx context.Context, tests []string) error {
@@ -203,17 +208,16 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 	}
 	id := 0
 	for ctx.Err() == nil {
-		left := len(tests)
 		for _, t := range tests {
+			if c.failed(t) {
+				continue
+			}
 			config := explore.Config{Strategy: c.o.strategy, Seed: seed, Schedules: c.o.n, Shrink: true, Replays: c.o.replays, Trace: c.o.trace, Steps: c.o.steps,
 				Exhaustive: c.o.exhaust}
+			var until time.Time
 			if c.o.time > 0 && c.o.exhaust == 0 {
 				each := min(slice, max(c.o.time*time.Duration(c.o.j)/time.Duration(len(tests)), 100*time.Millisecond))
-				left := time.Until(stop)
-				if left <= 0 {
-					break
-				}
-				config.Schedules, config.Time = 1<<40, min(each, left)
+				config.Schedules, config.Time, until = 1<<40, each, stop
 			}
 			if replay != nil {
 				if replay.Scenario != t {
@@ -228,14 +232,13 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 			config.Report = "/dev/fd/3"
 			config.Hashes = filepath.Join(c.tmp, fmt.Sprintf("hashes-%d", id))
 			select {
-			case jobs <- job{id, t, config}:
+			case jobs <- job{id, t, config, until}:
 			case <-ctx.Done():
 			}
 			id++
 			seed += 1 << 32
-			left--
 		}
-		if c.o.time == 0 || c.o.exhaust > 0 || !time.Now().Before(stop) || replay != nil {
+		if c.failed(tests...) || c.o.time == 0 || c.o.exhaust > 0 || !time.Now().Before(stop) || replay != nil {
 			break
 		}
 	}
@@ -249,8 +252,26 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 	return c.summary()
 }
 
+// failed reports whether all of the tests have failed: one is not run again then.
+func (c *campaign) failed(tests ...string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range tests {
+		if c.per[t].failures == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // do runs one process.
 func (c *campaign) do(ctx context.Context, j job) error {
+	if !j.until.IsZero() {
+		j.config.Time = min(j.config.Time, time.Until(j.until))
+		if j.config.Time <= 0 {
+			return nil
+		}
+	}
 	text, err := json.Marshal(j.config)
 	if err != nil {
 		return err
