@@ -57,7 +57,9 @@ func (r *run) fire() {
 	for len(r.timers) > 0 && r.timers[0].when <= r.now {
 		t := r.timers[0]
 		r.stop(t)
+		r.firing = true
 		t.f()
+		r.firing = false
 	}
 }
 

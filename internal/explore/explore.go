@@ -385,3 +385,16 @@ func add(name string, text func() []byte) {
 		panic(err)
 	}
 }
+
+// Choose chooses one of n things, so that a scenario can be many: the first one in an ordinary program.
+func (t *T) Choose(n int) int {
+	if t.run == nil {
+		return 0
+	}
+	return t.run.choice(n)
+}
+
+//go:norace
+func (r *run) choice(n int) int {
+	return r.pick(n)
+}

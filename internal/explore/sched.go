@@ -62,6 +62,8 @@ type run struct {
 	now    int64 // virtual nanoseconds
 	timers []*timer
 	timed  int
+	firing bool
+	vain   int // times that everybody has slept since somebody was woken by another one
 
 	table table // of objects by address
 
@@ -90,6 +92,7 @@ const (
 	tick      = 20              // nanoseconds that a step takes
 	look      = 200             // that it takes to ask what time it is
 	afterMain = 120_000_000_000 // for which goroutines may go on when the scenario has ended
+	patience  = 40              // times that everybody sleeps before sleep becomes longer
 	tooLong   = 2000            // steps that one goroutine may take in a row while others could run
 )
 
@@ -266,6 +269,9 @@ func (r *run) wakeUp(g *goroutine) {
 	if g.state != blocked {
 		return
 	}
+	if !r.firing {
+		r.vain = 0
+	}
 	g.state = runnable
 	i := len(r.ready)
 	r.ready = append(r.ready, nil)
@@ -297,7 +303,7 @@ func (r *run) choose(self *goroutine) *goroutine {
 		if len(r.timers) == 0 || r.mainOver && r.timers[0].when > r.deadline {
 			r.stuck()
 		}
-		r.now = max(r.now, r.timers[0].when)
+		r.idle()
 		r.fire()
 	}
 	usual := r.usual(self)
@@ -314,6 +320,21 @@ func (r *run) choose(self *goroutine) *goroutine {
 		r.deeds = append(r.deeds, Deed{Actor: actor.path, At: actor.took, Next: next.path})
 	}
 	return next
+}
+
+// idle lets time pass to the next timer. Where nothing has come of several, those who sleep do so for longer than they asked, as they may:
+// somebody who looks at something again and again would otherwise use up all the steps there are.
+//
+//go:norace
+func (r *run) idle() {
+	next := r.timers[0].when
+	if r.vain++; r.vain > patience {
+		next += 100_000 << min((r.vain-patience)/4, 10)
+		if len(r.timers) > 1 && r.timers[1].when > r.timers[0].when {
+			next = min(next, r.timers[1].when-1)
+		}
+	}
+	r.now = max(r.now, r.timers[0].when, next)
 }
 
 // usual says who runs next if nobody has another wish: whoever runs, until he waits, lets others run, or has run for very long.
