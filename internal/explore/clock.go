@@ -13,6 +13,8 @@ type timer struct {
 	seq  int
 	f    func()
 	set  bool
+
+	short bool // the sleep of somebody who looks at something again and again
 }
 
 // start sets a timer.
@@ -21,6 +23,7 @@ type timer struct {
 func (r *run) start(t *timer, after int64) {
 	r.timed++
 	t.when, t.seq, t.set = r.now+max(after, 0), r.timed, true
+	t.short = after <= 2_000_000
 	i := len(r.timers)
 	r.timers = append(r.timers, nil)
 	for i > 0 && r.timers[i-1].when > t.when {

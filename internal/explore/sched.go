@@ -330,8 +330,10 @@ func (r *run) idle() {
 	next := r.timers[0].when
 	if r.vain++; r.vain > patience {
 		next += 100_000 << min((r.vain-patience)/4, 10)
-		if len(r.timers) > 1 && r.timers[1].when > r.timers[0].when {
-			next = min(next, r.timers[1].when-1)
+		for _, t := range r.timers[1:] {
+			if !t.short && t.when > r.timers[0].when {
+				next = min(next, t.when-1) // a deadline is no later than what it is for
+			}
 		}
 	}
 	r.now = max(r.now, r.timers[0].when, next)
