@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // ConfigEnv is the variable of the environment that has a [Config], as JSON.
@@ -384,6 +385,23 @@ func add(name string, text func() []byte) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// Settle waits until everybody else waits, for others or for time to pass, and comes after all that they did. In an ordinary program it waits for a moment.
+func (t *T) Settle() {
+	if t.run == nil {
+		time.Sleep(10 * time.Millisecond)
+		return
+	}
+	t.run.settle()
+}
+
+//go:norace
+func (r *run) settle() {
+	r.point(OpWait, nil)
+	r.settler = r.current
+	r.block()
+	raceAcquire(unsafe.Pointer(&r.settled))
 }
 
 // Choose chooses one of n things, so that a scenario can be many: the first one in an ordinary program.

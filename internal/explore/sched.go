@@ -69,6 +69,8 @@ type run struct {
 
 	mainOver bool
 	deadline int64 // then, for those that are left
+	settler  *goroutine // waits until all others do
+	settled  byte
 	window   bool  // decisions are the strategy's; otherwise the default
 	failure  *Failure
 	over     chan struct{}
@@ -256,6 +258,7 @@ func (r *run) block() {
 	r.unready(g)
 	g.state = blocked
 	g.alone = 0
+	raceRelease(unsafe.Pointer(&r.settled))
 	next := r.choose(nil)
 	if next != g {
 		r.switchTo(next)
@@ -300,6 +303,12 @@ func (r *run) unready(g *goroutine) {
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {
 	for len(r.ready) == 0 {
+		if r.settler != nil {
+			g := r.settler
+			r.settler = nil
+			r.wakeUp(g)
+			break
+		}
 		if len(r.timers) == 0 || r.mainOver && r.timers[0].when > r.deadline {
 			r.stuck()
 		}

@@ -23,31 +23,27 @@ import (
 )
 
 // explorePackage rewrites, builds and runs.
-func explorePackage(ctx context.Context, o options, stdout io.Writer) error {
+func explorePackage(ctx context.Context, o options, stdout io.Writer) (*campaign, error) {
 	tmp, err := os.MkdirTemp("", "explore")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if os.Getenv("KEEP") == "" {
-		defer os.RemoveAll(tmp)
-	} else {
-		println(tmp)
-	}
+	defer os.RemoveAll(tmp)
 	began := time.Now()
 	program, err := build(ctx, o, tmp)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tests, err := list(ctx, program, o.run)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(tests) == 0 {
-		return fmt.Errorf("no test of %s matches %q", o.pkg, o.run)
+		return nil, fmt.Errorf("no test of %s matches %q", o.pkg, o.run)
 	}
 	fmt.Fprintf(stdout, "%d scenarios, rewritten and built in %.0f s; first seed %d\n", len(tests), time.Since(began).Seconds(), o.seed)
 	c := &campaign{o: o, program: program, tmp: tmp, out: stdout, began: time.Now(), hashes: map[uint64]struct{}{}, per: map[string]*total{}}
-	return c.run(ctx, tests)
+	return c, c.run(ctx, tests)
 }
 
 // build makes the program.
@@ -148,6 +144,8 @@ type campaign struct {
 	running  map[int]explore.Report
 	failures []*explore.Failure
 	told     time.Time
+	took     time.Duration // until the first failure
+	stop     func()        // ends all processes
 }
 
 // A total is what has been run of a scenario.
@@ -183,6 +181,7 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c.stop = cancel
 	for range c.o.j {
 		wg.Go(func() {
 			for j := range jobs {
@@ -368,6 +367,17 @@ func (c *campaign) tell(j job, r explore.Report) {
 	}
 }
 
+// schedules counts them.
+func (c *campaign) schedules() (n int) {
+	for _, t := range c.per {
+		n += t.schedules
+	}
+	for _, r := range c.running {
+		n += r.Schedules
+	}
+	return n
+}
+
 func (c *campaign) line() string {
 	var schedules int
 	var steps int64
@@ -403,7 +413,13 @@ func (c *campaign) count(j job) {
 func (c *campaign) found(f *explore.Failure) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.failures) == 0 {
+		c.took = time.Since(c.began)
+	}
 	c.failures = append(c.failures, f)
+	if c.o.first {
+		defer c.stop()
+	}
 	if len(c.failures) > 20 {
 		return errors.New("more than 20 schedules have failed")
 	}

@@ -14,6 +14,8 @@
 //	-race             build with the race detector, which takes gcc
 //	-j N              processes at a time; as many as there are processors
 //	-patch FILE       put a change in first, as tools/faults does
+//	-planted          put faults back that were mended, those that are named or all whose patch names scenarios, and find each
+//	-faults DIR       where their patches are; runtime/gpu/testdata/faults
 //	-replay FILE      run the schedule of a report
 //	-replays N        how often what fails is run again from its seed; 100
 //	-steps N          how many a schedule may have
@@ -51,7 +53,9 @@ type options struct {
 	time                                        time.Duration
 	n, j, replays, exhaust, steps               int
 	seed                                        uint64
-	race, trace                                 bool
+	race, trace, planted                        bool
+	faults                                      string
+	first                                       bool // stop at the first failure
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
@@ -66,6 +70,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f.BoolVar(&o.race, "race", false, "build with the race detector")
 	f.IntVar(&o.j, "j", runtime.NumCPU(), "processes at a time")
 	f.StringVar(&o.patch, "patch", "", "a change to put in first, a `file`")
+	f.BoolVar(&o.planted, "planted", false, "put faults back that were mended, and find each")
+	f.StringVar(&o.faults, "faults", "runtime/gpu/testdata/faults", "the `folder` of their patches")
 	f.StringVar(&o.replay, "replay", "", "a `file` with a report, whose schedule is run")
 	f.IntVar(&o.replays, "replays", 100, "how often what fails is run again from its seed")
 	f.IntVar(&o.steps, "steps", 0, "how many a schedule may have; 0: 200,000")
@@ -74,10 +80,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	switch f.NArg() {
-	case 0:
+	switch n := f.NArg(); {
+	case n == 0 || o.planted:
 		o.pkg = "./tools/explore/scenarios"
-	case 1:
+	case n == 1:
 		o.pkg = f.Arg(0)
 	default:
 		return errors.New("one package at a time")
@@ -89,5 +95,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if o.dir, err = os.Getwd(); err != nil {
 		return err
 	}
-	return explorePackage(ctx, o, stdout)
+	if o.planted {
+		return planted(ctx, o, f.Args(), stdout)
+	}
+	_, err = explorePackage(ctx, o, stdout)
+	return err
 }
