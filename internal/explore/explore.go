@@ -414,5 +414,8 @@ func (t *T) Choose(n int) int {
 
 //go:norace
 func (r *run) choice(n int) int {
-	return r.pick(n)
+	r.choosing = true
+	i := r.pick(n)
+	r.choosing = false
+	return i
 }

@@ -68,10 +68,11 @@ type run struct {
 	table table // of objects by address
 
 	mainOver bool
-	deadline int64 // then, for those that are left
+	deadline int64      // then, for those that are left
 	settler  *goroutine // waits until all others do
 	settled  byte
-	window   bool  // decisions are the strategy's; otherwise the default
+	choosing bool // a decision is the scenario's own
+	window   bool // decisions are the strategy's; otherwise the default
 	failure  *Failure
 	over     chan struct{}
 	died     chan struct{}
@@ -430,7 +431,15 @@ func (r *run) enter(g *goroutine) {
 	r.wakeUp(g)
 }
 
-func itoa(n int) string { return fmt.Sprint(n) }
+// itoa is strconv's: package fmt keeps buffers, whose use the race detector would not see ordered.
+//
+//go:norace
+func itoa(n int) string {
+	if n < 10 {
+		return "0123456789"[n : n+1]
+	}
+	return itoa(n/10) + itoa(n%10)
+}
 
 //go:norace
 func (g *goroutine) live(r *run, fn func()) {
