@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
-// plantedTime is in which a fault that was put back must be found, with the processes that there are.
-const plantedTime = 60 * time.Second
+// In so much time, or so many schedules, a fault that was put back must be found, with the processes that there are.
+const (
+	plantedTime      = 60 * time.Second
+	plantedSchedules = 10_000
+)
 
 // planted puts faults back that were mended, one at a time, and explores each with the scenarios that its patch names in a line
 //
@@ -64,8 +67,12 @@ func planted(ctx context.Context, o options, names []string, stdout io.Writer) e
 		default:
 			f := c.failures[0]
 			what := "found"
-			if f.Replayed != f.Replays {
+			switch {
+			case f.Replayed != f.Replays:
 				what = "NOT REPLAYED"
+				missed++
+			case c.took > plantedTime && c.schedules() > plantedSchedules:
+				what = "FOUND LATE"
 				missed++
 			}
 			fmt.Fprintf(stdout, "%-28s %s in %.1f s after %d schedules, by %s: %s: %s; again %d of %d times; %d switches\n", name, what, c.took.Seconds(), c.schedules(), f.Scenario, f.Kind,

@@ -144,3 +144,21 @@ func TestEachFault(t *testing.T) {
 		r.lose()
 	})
 }
+
+// TestLossBelow has work of another device signal values below the one that is waited for: who waits hears of its loss.
+func TestLossBelow(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		a, b, s := r.alloc(r.devs[0], 8), r.alloc(r.devs[1], 8), r.sem()
+		if x.Choose(2) == 1 {
+			r.must(r.sim.StallDevice(0)) // it is lost before it comes to it
+		}
+		r.is(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}), driver.ErrLost)
+		r.do(func() { r.sim.LoseDevice(0, nil) })
+		r.is(r.devs[1].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{2}), driver.ErrLost)
+		r.is(r.wait(s, 2), driver.ErrLost)
+		r.wg.Wait()
+		r.is(errors.Join(a.Close(), b.Close()), driver.ErrLost)
+		r.lose()
+	})
+}

@@ -263,3 +263,31 @@ func TestPick(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestOvertaken has two pieces of work that nothing orders raise one semaphore: the one that comes last finds it raised beyond its own value, which is no mistake.
+func TestOvertaken(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(gate, 2), Signal: pts(s, 2)}, b.Range(4, 4), []byte{1}))
+		if x.Choose(2) == 1 {
+			r.do(func() { r.must(gpu.SignalAll(gate.At(2))) })
+		} else {
+			r.do(func() {
+				r.must(gate.Signal(1))
+				r.must(gate.Signal(2))
+			})
+		}
+		r.must(r.wait(s, 2))
+		r.wg.Wait()
+		end := r.sem()
+		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(end, 1)}))
+		r.must(r.wait(end, 1))
+		r.must(r.wait(s, 2))
+		r.full("both fills", r.bytes(d.Queue(0), b), 1)
+		r.must(b.Close())
+		r.end()
+	})
+}

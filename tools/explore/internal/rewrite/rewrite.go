@@ -62,7 +62,7 @@ type Options struct {
 // Overlay writes the rewritten source of a package's test, and of all packages of the module that it needs, and returns the file for -overlay.
 func Overlay(o Options) (string, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0")
-	near := &packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedFiles, Dir: o.Dir, Env: env, Tests: true, Overlay: o.Source}
+	near := &packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedFiles, Dir: o.Dir, Env: env, Tests: true, Overlay: o.Source, BuildFlags: o.tags()}
 	roots, err := packages.Load(near, o.Package)
 	if err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func Overlay(o Options) (string, error) {
 	}
 	slices.Sort(all)
 	full := &packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedForTest,
-		Dir: o.Dir, Env: env, Overlay: o.Source}
+		Dir: o.Dir, Env: env, Overlay: o.Source, BuildFlags: o.tags()}
 	pkgs, err := packages.Load(full, all...)
 	if err != nil {
 		return "", err
@@ -575,4 +575,12 @@ func (e *edit) selectStmt(n *ast.SelectStmt) {
 		text += strings.Join(vars, ", ") + " := " + strings.Join(values, ", ") + "; "
 	}
 	e.replace(n.Select, n.Body.Lbrace, text+e.call(name)+strings.Join(vars, ", ")+") ")
+}
+
+// tags are the flags by which the files are chosen that the program is built of.
+func (o Options) tags() []string {
+	if o.Race {
+		return []string{"-tags=race"}
+	}
+	return nil
 }
