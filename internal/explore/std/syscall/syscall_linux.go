@@ -1,4 +1,3 @@
-// Package syscall stands for Go's in rewritten programs, as far as threads and waiting go.
 package syscall
 
 import (
