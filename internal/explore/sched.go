@@ -372,7 +372,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 //
 //go:norace
 func (r *run) pick(n int) int {
-	if n < 2 || !r.window {
+	if n < 2 || !r.window && !r.choosing {
 		return 0
 	}
 	g := r.current

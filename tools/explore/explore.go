@@ -74,43 +74,48 @@ func build(ctx context.Context, o options, tmp string) (string, error) {
 	return program, nil
 }
 
-// patched returns what the files that a patch changes become.
-func patched(ctx context.Context, dir, patch, tmp string) (map[string][]byte, error) {
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		return nil, err
-	}
+// patched returns what the files that patches change become. Their names have commas between them.
+func patched(ctx context.Context, dir, patches, tmp string) (map[string][]byte, error) {
 	tree := filepath.Join(tmp, "tree")
 	files := map[string][]byte{}
-	for line := range strings.Lines(string(text)) {
-		name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- a/")
-		if !ok {
-			continue
-		}
-		src, err := os.ReadFile(filepath.Join(dir, name))
+	for patch := range strings.SplitSeq(patches, ",") {
+		text, err := os.ReadFile(patch)
 		if err != nil {
 			return nil, err
 		}
-		to := filepath.Join(tree, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, src, 0o644)); err != nil {
-			return nil, err
+		n := len(files)
+		for line := range strings.Lines(string(text)) {
+			name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- a/")
+			if _, has := files[name]; !ok || has {
+				continue
+			}
+			src, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			to := filepath.Join(tree, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, src, 0o644)); err != nil {
+				return nil, err
+			}
+			files[name] = nil
 		}
-		files[name] = nil
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s changes no file", patch)
-	}
-	cmd := exec.CommandContext(ctx, "git", "apply", "--unsafe-paths", "--directory=.", "-")
-	cmd.Dir, cmd.Stdin = tree, bytes.NewReader(text)
-	cmd.Env = append(os.Environ(), "GIT_DIR=/nonexistent", "GIT_CEILING_DIRECTORIES="+tmp)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s no longer applies: %w\n%s", patch, err, out)
+		if len(files) == 0 && n == 0 {
+			return nil, fmt.Errorf("%s changes no file", patch)
+		}
+		cmd := exec.CommandContext(ctx, "git", "apply", "-")
+		cmd.Dir, cmd.Stdin = tree, bytes.NewReader(text)
+		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+tmp)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s no longer applies: %w\n%s", patch, err, out)
+		}
 	}
 	out := map[string][]byte{}
 	for name := range files {
-		if out[filepath.Join(dir, name)], err = os.ReadFile(filepath.Join(tree, name)); err != nil {
+		text, err := os.ReadFile(filepath.Join(tree, name))
+		if err != nil {
 			return nil, err
 		}
+		out[filepath.Join(dir, name)] = text
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@
 //	-exhaust N        instead, all schedules with fewer than N switches that are not usual
 //	-race             build with the race detector, which takes gcc
 //	-j N              processes at a time; as many as there are processors
-//	-patch FILE       put a change in first, as tools/faults does
+//	-patch FILE,...   put changes in first, as tools/faults does
 //	-planted          put faults back that were mended, those that are named or all whose patch names scenarios, and find each
 //	-faults DIR       where their patches are; runtime/gpu/testdata/faults
 //	-replay FILE      run the schedule of a report

@@ -162,7 +162,11 @@ func TestSplitAgainstAbort(t *testing.T) {
 		for i, c := range r.chans {
 			r.do(func() {
 				var err error
-				if parts[i], err = c.Split(ctx, i, 0); err != nil {
+				parts[i], err = c.Split(ctx, i, 0)
+				if how == 0 && err == nil && c.Err() != nil {
+					r.Errorf("it has been split as if nothing had happened: %v", c.Err())
+				}
+				if err != nil {
 					if how == 2 {
 						r.Errorf("%v", err)
 					}
@@ -214,5 +218,31 @@ func TestLostWhileJoined(t *testing.T) {
 			})
 		}
 		r.lose()
+	})
+}
+
+// TestGroupsOfOneCaller has one goroutine give both ranks their groups, where the library keeps who calls until the other rank has come, with work between that waits for the
+// first one's.
+func TestGroupsOfOneCaller(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{LazyComms: true})
+		var s [2]*gpu.Semaphore
+		var mem [2]*gpu.Buffer
+		for i, c := range r.chans {
+			d := r.devs[i]
+			s[i], mem[i] = r.sem(), r.alloc(d, 4)
+			r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, mem[i].All(), []byte{byte(i + 1)}))
+			r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
+			r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, mem[i].Range(0, 2), []byte{7}))
+		}
+		for i := range s {
+			r.must(r.wait(s[i], 3))
+			got := r.bytes(r.devs[i].Queue(0), mem[i])
+			r.full("behind a group", got[:2], 7)
+			r.full("a sum", got[2:], 3)
+			r.must(mem[i].Close())
+		}
+		r.closeAll()
+		r.end()
 	})
 }

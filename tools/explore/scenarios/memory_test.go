@@ -280,3 +280,33 @@ func TestPieces(t *testing.T) {
 		r.lose()
 	})
 }
+
+// TestPoolAfterFailure has an alloca wait for the only block there is, which work still has whose semaphore has been failed: it comes when that work is over, though nobody waits for
+// it.
+func TestPoolAfterFailure(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		over := r.alloc(d, 1024)
+		p, err := d.NewPool(gpu.PoolOptions{Over: over, Wait: true})
+		r.must(err)
+		s, u, boom := r.sem(), r.sem(), errors.New("boom")
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 1000)
+		r.must(err)
+		r.must(r.wait(u, 1))
+		r.must(r.sim.StallDevice(0))
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}))
+		s.Fail(boom)
+		r.must(d.Queue(1).Dealloca(gpu.Order{}, a))
+		b, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(u, 2)}, p, 1000)
+		r.must(err)
+		r.do(func() { r.must(r.sim.ResumeDevice(0)) })
+		r.must(r.wait(u, 2))
+		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 3)}, b.All(), []byte{2}))
+		r.must(r.wait(u, 3))
+		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
+		r.wg.Wait()
+		r.must(errors.Join(a.Close(), b.Close(), p.Close(), over.Close()))
+		r.end()
+	})
+}

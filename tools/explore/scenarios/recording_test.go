@@ -233,16 +233,54 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestNestedTurns executes a recording with timestamps, and one that it is nested in, where events cannot be recorded anew.
+func TestNestedTurns(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		caps := simdriver.CUDACaps()
+		caps.RerecordEvents = false
+		r := open(x, simdriver.Config{Caps: &caps}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b := r.alloc(d, 8)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = c.Timestamp()
+		r.must(err)
+		_, err = c.Fill(b.All(), []byte{1})
+		r.must(err)
+		r.must(c.End())
+		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = o.Nest(c, nil)
+		r.must(err)
+		r.must(o.End())
+		x.Window(true)
+		s, u := r.sem(), r.sem()
+		r.do(func() { r.must(d.Queue(1).Execute(gpu.Order{Signal: pts(u, 1)}, o)) })
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		r.must(d.Queue(0).Execute(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, o))
+		r.must(r.wait(s, 2))
+		r.wg.Wait()
+		r.must(r.wait(u, 1))
+		r.must(errors.Join(o.Close(), c.Close(), b.Close()))
+		r.end()
+	})
+}
+
 // TestCloseAgainst closes the device against one other operation, whichever.
 func TestCloseAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
 		d := r.devs[0]
 		x.Window(false)
-		b, far, s := r.alloc(d, 64), r.alloc(r.devs[1], 64), r.sem()
+		b, far, s, s0 := r.alloc(d, 64), r.alloc(r.devs[1], 64), r.sem(), r.sem()
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
+		used, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s0, 1)}, p, 64) // so that the pool has a slab
+		r.must(err)
+		r.must(used.Dealloca(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}))
+		r.must(r.wait(s0, 2))
 		x.Window(true)
 		var given error
 		against := []func(){
@@ -273,6 +311,7 @@ func TestCloseAgainst(t *testing.T) {
 			},
 			func() { given = errors.Join(d.Trim(), s.Signal(1)) },
 			func() { given = errors.Join(p.Close(), s.Signal(1)) },
+			func() { given = errors.Join(p.Trim(0), s.Signal(1)) },
 			func() {
 				c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 				if err == nil {
