@@ -84,8 +84,6 @@ func at(ns int64) (t time.Time) {
 	return t
 }
 
-var clockObject Object
-
 // Now returns the virtual time, of a run, or the time.
 //
 //go:norace

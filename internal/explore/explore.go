@@ -90,9 +90,8 @@ type Report struct {
 
 // A T is what a scenario has of a run. Its methods may be called by any goroutine of the scenario.
 type T struct {
-	run  *run
-	t    testing.TB
-	ends []func()
+	run *run
+	t   testing.TB
 }
 
 // Errorf says that the scenario has failed, which ends it.

@@ -152,7 +152,7 @@ type Object struct {
 	epoch uint32
 	id    uint32 // from 1 in the order in which the run met them
 	hash  uint64
-	Owner *goroutine // who has locked it
+	owner *goroutine // who has locked it
 	since []uintptr  // where, if the run is traced
 }
 

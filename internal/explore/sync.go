@@ -90,7 +90,7 @@ func (m *Mutex) Lock() {
 		m.writers--
 		r.did(g, OpLock, &m.Object)
 	}
-	m.locked, m.Owner = true, g
+	m.locked, m.owner = true, g
 	if r.traced {
 		m.since = g.place
 	}
@@ -115,7 +115,7 @@ func (m *Mutex) TryLock() bool {
 	if m.locked || m.readers > 0 {
 		return false
 	}
-	m.locked, m.Owner = true, r.current
+	m.locked, m.owner = true, r.current
 	if r.traced {
 		m.since = r.current.place
 	}
@@ -142,7 +142,7 @@ func (m *Mutex) Unlock() {
 	if !m.locked {
 		r.fail(Panic, "unlock of an unlocked mutex")
 	}
-	m.locked, m.Owner, m.since = false, nil, nil
+	m.locked, m.owner, m.since = false, nil, nil
 	m.queue.wakeAll(r)
 }
 

@@ -85,7 +85,7 @@ func (r *run) describe() []string {
 		line += ": " + g.op.String()
 		if g.obj != nil {
 			line += fmt.Sprintf(" #%d", g.obj.id)
-			if o := g.obj.Owner; o != nil {
+			if o := g.obj.owner; o != nil {
 				line += fmt.Sprintf(", which goroutine %s has locked", o.path)
 				if w := where(g.obj.since, 2); w != "" {
 					line += " at " + w

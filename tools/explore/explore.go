@@ -30,9 +30,11 @@ func explorePackage(ctx context.Context, o options, stdout io.Writer) (*campaign
 	}
 	defer os.RemoveAll(tmp)
 	began := time.Now()
-	program, err := build(ctx, o, tmp)
-	if err != nil {
-		return nil, err
+	program := o.program
+	if program == "" {
+		if program, err = build(ctx, o, tmp); err != nil {
+			return nil, err
+		}
 	}
 	tests, err := list(ctx, program, o.run)
 	if err != nil {

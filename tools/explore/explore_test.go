@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/explore"
@@ -26,6 +28,40 @@ func testOptions(t *testing.T, pkg string) options {
 		t.Fatal(err)
 	}
 	return options{dir: dir, pkg: pkg, run: ".", n: 3000, j: 2, replays: 100, seed: 1, strategy: "mix", out: t.TempDir()}
+}
+
+// textbook is the program of the textbook, made once for all tests that use it.
+var textbook = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
+	}
+	return build(context.Background(), options{dir: dir, pkg: "./tools/explore/internal/textbook"}, tmp)
+})
+
+var tmp string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if tmp, err = os.MkdirTemp("", "explore"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(tmp)
+	os.Exit(code)
+}
+
+// onTextbook are the options for that program.
+func onTextbook(t *testing.T) options {
+	t.Helper()
+	o := testOptions(t, "./tools/explore/internal/textbook")
+	var err error
+	if o.program, err = textbook(); err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 // TestTextbook finds each fault of the textbook and nothing in the twins, and has each again from its seed every time.
@@ -44,8 +80,10 @@ func TestTextbook(t *testing.T) {
 			if race && testing.Short() {
 				t.Skip("building with the race detector takes long")
 			}
-			o := testOptions(t, "./tools/explore/internal/textbook")
-			o.race = race
+			o := onTextbook(t)
+			if race {
+				o.program, o.race = "", true
+			}
 			c, err := explorePackage(t.Context(), o, io.Discard)
 			if c == nil {
 				t.Fatal(err)
@@ -97,9 +135,13 @@ func TestDeterminism(t *testing.T) {
 		{"./tools/explore/scenarios", "TestCloseAgainst", ""},
 	} {
 		t.Run(x.test, func(t *testing.T) {
-			o := testOptions(t, x.pkg)
-			tmp := t.TempDir()
-			program, err := build(t.Context(), o, tmp)
+			tmp, program := t.TempDir(), ""
+			var err error
+			if x.golden != "" {
+				program, err = textbook()
+			} else {
+				program, err = build(t.Context(), testOptions(t, x.pkg), tmp)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +186,7 @@ func TestDeterminism(t *testing.T) {
 
 // TestReplay runs the schedule of a report, as it is and shrunk.
 func TestReplay(t *testing.T) {
-	o := testOptions(t, "./tools/explore/internal/textbook")
+	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1
 	c, err := explorePackage(t.Context(), o, io.Discard)
 	if err == nil || c == nil || len(c.failures) != 1 {
@@ -163,7 +205,7 @@ func TestReplay(t *testing.T) {
 
 // TestExhaust runs all schedules of a small scenario with few switches: a fault that takes more is not found, one that takes as many is.
 func TestExhaust(t *testing.T) {
-	o := testOptions(t, "./tools/explore/internal/textbook")
+	o := onTextbook(t)
 	o.exhaust, o.replays, o.n = 3, 1, 100_000
 	o.run = "^Test(Fault|Twin)(LostUpdate|DeadlockOfThree|LostWakeup)$"
 	c, err := explorePackage(t.Context(), o, io.Discard)

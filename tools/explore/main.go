@@ -55,7 +55,8 @@ type options struct {
 	seed                                        uint64
 	race, trace, planted                        bool
 	faults                                      string
-	first                                       bool // stop at the first failure
+	program                                     string // built before; "" is none
+	first                                       bool   // stop at the first failure
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
