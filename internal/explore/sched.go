@@ -468,6 +468,7 @@ func (g *goroutine) die(r *run) {
 		raceShow()
 		return
 	}
+	raceRelease(unsafe.Pointer(&r.settled))
 	r.did(g, OpEnd, nil)
 	r.hashes = append(r.hashes, mix(g.hash, 7))
 	r.unready(g)

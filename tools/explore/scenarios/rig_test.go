@@ -129,11 +129,11 @@ func (r *rig) lose() {
 
 // settles waits for a condition that nobody is told of.
 func (r *rig) settles(what string, holds func() bool) {
-	for range 2000 {
+	for range 100 {
 		if holds() {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 	r.Fatalf("%s: it does not", what)
 }
