@@ -69,6 +69,7 @@ func Check(r io.Reader) (*Report, error) {
 		c.event(&e)
 	}
 	c.report.Cut = rd.Cut()
+	c.cut = c.cut || rd.Cut()
 	c.finish()
 	c.report.Events = c.n
 	return &c.report, nil
@@ -136,6 +137,7 @@ type checkedSub struct {
 
 type checker struct {
 	n        int
+	cut      bool // of a program or more the end is missing
 	report   Report
 	tracks   map[track]*checkedTrack
 	async    map[asyncKey]*checkedAsync
@@ -185,6 +187,8 @@ func (c *checker) event(e *Event) {
 		c.flow(e)
 	case Instant:
 		switch e.Cat {
+		case CatCut:
+			c.cut = true
 		case CatDrop:
 			if e.Args.Dropped == 0 || e.Args.Total < e.Args.Dropped {
 				c.problem(c.n, "a drop of %d of %d submissions", e.Args.Dropped, e.Args.Total)
@@ -380,7 +384,7 @@ func (c *checker) finish() {
 		later = append(later, Problem{event, fmt.Sprintf(format, args...)})
 	}
 	for k, a := range c.async {
-		if len(a.stack) > 0 && !c.report.Cut {
+		if len(a.stack) > 0 && !c.cut {
 			add(a.first, "async slice %q of id %#x does not end", a.stack[0], k.id)
 		}
 	}
@@ -397,7 +401,7 @@ func (c *checker) finish() {
 }
 
 func (c *checker) finishTrack(k track, t *checkedTrack) {
-	if len(t.open) > 0 && !c.report.Cut {
+	if len(t.open) > 0 && !c.cut {
 		c.problem(0, "track %d/%d: %q begins (B) and does not end", k.pid, k.tid, t.open[0])
 	}
 	if !t.named && len(t.spans) > 0 {
@@ -448,7 +452,7 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 		add(f.ends[0].event, "flow %#x ends and does not begin", k.id)
 		return
 	case len(f.ends) == 0:
-		if !c.report.Cut {
+		if !c.cut {
 			add(f.begin.event, "flow %#x begins and does not end", k.id)
 		}
 		return
@@ -505,7 +509,7 @@ func releases(signals, waits []Point) bool {
 
 func (c *checker) finishSub(k subKey, s *checkedSub, add func(int, string, ...any)) {
 	if s.event == 0 {
-		if !c.report.Cut {
+		if !c.cut {
 			add(s.devEvent, "submission %d is executed and was not submitted", k.sub)
 		}
 		return

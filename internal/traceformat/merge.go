@@ -22,7 +22,8 @@ type Source struct {
 // Merge writes the traces of several programs, such as the ranks of a training, as one: on the clock of the one that
 // began first, each with processes, ids and names of its own. Programs are ordered by rank. Clocks are related by the
 // wall clocks that the traces began at: ranks of one machine are as exact as that clock's steps, those of several as
-// the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete. A single
+// the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete, and says of which
+// programs the end is missing ([CatCut]). A single
 // source is rewritten as it is, so that a cut file becomes a whole one.
 func Merge(w io.Writer, sources []Source) error {
 	type program struct {
@@ -54,14 +55,20 @@ func Merge(w io.Writer, sources []Source) error {
 		}
 		r := NewReader(p.Reader)
 		var e Event
+		var last Time
+		cut := false // and said so
 		for {
 			err := r.Next(&e)
 			if err == io.EOF {
-				break
-			}
-			if err != nil {
+				if cut || !r.Cut() {
+					break
+				}
+				cut = true
+				e = Event{Phase: Instant, Cat: CatCut, Name: "the file ends", PID: p.meta.PID, Time: last, Scope: 'p'}
+			} else if err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
+			last = max(last, e.Time+e.Dur)
 			if e.PID < 0 || e.PID >= PIDRange || e.ID >= 1<<MergedIDBits {
 				return fmt.Errorf("%s, event %d: it is of process %d with id %#x: the file is a merged one, or too long to be merged", p.Name, r.Events(), e.PID, e.ID)
 			}

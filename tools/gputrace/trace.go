@@ -182,7 +182,7 @@ func load(r io.Reader, win window) (*trace, error) {
 	if !l.ours {
 		return nil, fmt.Errorf("%d events, and none is %q: it was not written by puregpu", rd.Events(), traceformat.MetaTrace)
 	}
-	l.cut = rd.Cut()
+	l.cut = l.cut || rd.Cut()
 	l.finish()
 	return &l.trace, nil
 }
@@ -212,8 +212,11 @@ func (l *loader) event(e *traceformat.Event) bool {
 		l.counters = append(l.counters, counter{e.PID, l.text(e.Name), e.Time, e.Args.Series})
 		return true
 	case traceformat.Instant:
-		if e.Cat == traceformat.CatDrop {
+		switch e.Cat {
+		case traceformat.CatDrop:
 			l.dropped += e.Args.Dropped
+		case traceformat.CatCut:
+			l.cut = true
 		}
 		if e.Time < l.win.from || e.Time > l.win.to {
 			return false

@@ -20,8 +20,10 @@ let out = "";
 for (const [text, list] of texts) out += `${list.join(", ")}:\n\n${text}\n\n\n`;
 out = out.trimEnd() + "\n";
 fs.writeFileSync("LICENSES", out);
+const hash = require("crypto").createHash("sha256");
+for (const f of ["viewer.js", "package-lock.json"]) hash.update(fs.readFileSync(f));
 // The licenses go with every page, and nothing in the script may end the element that it stands in.
 const js = fs.readFileSync("node_modules/viewer.min.js", "utf8");
-fs.writeFileSync("viewer.min.js", `/*\nviewer.js of gputrace: Copyright The puregpu Authors, Apache License 2.0. It contains\n\n${out}*/\n` + js.replaceAll("</script", "<\\/script"));
+fs.writeFileSync("viewer.min.js", `/*\nviewer.js of gputrace: Copyright The puregpu Authors, Apache License 2.0, source ${hash.digest("hex")}. It contains\n\n${out}*/\n` + js.replaceAll("</script", "<\\/script"));
 NODE
 ls -l viewer.min.js

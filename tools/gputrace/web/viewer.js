@@ -106,6 +106,7 @@ function start(data) {
     if (sliceOfSub[s] >= 0) onPath[sliceOfSub[s]] = 1;
     if (queueOfSub[s] >= 0) onPath[queueOfSub[s]] = 1;
   }
+  for (let i = 0; i < n; i++) if (slices.kind[i] === COMMAND && slices.sub[i] >= 0) onPath[i] = onPath[sliceOfSub[slices.sub[i]]] ?? 0;
   const kindOfNote = new Map(Object.entries(KINDS).map(([k]) => [strings.indexOf(k), k]));
   const pathWords = {"operations on a device": "device", "from issued to begun": "start", "from submitted to issued": "issue", "until the host saw the end": "seen",
     "calls of the host": "call", "waits of the host for something else": "wait", "the host's own work": "host"};
