@@ -8,11 +8,11 @@ SUDO    := $(shell test "$$(id -u)" = 0 || echo sudo)
 APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
-TAGS      := puregpu_syscalln nogpu
+TAGS      := puregpu_syscalln nogpu puregpu_static
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen))$$
+UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|reallibs))$$
+SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|reallibs|explore|explore/internal/.*))$$
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -71,6 +71,10 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
 	@echo "on two cores that have nothing else to do this takes about 12 minutes"
 	$(GO) run ./tools/faults
+
+.PHONY: explore
+explore: ## run the runtime in as many orders of its goroutines as TIME allows (10m); RACE=1 with the race detector, SEED=n as before
+	$(GO) run ./tools/explore -time $(or $(TIME),10m) $(if $(RACE),-race) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)')
 
 .PHONY: test-abi
 test-abi: setup-abi ## prove every function's ABI against a C library, here and for arm64 under qemu
@@ -162,6 +166,10 @@ real-headers: ## prove against C libraries made of the headers of many releases 
 real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short
 
+.PHONY: test-static
+test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
+	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
@@ -207,6 +215,10 @@ size: ## compare a program that is linked with the bindings with one that is not
 gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine with a GPU and no Go: build/gpu/run.sh
 	GO="$(GO)" tools/bundle/gpu.sh $(BUILD)/gpu
 
+.PHONY: gpu-static
+gpu-static: ## the same for static programs (build tag puregpu_static), a part of it: build/gpu-static/static.sh
+	GO="$(GO)" tools/bundle/gpustatic.sh $(BUILD)/gpu-static
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

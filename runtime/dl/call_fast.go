@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64) && !nogpu && !puregpu_syscalln
+//go:build linux && !nogpu && ((amd64 && puregpu_static && !cgo) || ((amd64 || arm64) && (!puregpu_static || cgo) && !puregpu_syscalln))
 
 package dl
 

@@ -25,6 +25,13 @@
 // even with CGO_ENABLED=0; with nogpu it is static. A system with musl for its C library,
 // such as Alpine Linux, starts the former only if something stands for glibc's loader;
 // errors of Open then say that GPU libraries need glibc.
+//
+// Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is
+// static and can load libraries: the first Open finds glibc's loader, whose file the
+// environment variable PUREGPU_LOADER names if it is at an unusual place, and starts it
+// in the process. Where there is no glibc, Open returns an error that is [ErrNotFound].
+// That is an experiment. Package internal/hostlibc below this one tells how it works, and
+// what is different.
 package dl
 
 import (

@@ -1,21 +1,22 @@
-//go:build linux && (amd64 || arm64) && !nogpu
+//go:build linux && (amd64 || (arm64 && (!puregpu_static || cgo))) && !nogpu
 
 package dl
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"unsafe"
 
-	"github.com/ebitengine/purego"
-
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-const rtldNoload = 4 // RTLD_NOLOAD; purego lacks it
+// Modes of dlopen.
+const (
+	rtldNow    = 2 // RTLD_NOW
+	rtldNoload = 4 // RTLD_NOLOAD
+)
 
 const dlinfoLinkmap = 2 // RTLD_DI_LINKMAP
 
@@ -28,23 +29,13 @@ type loader struct {
 	name  []byte              // reused by every symbol's name
 }
 
-// newLoader finds the dynamic linker's functions. Calling them directly, and not
-// through purego, saves allocations and gives access to dlinfo.
+// newLoader finds the dynamic linker's functions.
 func newLoader() (*loader, error) {
-	ld := &loader{frame: new([frameHead]uintptr)}
-	for _, f := range []struct {
-		addr *uintptr
-		name string
-	}{{&ld.dlopen, "dlopen"}, {&ld.dlsym, "dlsym"}, {&ld.dlerror, "dlerror"}, {&ld.dlinfo, "dlinfo"}} {
-		a, err := purego.Dlsym(purego.RTLD_DEFAULT, f.name)
-		if err != nil {
-			if f.addr == &ld.dlinfo {
-				continue // only tells the path
-			}
-			return nil, fmt.Errorf("the C library of this process has no %s: %w", f.name, err)
-		}
-		*f.addr = a
+	ld, err := findLoader()
+	if err != nil {
+		return nil, err
 	}
+	ld.frame = new([frameHead]uintptr)
 	return ld, nil
 }
 
@@ -67,7 +58,7 @@ func (ld *loader) error() string {
 
 // open opens a library, or with loaded only finds one that the process has already.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
-	mode := purego.RTLD_NOW | purego.RTLD_LOCAL
+	mode := rtldNow
 	if loaded {
 		mode |= rtldNoload
 	}

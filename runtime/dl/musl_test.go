@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64) && !nogpu && !cgo
+//go:build linux && (amd64 || arm64) && !nogpu && !puregpu_static && !cgo
 
 package dl
 

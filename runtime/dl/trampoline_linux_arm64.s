@@ -1,4 +1,4 @@
-//go:build linux && arm64 && !nogpu
+//go:build linux && arm64 && !nogpu && (!puregpu_static || cgo)
 
 #include "textflag.h"
 

@@ -19,11 +19,7 @@ if [ "$count" -lt 2 ]; then
 fi
 echo "== $count GPUs"
 
-# NCCL may have come with PyTorch alone, which keeps it to itself.
-if [ -z "${PUREGPU_NCCL_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
-	nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
-	[ ! -e "$nccl" ] || export PUREGPU_NCCL_LIBRARY="$nccl"
-fi
+find_nccl
 
 # Which copies of two devices' memory the driver makes; all that ctxprobe tries takes minutes.
 item ctxprobe "$here" "$here/bin/ctxprobe" -jobs 16 -only "^cuMemcpy" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}

@@ -52,23 +52,13 @@ if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	gcc -O2 -fPIC -shared -o "$out/bin/libhipstrict.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
 fi
 
-# The C libraries that tests compile: made here by a compiler that leaves copies, for a machine without one.
+# The C libraries that tests compile.
 if [ "$GOARCH" = "$($go env GOHOSTARCH)" ] && command -v gcc >/dev/null; then
-	cat >"$out/cc" <<'END'
-#!/bin/sh
-gcc "$@" || exit
-while [ $# -gt 1 ]; do
-	if [ "$1" = -o ]; then cp "$2" "$KEEP/"; fi
-	shift
-done
-END
-	chmod +x "$out/cc"
 	for p in gen runtime/dl; do
 		if [ -x "$out/bin/$(basename $p).test" ]; then
-			(cd $p && KEEP="$out/fixtures" PUREGPU_TEST_CC="$out/cc" "$out/bin/$(basename $p).test" -test.short -test.run 'Echo|CallWords' >/dev/null)
+			"$here/fixtures.sh" "$out/fixtures" "$out/bin/$(basename $p).test" $p
 		fi
 	done
-	rm "$out/cc"
 fi
 
 cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"

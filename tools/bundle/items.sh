@@ -54,6 +54,14 @@ skipped_tests() {
 	' "$log"
 }
 
+# find_nccl has programs find the NCCL that may have come with PyTorch, which keeps it to itself.
+find_nccl() {
+	if [ -z "${PUREGPU_NCCL_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
+		nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
+		[ ! -e "$nccl" ] || export PUREGPU_NCCL_LIBRARY="$nccl"
+	fi
+}
+
 # hip_libraries sets hip and strict to HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from
 # streams, and as it may have been once. hip is empty where there is none.
 hip_libraries() {

@@ -1,0 +1,420 @@
+// Package explore runs a piece of a program in many orders, each of which a number stands for.
+//
+// The program is made of rewritten source: tools/explore has go statements, channels, select, and what is used of sync, sync/atomic, time, context,
+// runtime and syscall call this package instead. One goroutine runs at a time, and before each such step a strategy decides who goes on. So a run
+// follows from its seed alone, and a failure from a seed can be had again.
+//
+// A test calls [Run] with a scenario. In a program that is not rewritten the scenario runs once, as it is; tools/explore sets [Config] for those that are.
+//
+// A run fails by a failed assertion, a panic, a deadlock, too many steps, goroutines that are left, or, where the program is built with the race detector, a
+// data race: the detector is told of the order that the program's own synchronization makes, and of no other.
+package explore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// ConfigEnv is the variable of the environment that has a [Config], as JSON.
+const ConfigEnv = "PUREGPU_EXPLORE"
+
+// A Config says what [Run] does in a rewritten program.
+type Config struct {
+	Strategy   string        // "" is mix: one of walk, pct and delay, by seed
+	Seed       uint64        // the first one
+	Stride     uint64        // to the next; 0 is 1
+	Schedules  int           // how many; 0: one
+	Time       time.Duration // not longer, if it is not 0
+	Shrink     bool          // what fails
+	Replays    int           // how often what fails is run again, and must fail the same way
+	Trace      bool          // say all steps, also of what does not fail
+	Steps      int           // how many a schedule may have; 0 is 200,000
+	Deeds      []Deed        // run this schedule instead
+	Exhaustive int           // not 0: all schedules with less than so many switches that are not usual
+	Report     string        // the file to which lines of JSON, each a Report, are added
+	Hashes     string        // the file to which the hash of each schedule that was not there before is added, 8 bytes each
+}
+
+// A Kind is a way to fail.
+type Kind string
+
+const (
+	Assertion Kind = "assertion"
+	Panic     Kind = "panic"
+	Deadlock  Kind = "deadlock"
+	Livelock  Kind = "livelock"
+	Leak      Kind = "leak"
+	Race      Kind = "data race"
+)
+
+// A Failure is how a run failed.
+type Failure struct {
+	Scenario string
+	Kind     Kind
+	Text     string
+	Strategy string
+	Seed     uint64
+	Waiting  []string // what each goroutine was at
+	Steps    int
+	Switches int      // that were not usual
+	Trace    []string // the end of the steps, if it is known
+
+	Deeds         []Deed   // the schedule
+	Shrunk        []Deed   // with as few switches as were found to do
+	ShrunkTrace   []string // of that
+	ShrunkText    string
+	ShrunkWaiting []string
+	Replayed      int // times that it failed the same way again
+	Replays       int // times it was tried
+}
+
+// A Report is how far it is.
+type Report struct {
+	Scenario  string
+	Schedules int
+	Steps     int64
+	Distinct  int // schedules that differ in more than the order of what is independent
+	Seconds   float64
+	Done      bool // no more reports of this scenario
+	All       bool // with Exhaustive: there are no more schedules
+	Failure   *Failure
+}
+
+// A T is what a scenario has of a run. Its methods may be called by any goroutine of the scenario.
+type T struct {
+	run *run
+	t   testing.TB
+}
+
+// Errorf says that the scenario has failed, which ends it.
+func (t *T) Errorf(format string, args ...any) {
+	if t.t != nil {
+		t.t.Errorf(format, args...)
+		return
+	}
+	t.run.assert(fmt.Sprintf(format, args...))
+}
+
+// Fatalf is Errorf, in the goroutine of the scenario itself.
+func (t *T) Fatalf(format string, args ...any) {
+	if t.t != nil {
+		t.t.Helper()
+		t.t.Fatalf(format, args...)
+	}
+	t.run.assert(fmt.Sprintf(format, args...))
+}
+
+//go:norace
+func (r *run) assert(text string) {
+	if r.current.killed {
+		runtime.Goexit()
+	}
+	r.fail(Assertion, text+"\n"+string(debug.Stack()))
+}
+
+// Window says whether from now on decisions are explored: a scenario that is to be small leaves out what it sets up.
+//
+//go:norace
+func (t *T) Window(open bool) {
+	if t.run != nil {
+		t.run.window = open
+	}
+}
+
+// Explored reports whether the program is a rewritten one, so that time is virtual.
+func Explored() bool { return rewritten }
+
+// Run runs a scenario: once in an ordinary program, else as often as [Config] says.
+func Run(t *testing.T, scenario func(*T)) {
+	t.Helper()
+	if !rewritten {
+		scenario(&T{t: t})
+		return
+	}
+	text := os.Getenv(ConfigEnv)
+	if text == "" {
+		text = "{}"
+	}
+	var c Config
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatalf("%s: %v", ConfigEnv, err)
+	}
+	e := &explorer{t: t, c: c, scenario: scenario}
+	if err := e.explore(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// an explorer explores one scenario.
+type explorer struct {
+	t        *testing.T
+	c        Config
+	scenario func(*T)
+
+	began  time.Time
+	told   time.Time
+	report Report
+	seen   map[uint64]struct{}
+	fresh  []byte
+	length int
+}
+
+func (e *explorer) explore() error {
+	c := &e.c
+	e.report.Scenario = e.t.Name()
+	e.began = time.Now()
+	e.seen = map[uint64]struct{}{}
+	if c.Steps == 0 {
+		c.Steps = 200_000
+	}
+	defer e.tell(true)
+	first := e.once(usualStrategy{}, false)
+	e.length = first.steps
+	if first.failure != nil {
+		return e.failed(first, "usual", 0, func() strategy { return usualStrategy{} })
+	}
+	if c.Deeds != nil {
+		return e.each("replay", func() strategy { return &replay{deeds: c.Deeds} })
+	}
+	if c.Exhaustive > 0 {
+		return e.exhaust()
+	}
+	for i := range max(c.Schedules, 1) {
+		if c.Time > 0 && time.Since(e.began) > c.Time {
+			return nil
+		}
+		seed := c.Seed + uint64(i)*max(c.Stride, 1)
+		of := func() strategy {
+			s, err := strategyOf(c.Strategy, seed, e.length)
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			return s
+		}
+		r := e.once(of(), c.Trace)
+		if c.Trace {
+			e.t.Log("\n" + strings.Join(r.lines(r.trace, false), "\n"))
+		}
+		if r.failure != nil {
+			return e.failed(r, c.Strategy, seed, of)
+		}
+	}
+	return nil
+}
+
+func (e *explorer) each(name string, of func() strategy) error {
+	for range max(e.c.Schedules, 1) {
+		r := e.once(of(), e.c.Trace)
+		if e.c.Trace {
+			e.t.Log("\n" + strings.Join(r.lines(r.trace, false), "\n"))
+		}
+		if r.failure != nil {
+			return e.failed(r, name, 0, of)
+		}
+	}
+	return nil
+}
+
+// once runs one schedule.
+func (e *explorer) once(s strategy, traced bool) *run {
+	r := play(s, e.c.Steps, traced, e.scenario)
+	e.report.Schedules++
+	e.report.Steps += int64(r.steps)
+	h := uint64(0)
+	for _, x := range r.hashes {
+		h += x
+	}
+	if _, ok := e.seen[h]; !ok {
+		if len(e.seen) < 4<<20 {
+			e.seen[h] = struct{}{}
+		}
+		e.report.Distinct++
+		if e.c.Hashes != "" {
+			for i := range 8 {
+				e.fresh = append(e.fresh, byte(h>>(8*i)))
+			}
+		}
+	}
+	if now := time.Now(); now.Sub(e.told) > time.Second {
+		e.told = now
+		e.tell(false)
+	}
+	return r
+}
+
+// play runs one schedule of a scenario.
+//
+//go:norace
+func play(s strategy, steps int, traced bool, scenario func(*T)) *run {
+	epochs++
+	r := &run{epoch: epochs, strategy: s, limit: steps, traced: traced, window: true, over: make(chan struct{}, 1), died: make(chan struct{}), races: raceErrors()}
+	active = r
+	begin(r, scenario)
+	<-r.over
+	if raceEnabled && r.failure == nil && raceErrors() > r.races {
+		r.failed(Race, raceText)
+	}
+	if len(r.all) > 0 {
+		r.kill()
+	}
+	active = nil
+	return r
+}
+
+//go:norace
+func begin(r *run, scenario func(*T)) {
+	t := &T{run: r}
+	g := r.spawn(nil, func() { scenario(t) })
+	r.enter(g)
+	r.current = g
+	g.wake <- struct{}{}
+}
+
+var errFailed = errors.New("a schedule has failed")
+
+// failed shrinks, replays and reports what has failed.
+func (e *explorer) failed(r *run, name string, seed uint64, of func() strategy) error {
+	f := r.failure
+	f.Scenario, f.Strategy, f.Seed, f.Steps, f.Deeds = e.t.Name(), name, seed, r.steps, r.deeds
+	f.Switches = len(r.deeds)
+	same := func(x *run) bool { return x.failure != nil && x.failure.Kind == f.Kind }
+	if t := e.again(of(), true); same(t) {
+		f.Trace, f.Waiting = t.lines(t.trace, true), t.failure.Waiting
+	}
+	for range e.c.Replays {
+		f.Replays++
+		if x := e.again(of(), false); same(x) && x.steps == r.steps && x.hash() == r.hash() && x.failure.head() == f.head() {
+			f.Replayed++
+		}
+	}
+	if e.c.Shrink {
+		f.Shrunk = shrink(r.deeds, func(d []Deed) bool { return same(e.again(&replay{deeds: d}, false)) })
+		if t := e.again(&replay{deeds: f.Shrunk}, true); same(t) {
+			f.ShrunkTrace, f.ShrunkText, f.ShrunkWaiting = t.lines(t.trace, true), t.failure.Text, t.failure.Waiting
+		}
+	}
+	e.report.Failure = f
+	return fmt.Errorf("%w: %s: %s\nseed %d, strategy %s", errFailed, f.Kind, f.Text, seed, name)
+}
+
+// head is the first line of what a failure says: others have addresses.
+func (f *Failure) head() string {
+	s, _, _ := strings.Cut(f.Text, "\n")
+	return s
+}
+
+func (e *explorer) again(s strategy, traced bool) *run {
+	return play(s, e.c.Steps, traced, e.scenario)
+}
+
+//go:norace
+func (r *run) hash() uint64 {
+	h := uint64(0)
+	for _, x := range r.hashes {
+		h += x
+	}
+	return h
+}
+
+// shrink leaves out what a schedule fails without.
+func shrink(deeds []Deed, fails func([]Deed) bool) []Deed {
+	if !fails(deeds) {
+		return deeds
+	}
+	tries := 0
+	for size := (len(deeds) + 1) / 2; size > 0; {
+		removed := false
+		for i := 0; i < len(deeds) && tries < 3000; {
+			tries++
+			less := append(append([]Deed(nil), deeds[:i]...), deeds[min(i+size, len(deeds)):]...)
+			if fails(less) {
+				deeds, removed = less, true
+			} else {
+				i += size
+			}
+		}
+		if size == 1 && !removed || tries >= 3000 {
+			break
+		}
+		if !removed || size > len(deeds) {
+			size = min((size+1)/2, max(len(deeds)/2, 1))
+			if size < 1 {
+				size = 1
+			}
+			if size == 1 && len(deeds) == 0 {
+				break
+			}
+		}
+	}
+	return deeds
+}
+
+func (e *explorer) tell(done bool) {
+	e.report.Seconds = time.Since(e.began).Seconds()
+	e.report.Done = done
+	add(e.c.Report, func() []byte {
+		line, err := json.Marshal(e.report)
+		if err != nil {
+			e.t.Error(err)
+		}
+		return append(line, '\n')
+	})
+	add(e.c.Hashes, func() []byte { return e.fresh })
+	e.fresh = nil
+}
+
+// add appends to a file.
+func add(name string, text func() []byte) {
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.Write(text())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Settle waits until everybody else waits, for others or for time to pass, and comes after all that they did. In an ordinary program it waits for a moment.
+func (t *T) Settle() {
+	if t.run == nil {
+		time.Sleep(10 * time.Millisecond)
+		return
+	}
+	t.run.settle()
+}
+
+//go:norace
+func (r *run) settle() {
+	r.point(OpWait, nil)
+	r.settler = r.current
+	r.block()
+	raceAcquire(unsafe.Pointer(&r.settled))
+}
+
+// Choose chooses one of n things, so that a scenario can be many: the first one in an ordinary program.
+func (t *T) Choose(n int) int {
+	if t.run == nil {
+		return 0
+	}
+	return t.run.choice(n)
+}
+
+//go:norace
+func (r *run) choice(n int) int {
+	r.choosing = true
+	i := r.pick(n)
+	r.choosing = false
+	return i
+}

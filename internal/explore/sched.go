@@ -1,0 +1,647 @@
+package explore
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"unsafe"
+)
+
+// Functions here that touch the state of a run are go:norace: goroutines hand it to one another in ways that the race detector does not
+// see. They use no maps, which the Go runtime itself tells the detector about.
+
+// A goroutine is one of the program's. It runs while it is run.current.
+type goroutine struct {
+	path   string // of the goroutines that started it, each by how many it had started: the same however others ran
+	id     int    // in the order in which they were started
+	wake   chan struct{}
+	state  state
+	killed bool
+
+	kids  int
+	took  int    // decisions
+	hash  uint64 // of all that it has come after
+	op    Op     // what it is about to do, or waits for
+	obj   *Object
+	place []uintptr // where, if the run is traced
+	slept int       // how many steps others have taken while it could have run
+	alone int       // steps since it waited, or let others run
+
+	locks  int // LockOSThread
+	thread int // number of the thread, another one each time unless it is locked
+
+	// What strategies keep.
+	priority int
+	held     int // for so many steps it is not chosen if there is another one
+}
+
+type state uint8
+
+const (
+	runnable state = iota
+	blocked
+	dead
+)
+
+// A run is one schedule.
+type run struct {
+	epoch    uint32
+	strategy strategy
+	noise    random // of what is not a decision
+	limit    int    // steps
+
+	current  *goroutine
+	all      []*goroutine // that are not dead
+	ready    []*goroutine // those that can run, by id
+	started  int
+	threads  int
+	objects  uint32
+	steps    int
+	switches int
+
+	now    int64 // virtual nanoseconds
+	timers []*timer
+	timed  int
+	firing bool
+	vain   int // times that everybody has slept since somebody was woken by another one
+
+	table table // of objects by address
+
+	mainOver bool
+	deadline int64      // then, for those that are left
+	settler  *goroutine // waits until all others do
+	settled  byte
+	choosing bool // a decision is the scenario's own
+	window   bool // decisions are the strategy's; otherwise the default
+	failure  *Failure
+	over     chan struct{}
+	died     chan struct{}
+	dying    bool // the current goroutine has ended, and looks for who is next
+	races    int  // that the detector had found before
+
+	traced bool
+	trace  []step
+	deeds  []Deed   // decisions that were not the default
+	hashes []uint64 // of goroutines that have ended
+}
+
+// active is the run that goes on, or nil.
+var active *run
+
+// epochs counts runs, so that objects which outlive one are known to be of another.
+var epochs uint32
+
+const (
+	tick      = 20              // nanoseconds that a step takes
+	look      = 200             // that it takes to ask what time it is
+	afterMain = 120_000_000_000 // for which goroutines may go on when the scenario has ended
+	patience  = 40              // times that everybody sleeps before sleep becomes longer
+	tooLong   = 2000            // steps that one goroutine may take in a row while others could run
+)
+
+// An Op is what a goroutine does at a step.
+type Op uint8
+
+// The operations.
+const (
+	opNone Op = iota
+	OpStart
+	OpGo
+	OpEnd
+	OpLock
+	OpTryLock
+	OpUnlock
+	OpRLock
+	OpRUnlock
+	OpLoad
+	OpStore
+	OpSwap
+	OpCAS
+	OpAdd
+	OpSend
+	OpRecv
+	OpClose
+	OpSelect
+	OpWait
+	OpDone
+	OpSignal
+	OpSleep
+	OpYield
+	OpTime
+	OpTimer
+	OpPool
+	OpMap
+	OpFutex
+	OpThread
+)
+
+var opNames = [...]string{
+	opNone: "", OpStart: "begins", OpGo: "go", OpEnd: "ends", OpLock: "lock", OpTryLock: "try lock", OpUnlock: "unlock", OpRLock: "read lock",
+	OpRUnlock: "read unlock", OpLoad: "load", OpStore: "store", OpSwap: "swap", OpCAS: "compare and swap", OpAdd: "add", OpSend: "send",
+	OpRecv: "receive", OpClose: "close", OpSelect: "select", OpWait: "wait", OpDone: "done", OpSignal: "signal", OpSleep: "sleep",
+	OpYield: "yield", OpTime: "time", OpTimer: "timer", OpPool: "pool", OpMap: "map", OpFutex: "futex", OpThread: "thread",
+}
+
+func (o Op) String() string { return opNames[o] }
+
+// reads reports whether two of the operation on one object can change places.
+func (o Op) reads() bool { return o == OpLoad || o == OpTime }
+
+// An Object is what stands for a mutex, a channel, an atomic value and so on in a run.
+type Object struct {
+	epoch uint32
+	id    uint32 // from 1 in the order in which the run met them
+	hash  uint64
+	owner *goroutine // who has locked it
+	since []uintptr  // where, if the run is traced
+}
+
+// Use makes the object one of the run, and reports whether it was not before.
+//
+//go:norace
+func (o *Object) use(r *run) (fresh bool) {
+	if o.epoch == r.epoch {
+		return false
+	}
+	r.objects++
+	*o = Object{epoch: r.epoch, id: r.objects}
+	return true
+}
+
+// A step is one line of a trace.
+type step struct {
+	g     *goroutine
+	op    Op
+	obj   uint32
+	place []uintptr
+	now   int64
+}
+
+// mix is a hash of two.
+//
+//go:norace
+func mix(a, b uint64) uint64 {
+	a ^= b + 0x9e3779b97f4a7c15 + a<<6 + a>>2
+	a *= 0xff51afd7ed558ccd
+	a ^= a >> 33
+	a *= 0xc4ceb9fe1a85ec53
+	return a ^ a>>29
+}
+
+// point is where somebody else may go on before the current goroutine does something.
+//
+//go:norace
+func (r *run) point(op Op, o *Object) {
+	g := r.current
+	if g.killed {
+		runtime.Goexit()
+	}
+	g.op, g.obj = op, o
+	if o != nil {
+		o.use(r)
+	}
+	r.steps++
+	r.now += tick
+	if r.steps > r.limit {
+		r.fail(Livelock, fmt.Sprintf("it has not ended after %d steps", r.limit))
+	}
+	if r.traced {
+		g.place = callers()
+	}
+	if len(r.timers) > 0 && r.timers[0].when <= r.now {
+		r.fire()
+	}
+	if len(r.ready) > 1 || len(r.timers) > 0 {
+		if next := r.choose(g); next != g {
+			r.switchTo(next)
+		}
+	}
+	r.did(g, op, o)
+	if r.failure != nil {
+		r.halt()
+	}
+}
+
+// did notes what the current goroutine does now.
+//
+//go:norace
+func (r *run) did(g *goroutine, op Op, o *Object) {
+	h := mix(g.hash, uint64(op))
+	if o != nil {
+		h = mix(h, o.hash+uint64(o.id))
+		if !op.reads() {
+			o.hash = h
+		}
+	}
+	g.hash = h
+	if r.traced {
+		s := step{g: g, op: op, place: g.place, now: r.now}
+		if o != nil {
+			s.obj = o.id
+		}
+		r.trace = append(r.trace, s)
+		if raceEnabled && raceErrors() > r.races {
+			r.failed(Race, raceText)
+		}
+	}
+}
+
+const raceText = "the race detector has found accesses that nothing orders"
+
+// block lets others run until somebody makes the current goroutine runnable.
+//
+//go:norace
+func (r *run) block() {
+	g := r.current
+	if g.killed {
+		runtime.Goexit()
+	}
+	r.unready(g)
+	g.state = blocked
+	g.alone = 0
+	raceRelease(unsafe.Pointer(&r.settled))
+	next := r.choose(nil)
+	if next != g {
+		r.switchTo(next)
+	}
+}
+
+// wakeUp makes a goroutine runnable.
+//
+//go:norace
+func (r *run) wakeUp(g *goroutine) {
+	if g.state != blocked {
+		return
+	}
+	if !r.firing {
+		r.vain = 0
+	}
+	g.state = runnable
+	i := len(r.ready)
+	r.ready = append(r.ready, nil)
+	for i > 0 && r.ready[i-1].id > g.id {
+		r.ready[i] = r.ready[i-1]
+		i--
+	}
+	r.ready[i] = g
+}
+
+//go:norace
+func (r *run) unready(g *goroutine) {
+	n := 0
+	for _, x := range r.ready {
+		if x != g {
+			r.ready[n] = x
+			n++
+		}
+	}
+	r.ready[n] = nil
+	r.ready = r.ready[:n]
+}
+
+// choose says who runs next: of those that can, or after what the next timer brings. self is the current goroutine if it can go on.
+//
+//go:norace
+func (r *run) choose(self *goroutine) *goroutine {
+	for len(r.ready) == 0 {
+		if r.settler != nil {
+			g := r.settler
+			r.settler = nil
+			r.wakeUp(g)
+			break
+		}
+		if len(r.timers) == 0 || r.mainOver && r.timers[0].when > r.deadline {
+			r.stuck()
+		}
+		r.idle()
+		r.fire()
+	}
+	usual := r.usual(self)
+	if len(r.ready) == 1 || !r.window {
+		return usual
+	}
+	actor := self
+	if actor == nil {
+		actor = r.current
+	}
+	actor.took++
+	next := r.strategy.next(r, actor, self, usual)
+	if next != usual {
+		r.deeds = append(r.deeds, Deed{Actor: actor.path, At: actor.took, Next: next.path})
+	}
+	return next
+}
+
+// idle lets time pass to the next timer. Where nothing has come of several, those who sleep do so for longer than they asked, as they may:
+// somebody who looks at something again and again would otherwise use up all the steps there are.
+//
+//go:norace
+func (r *run) idle() {
+	next := r.timers[0].when
+	if r.vain++; r.vain > patience {
+		next += 100_000 << min((r.vain-patience)/4, 10)
+		for _, t := range r.timers[1:] {
+			if !t.short && t.when > r.timers[0].when {
+				next = min(next, t.when-1) // a deadline is no later than what it is for
+			}
+		}
+	}
+	r.now = max(r.now, r.timers[0].when, next)
+}
+
+// usual says who runs next if nobody has another wish: whoever runs, until he waits, lets others run, or has run for very long.
+//
+//go:norace
+func (r *run) usual(self *goroutine) *goroutine {
+	if self != nil {
+		self.alone++
+		if self.op != OpYield && self.op != OpSleep && self.alone%tooLong != 0 {
+			return self
+		}
+	}
+	// The one behind the current goroutine, as in a ring.
+	for _, g := range r.ready {
+		if g.id > r.current.id {
+			return g
+		}
+	}
+	return r.ready[0]
+}
+
+// pick chooses one of n things that are equally good: an n-sided decision.
+//
+//go:norace
+func (r *run) pick(n int) int {
+	if n < 2 || !r.window && !r.choosing {
+		return 0
+	}
+	g := r.current
+	g.took++
+	i := r.strategy.pick(r, g, n)
+	if i != 0 {
+		r.deeds = append(r.deeds, Deed{Actor: g.path, At: g.took, Pick: i})
+	}
+	return i
+}
+
+//go:norace
+func (r *run) switchTo(next *goroutine) {
+	g := r.current
+	r.switches++
+	r.current = next
+	if r.traced && g.state == runnable {
+		g.alone = 0
+	}
+	raceHide()
+	next.wake <- struct{}{}
+	<-g.wake
+	raceShow()
+	if g.killed {
+		runtime.Goexit()
+	}
+}
+
+// spawn makes a goroutine, which does not run yet; by is who does it.
+//
+//go:norace
+func (r *run) spawn(by *goroutine, fn func()) *goroutine {
+	g := &goroutine{wake: make(chan struct{}, 1), op: OpStart, state: blocked}
+	if by != nil {
+		by.kids++
+		g.path = by.path + "." + itoa(by.kids)
+		g.hash = mix(by.hash, uint64(by.kids))
+	} else {
+		g.path, g.hash = "1", 1
+	}
+	if r.traced {
+		g.place = callers()
+	}
+	go g.live(r, fn)
+	return g
+}
+
+// enter makes a goroutine that was spawned one of those that run.
+//
+//go:norace
+func (r *run) enter(g *goroutine) {
+	r.started++
+	g.id = r.started
+	r.all = append(r.all, g)
+	r.strategy.started(r, g)
+	r.wakeUp(g)
+}
+
+// itoa is strconv's: package fmt keeps buffers, whose use the race detector would not see ordered.
+//
+//go:norace
+func itoa(n int) string {
+	if n < 10 {
+		return "0123456789"[n : n+1]
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+//go:norace
+func (g *goroutine) live(r *run, fn func()) {
+	raceHide()
+	<-g.wake
+	raceShow()
+	defer g.die(r)
+	if g.killed {
+		return
+	}
+	r.did(g, OpStart, nil)
+	fn()
+}
+
+// die ends a goroutine.
+//
+//go:norace
+func (g *goroutine) die(r *run) {
+	if v := recover(); v != nil && !g.killed {
+		r.failed(Panic, fmt.Sprintf("panic: %v\n%s", v, debug.Stack()))
+	}
+	g.state = dead
+	if g.killed {
+		raceHide()
+		r.died <- struct{}{}
+		raceShow()
+		return
+	}
+	raceRelease(unsafe.Pointer(&r.settled))
+	r.did(g, OpEnd, nil)
+	r.hashes = append(r.hashes, mix(g.hash, 7))
+	r.unready(g)
+	n := 0
+	for _, x := range r.all {
+		if x != g {
+			r.all[n] = x
+			n++
+		}
+	}
+	r.all = r.all[:n]
+	if g.id == 1 {
+		r.mainOver = true
+		r.deadline = r.now + afterMain
+	}
+	if r.failure != nil || len(r.all) == 0 {
+		r.end()
+		return
+	}
+	if next := r.nextOf(); next != nil {
+		r.switches++
+		r.current = next
+		raceHide()
+		next.wake <- struct{}{}
+		raceShow()
+	}
+}
+
+// nextOf is choose for a goroutine that has ended. It returns nil if the run is over.
+//
+//go:norace
+func (r *run) nextOf() (next *goroutine) {
+	r.dying = true
+	defer r.endDying(&next)
+	return r.choose(nil)
+}
+
+//go:norace
+func (r *run) endDying(next **goroutine) {
+	r.dying = false
+	if v := recover(); v != nil {
+		if v != any(errOver) {
+			panic(v)
+		}
+		*next = nil
+	}
+}
+
+var errOver = fmt.Errorf("the run is over")
+
+// end gives the run back to who began it.
+//
+//go:norace
+func (r *run) end() {
+	raceHide()
+	r.over <- struct{}{}
+	raceShow()
+}
+
+// fail ends the run. It does not return.
+//
+//go:norace
+func (r *run) fail(kind Kind, text string) {
+	r.failed(kind, text)
+	r.halt()
+}
+
+// halt ends the run, which has failed. It does not return.
+//
+//go:norace
+func (r *run) halt() {
+	g := r.current
+	r.end()
+	if r.dying {
+		panic(errOver)
+	}
+	raceHide()
+	<-g.wake
+	raceShow()
+	runtime.Goexit()
+}
+
+// failed notes a failure, of which the first counts.
+//
+//go:norace
+func (r *run) failed(kind Kind, text string) {
+	if r.failure == nil {
+		r.failure = &Failure{Kind: kind, Text: text}
+		r.failure.Waiting = r.describe()
+	}
+}
+
+// stuck says that nobody can run and no timer is left.
+//
+//go:norace
+func (r *run) stuck() {
+	if r.mainOver {
+		r.fail(Leak, fmt.Sprintf("%d goroutines are left when the scenario has ended", len(r.all)))
+	}
+	r.fail(Deadlock, "everybody waits")
+}
+
+// kill ends what is left of a run that failed. Deferred functions run, and end where they do something that is a step.
+//
+//go:norace
+func (r *run) kill() {
+	for _, g := range r.all {
+		if g.state == dead {
+			continue
+		}
+		g.killed = true
+		r.current = g
+		g.wake <- struct{}{}
+		<-r.died
+	}
+}
+
+// callers returns where the program is, without this package.
+//
+//go:norace
+func callers() []uintptr {
+	var pcs [24]uintptr
+	n := runtime.Callers(3, pcs[:])
+	out := make([]uintptr, n)
+	for i := range out {
+		out[i] = pcs[i]
+	}
+	return out
+}
+
+// A random is a source of numbers: SplitMix64.
+type random struct{ state uint64 }
+
+//go:norace
+func (x *random) next() uint64 {
+	x.state += 0x9e3779b97f4a7c15
+	z := x.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+//go:norace
+func (x *random) below(n int) int { return int(x.next() >> 33 % uint64(n)) }
+
+// A table finds objects by address.
+type table struct {
+	keys []unsafe.Pointer
+	vals []unsafe.Pointer
+	n    int
+}
+
+//go:norace
+func (t *table) at(p unsafe.Pointer) *unsafe.Pointer {
+	if 4*(t.n+1) > 3*len(t.keys) {
+		old := *t
+		size := max(64, 2*len(t.keys))
+		*t = table{keys: make([]unsafe.Pointer, size), vals: make([]unsafe.Pointer, size)}
+		for i, k := range old.keys {
+			if k != nil {
+				*t.at(k) = old.vals[i]
+			}
+		}
+	}
+	mask := len(t.keys) - 1
+	for i := int(mix(uint64(uintptr(p)), 0)) & mask; ; i = (i + 1) & mask {
+		switch t.keys[i] {
+		case p:
+			return &t.vals[i]
+		case nil:
+			t.keys[i] = p
+			t.n++
+			return &t.vals[i]
+		}
+	}
+}

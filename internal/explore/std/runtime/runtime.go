@@ -1,0 +1,38 @@
+// Package runtime stands for Go's in rewritten programs.
+package runtime
+
+import (
+	std "runtime"
+
+	"github.com/puregpu/puregpu/internal/explore"
+)
+
+const (
+	GOOS   = std.GOOS
+	GOARCH = std.GOARCH
+)
+
+type (
+	Error    = std.Error
+	MemStats = std.MemStats
+)
+
+func Gosched() {
+	if !explore.Yield() {
+		std.Gosched()
+	}
+}
+
+// GOMAXPROCS says that there are four processors, whatever there is.
+func GOMAXPROCS(int) int { return 4 }
+
+func NumCPU() int { return 4 }
+
+func LockOSThread()                                                { explore.LockThread() }
+func UnlockOSThread()                                              { explore.UnlockThread() }
+func Goexit()                                                      { std.Goexit() }
+func KeepAlive(x any)                                              { std.KeepAlive(x) }
+func GC()                                                          { std.GC() }
+func Version() string                                              { return std.Version() }
+func Caller(skip int) (pc uintptr, file string, line int, ok bool) { return std.Caller(skip + 1) }
+func Stack(buf []byte, all bool) int                               { return std.Stack(buf, all) }

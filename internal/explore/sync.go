@@ -1,0 +1,496 @@
+package explore
+
+import (
+	"unsafe"
+)
+
+// A Queue is the goroutines that wait for something.
+type Queue struct{ waiting []*goroutine }
+
+//go:norace
+func (q *Queue) wait(r *run, o *Object) {
+	q.waiting = append(q.waiting, r.current)
+	r.block()
+}
+
+// wakeAll lets all go on; they look again.
+//
+//go:norace
+func (q *Queue) wakeAll(r *run) {
+	for i, g := range q.waiting {
+		q.waiting[i] = nil
+		r.wakeUp(g)
+	}
+	q.waiting = q.waiting[:0]
+}
+
+// wakeOne lets one of those that wait go on, and reports whether there was one.
+//
+//go:norace
+func (q *Queue) wakeOne(r *run, i int) bool {
+	if len(q.waiting) == 0 {
+		return false
+	}
+	g := q.waiting[i]
+	q.drop(g)
+	r.wakeUp(g)
+	return true
+}
+
+//go:norace
+func (q *Queue) drop(g *goroutine) {
+	n := 0
+	for _, x := range q.waiting {
+		if x != g {
+			q.waiting[n] = x
+			n++
+		}
+	}
+	q.waiting[n] = nil
+	q.waiting = q.waiting[:n]
+}
+
+// A Mutex is what stands for a sync.RWMutex, and a sync.Mutex. The zero value is not locked.
+type Mutex struct {
+	Object
+	locked  bool
+	readers int
+	writers int // that wait
+	queue   Queue
+	readAt  byte // what readers tell the race detector, as sync.RWMutex does
+}
+
+//go:norace
+func (m *Mutex) use(r *run) {
+	if m.Object.use(r) {
+		m.locked, m.readers, m.writers, m.queue = false, 0, 0, Queue{}
+	}
+}
+
+// Lock locks for writing.
+//
+//go:norace
+func (m *Mutex) Lock() {
+	r := active
+	if r == nil {
+		if m.locked || m.readers > 0 {
+			panic("explore: a mutex that is locked, outside of a run")
+		}
+		m.locked = true
+		return
+	}
+	m.use(r)
+	r.point(OpLock, &m.Object)
+	g := r.current
+	if m.locked || m.readers > 0 {
+		m.writers++
+		for m.locked || m.readers > 0 {
+			m.queue.wait(r, &m.Object)
+		}
+		m.writers--
+		r.did(g, OpLock, &m.Object)
+	}
+	m.locked, m.owner = true, g
+	if r.traced {
+		m.since = g.place
+	}
+	raceAcquire(unsafe.Pointer(m))
+	raceAcquire(unsafe.Pointer(&m.readAt))
+}
+
+// TryLock locks for writing if nobody has locked.
+//
+//go:norace
+func (m *Mutex) TryLock() bool {
+	r := active
+	if r == nil {
+		if m.locked || m.readers > 0 {
+			return false
+		}
+		m.locked = true
+		return true
+	}
+	m.use(r)
+	r.point(OpTryLock, &m.Object)
+	if m.locked || m.readers > 0 {
+		return false
+	}
+	m.locked, m.owner = true, r.current
+	if r.traced {
+		m.since = r.current.place
+	}
+	raceAcquire(unsafe.Pointer(m))
+	raceAcquire(unsafe.Pointer(&m.readAt))
+	return true
+}
+
+// Unlock is the end of Lock.
+//
+//go:norace
+func (m *Mutex) Unlock() {
+	r := active
+	if r == nil {
+		m.locked = false
+		return
+	}
+	if r.current.killed {
+		return
+	}
+	m.use(r)
+	raceRelease(unsafe.Pointer(m))
+	r.point(OpUnlock, &m.Object)
+	if !m.locked {
+		r.fail(Panic, "unlock of an unlocked mutex")
+	}
+	m.locked, m.owner, m.since = false, nil, nil
+	m.queue.wakeAll(r)
+}
+
+// RLock locks for reading: not while somebody writes, or waits to.
+//
+//go:norace
+func (m *Mutex) RLock() {
+	r := active
+	if r == nil {
+		if m.locked {
+			panic("explore: a mutex that is locked, outside of a run")
+		}
+		m.readers++
+		return
+	}
+	m.use(r)
+	r.point(OpRLock, &m.Object)
+	if m.locked || m.writers > 0 {
+		for m.locked || m.writers > 0 {
+			m.queue.wait(r, &m.Object)
+		}
+		r.did(r.current, OpRLock, &m.Object)
+	}
+	m.readers++
+	raceAcquire(unsafe.Pointer(m))
+}
+
+// TryRLock locks for reading if nobody writes, or waits to.
+//
+//go:norace
+func (m *Mutex) TryRLock() bool {
+	r := active
+	if r == nil {
+		if m.locked {
+			return false
+		}
+		m.readers++
+		return true
+	}
+	m.use(r)
+	r.point(OpTryLock, &m.Object)
+	if m.locked || m.writers > 0 {
+		return false
+	}
+	m.readers++
+	raceAcquire(unsafe.Pointer(m))
+	return true
+}
+
+// RUnlock is the end of RLock.
+//
+//go:norace
+func (m *Mutex) RUnlock() {
+	r := active
+	if r == nil {
+		m.readers--
+		return
+	}
+	if r.current.killed {
+		return
+	}
+	m.use(r)
+	raceRelease(unsafe.Pointer(&m.readAt))
+	r.point(OpRUnlock, &m.Object)
+	if m.readers == 0 {
+		r.fail(Panic, "read unlock of a mutex that nobody has locked for reading")
+	}
+	if m.readers--; m.readers == 0 {
+		m.queue.wakeAll(r)
+	}
+}
+
+// A Group is what stands for a sync.WaitGroup.
+type Group struct {
+	Object
+	n     int
+	queue Queue
+}
+
+//go:norace
+func (w *Group) use(r *run) {
+	if w.Object.use(r) {
+		w.n, w.queue = 0, Queue{}
+	}
+}
+
+// Add adds to the count.
+//
+//go:norace
+func (w *Group) Add(n int) {
+	r := active
+	if r == nil {
+		w.n += n
+		return
+	}
+	if r.current.killed {
+		return
+	}
+	w.use(r)
+	op := OpAdd
+	if n < 0 {
+		op = OpDone
+		raceRelease(unsafe.Pointer(w))
+	}
+	r.point(op, &w.Object)
+	w.n += n
+	switch {
+	case w.n < 0:
+		r.fail(Panic, "negative count of a wait group")
+	case w.n == 0:
+		w.queue.wakeAll(r)
+	}
+}
+
+// Wait waits until the count is 0.
+//
+//go:norace
+func (w *Group) Wait() {
+	r := active
+	if r == nil {
+		if w.n > 0 {
+			panic("explore: a wait outside of a run")
+		}
+		return
+	}
+	w.use(r)
+	r.point(OpWait, &w.Object)
+	if w.n > 0 {
+		w.queue.wait(r, &w.Object)
+		r.did(r.current, OpWait, &w.Object)
+	}
+	raceAcquire(unsafe.Pointer(w))
+}
+
+// A Condition is what stands for a sync.Cond.
+type Condition struct {
+	Object
+	queue Queue
+}
+
+//go:norace
+func (c *Condition) use(r *run) {
+	if c.Object.use(r) {
+		c.queue = Queue{}
+	}
+}
+
+// Wait waits for Signal or Broadcast, with the lock let go of.
+//
+//go:norace
+func (c *Condition) Wait(unlock, lock func()) {
+	r := active
+	if r == nil {
+		panic("explore: a wait outside of a run")
+	}
+	c.use(r)
+	r.point(OpWait, &c.Object)
+	g := r.current
+	c.queue.waiting = append(c.queue.waiting, g)
+	unlock()
+	for c.has(g) { // it may have been signalled meanwhile
+		g.op, g.obj = OpWait, &c.Object
+		r.block()
+	}
+	r.did(g, OpWait, &c.Object)
+	lock()
+}
+
+//go:norace
+func (c *Condition) has(g *goroutine) bool {
+	for _, x := range c.queue.waiting {
+		if x == g {
+			return true
+		}
+	}
+	return false
+}
+
+// Signal wakes one who waits; sync.Cond does not say which.
+//
+//go:norace
+func (c *Condition) Signal() {
+	if r := active; r != nil {
+		c.use(r)
+		r.point(OpSignal, &c.Object)
+		c.queue.wakeOne(r, r.pick(len(c.queue.waiting)))
+	}
+}
+
+// Broadcast wakes all who wait.
+//
+//go:norace
+func (c *Condition) Broadcast() {
+	if r := active; r != nil {
+		c.use(r)
+		r.point(OpSignal, &c.Object)
+		c.queue.wakeAll(r)
+	}
+}
+
+// Step is where others may go on before something is done with an object that the caller keeps.
+//
+//go:norace
+func Step(op Op, o *Object) {
+	if r := active; r != nil {
+		r.point(op, o)
+	}
+}
+
+// StepAt is Step for something at an address.
+//
+//go:norace
+func StepAt(op Op, p unsafe.Pointer) {
+	if r := active; r != nil {
+		r.point(op, r.objectAt(p))
+	}
+}
+
+//go:norace
+func (r *run) objectAt(p unsafe.Pointer) *Object {
+	v := r.table.at(p)
+	if *v == nil {
+		*v = unsafe.Pointer(new(Object))
+	}
+	return (*Object)(*v)
+}
+
+// Release and Acquire tell the race detector that what comes before the one comes before what comes after the other.
+//
+//go:norace
+func Release(p unsafe.Pointer) { raceRelease(p) }
+
+//go:norace
+func Acquire(p unsafe.Pointer) { raceAcquire(p) }
+
+// Pick chooses one of n things that the program must not rely on.
+//
+//go:norace
+func Pick(n int) int {
+	r := active
+	if r == nil {
+		return 0
+	}
+	return r.pick(n)
+}
+
+// Epoch is another one in each run, and 0 outside.
+//
+//go:norace
+func Epoch() uint32 {
+	if r := active; r != nil {
+		return r.epoch
+	}
+	return 0
+}
+
+// A Futex is the goroutines that wait for a word in the kernel.
+type futex struct {
+	Object
+	queue Queue
+}
+
+// FutexWait waits until FutexWake is called for the word, unless its value is another one; or, if limit is not negative, for so long.
+//
+//go:norace
+func FutexWait(word *uint32, value uint32, limit int64) {
+	r := active
+	if r == nil {
+		return
+	}
+	f := r.futexAt(word)
+	r.point(OpFutex, &f.Object)
+	if *word != value {
+		return
+	}
+	g := r.current
+	var t timer
+	t.f = func() {
+		f.queue.drop(g)
+		r.wakeUp(g)
+	}
+	if limit >= 0 {
+		r.start(&t, limit)
+	}
+	f.queue.wait(r, &f.Object)
+	r.stop(&t)
+}
+
+// FutexWake wakes up to n who wait for the word.
+//
+//go:norace
+func FutexWake(word *uint32, n int) (woken int) {
+	r := active
+	if r == nil {
+		return 0
+	}
+	f := r.futexAt(word)
+	r.point(OpFutex, &f.Object)
+	for woken < n && f.queue.wakeOne(r, 0) {
+		woken++
+	}
+	return woken
+}
+
+// futexAt finds the futex of a word. Its address is that of an atomic as well, which has an object of its own.
+//
+//go:norace
+func (r *run) futexAt(word *uint32) *futex {
+	v := r.table.at(unsafe.Add(unsafe.Pointer(word), 1))
+	if *v == nil {
+		*v = unsafe.Pointer(new(futex))
+	}
+	return (*futex)(*v)
+}
+
+// Thread returns the number of the thread that the caller is on: another one after each step, unless it is locked to it.
+//
+//go:norace
+func Thread() int {
+	r := active
+	if r == nil {
+		return 1
+	}
+	r.point(OpThread, nil)
+	g := r.current
+	if g.locks == 0 {
+		r.threads++
+		return 1<<30 + r.threads
+	}
+	return g.thread
+}
+
+// LockThread and UnlockThread are LockOSThread and UnlockOSThread.
+//
+//go:norace
+func LockThread() {
+	if r := active; r != nil {
+		g := r.current
+		if g.locks++; g.locks == 1 {
+			r.threads++
+			g.thread = r.threads
+		}
+	}
+}
+
+//go:norace
+func UnlockThread() {
+	if r := active; r != nil && r.current.locks > 0 {
+		r.current.locks--
+	}
+}

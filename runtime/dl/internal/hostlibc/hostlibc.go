@@ -1,0 +1,184 @@
+//go:build linux && amd64 && puregpu_static && !nogpu && !cgo
+
+package hostlibc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// Env names the environment variable that says where glibc's loader is.
+const Env = "PUREGPU_LOADER"
+
+// loaders are where glibc's loader is looked for, in order.
+var loaders = []string{
+	"/lib64/ld-linux-x86-64.so.2",
+	"/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+	"/usr/lib64/ld-linux-x86-64.so.2",
+	"/usr/lib/ld-linux-x86-64.so.2",
+	"/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+	"/nix/store/*-glibc-[0-9]*/lib/ld-linux-x86-64.so.2",
+	"/gnu/store/*-glibc-[0-9]*/lib/ld-linux-x86-64.so.2",
+}
+
+const futexWait = 0 // FUTEX_WAIT
+
+// ErrAbsent: the machine has no glibc.
+var ErrAbsent = errors.New("no glibc")
+
+// A Libc is the C library of the machine, in this process.
+type Libc struct {
+	Loader                         string  // the loader's file
+	Dlopen, Dlsym, Dlerror, Dlinfo uintptr // functions of C
+}
+
+var (
+	mu     sync.Mutex
+	libc   *Libc // nil until it has started
+	broken error // why it is of no use, once it has
+)
+
+// Enter is the address of code that gives a thread an identity.
+func Enter() uintptr { return entries.enter }
+
+// Start starts the machine's C library in this process, if that has not been done, and returns it. Where there is none the error is [ErrAbsent].
+// After an error it may be called again.
+func Start() (*Libc, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if libc == nil && broken == nil {
+		if err := start(); err != nil {
+			return nil, err
+		}
+	}
+	return libc, broken
+}
+
+// start starts the C library and sets libc or broken. It returns an error if nothing has been started.
+func start() error {
+	ld, p, err := find()
+	if err != nil {
+		return err
+	}
+	stack, sp, err := newStack(ld, p, entries.main)
+	if err != nil {
+		ld.unmap()
+		p.unmap()
+		return fmt.Errorf("out of memory: %w", err)
+	}
+	const thread = syscall.CLONE_VM | syscall.CLONE_FS | syscall.CLONE_FILES | syscall.CLONE_SIGHAND | syscall.CLONE_THREAD |
+		syscall.CLONE_SYSVSEM | syscall.CLONE_SETTLS
+	if n := spawn(thread, uintptr(unsafe.Pointer(&firstTLS[0]))+8, 0, sp, ld.entry); n < 0 {
+		ld.unmap()
+		p.unmap()
+		stack.unmap()
+		return fmt.Errorf("cannot start a thread: %w", syscall.Errno(-n))
+	}
+	for atomic.LoadUint32(&started) == 0 {
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&started)), futexWait, 0, 0, 0, 0)
+	}
+	if offset := int(table[len(imports)]); offset != -tlsSize {
+		broken = fmt.Errorf("the loader %s puts the first thread-local variable at %d, and Go needs it at %d", ld.path, offset, -tlsSize)
+	} else if v := table[rseqSize]; v != 0 && le.Uint32(memory(v, 4)) != 0 {
+		broken = errors.New("the C library uses restartable sequences, which it would not find on threads of Go's: it does not heed " +
+			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a program that has the rights of another user")
+	} else {
+		libc = &Libc{Loader: ld.path, Dlopen: table[0], Dlsym: table[1], Dlerror: table[2], Dlinfo: table[3]}
+	}
+	return nil
+}
+
+// find finds a loader of glibc's that can start a program, and makes the program.
+func find() (*loader, *program, error) {
+	if path := os.Getenv(Env); path != "" {
+		ld, p, err := prepare(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s=%s: %w", Env, path, err)
+		}
+		return ld, p, nil
+	}
+	var refused, dirs []string
+	for _, pattern := range loaders {
+		dirs = append(dirs, filepath.Dir(pattern))
+		paths, _ := filepath.Glob(pattern)
+		slices.Reverse(paths)
+		for _, path := range paths {
+			ld, p, err := prepare(path)
+			if err == nil {
+				return ld, p, nil
+			}
+			refused = append(refused, fmt.Sprintf("%s: %v", path, err))
+		}
+	}
+	if len(refused) > 0 {
+		return nil, nil, fmt.Errorf("no loader of glibc's to use: %s; name one in %s", strings.Join(refused, "; "), Env)
+	}
+	return nil, nil, fmt.Errorf("%w on this machine, which GPU libraries need: no ld-linux-x86-64.so.2 in %s; name it in %s if it is elsewhere",
+		ErrAbsent, strings.Join(dirs, ", "), Env)
+}
+
+// prepare maps the loader at path, makes a program for it, and sees whether the loader can start that.
+func prepare(path string) (*loader, *program, error) {
+	ld, err := mapLoader(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := newProgram(path)
+	if err != nil {
+		ld.unmap()
+		return nil, nil, fmt.Errorf("out of memory: %w", err)
+	}
+	if err := try(ld, p); err != nil {
+		ld.unmap()
+		p.unmap()
+		return nil, nil, fmt.Errorf("it cannot start a program: %w", err)
+	}
+	return ld, p, nil
+}
+
+// try starts the program in a process of its own, which is a copy of this one. So it is known what the loader says, and that it does not end the
+// process.
+func try(ld *loader, p *program) error {
+	stack, sp, err := newStack(ld, p, entries.trial)
+	if err != nil {
+		return err
+	}
+	defer stack.unmap()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	pid := spawn(0, 0, w.Fd(), sp, ld.entry)
+	w.Close()
+	if pid < 0 {
+		return fmt.Errorf("cannot start a process: %w", syscall.Errno(-pid))
+	}
+	said, _ := io.ReadAll(io.LimitReader(r, 1<<12))
+	r.Close() // so that it does not wait for more to be read
+	var status syscall.WaitStatus
+	_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
+	for err == syscall.EINTR {
+		_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
+	}
+	what := strings.TrimSpace(string(said))
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot wait for a process: %w", err)
+	case status.Exited() && status.ExitStatus() == 0:
+		return nil
+	case status.Signaled():
+		return fmt.Errorf("%v %s", status.Signal(), what)
+	case what == "":
+		return fmt.Errorf("exit status %d", status.ExitStatus())
+	}
+	return errors.New(what)
+}

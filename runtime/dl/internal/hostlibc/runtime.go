@@ -1,0 +1,126 @@
+//go:build linux && amd64 && puregpu_static && !nogpu && !cgo
+
+package hostlibc
+
+import _ "unsafe" // for linkname
+
+// The runtime takes these for cgo's: that it can call C, and how. It has a variable for each, which the linker lets us define.
+
+//go:linkname iscgo runtime.iscgo
+var iscgo = true
+
+//go:linkname hostlibc_init hostlibc_init
+var hostlibc_init byte
+
+//go:linkname _cgo_init _cgo_init
+var _cgo_init = &hostlibc_init
+
+//go:linkname hostlibc_threadstart hostlibc_threadstart
+var hostlibc_threadstart byte
+
+//go:linkname _cgo_thread_start _cgo_thread_start
+var _cgo_thread_start = &hostlibc_threadstart
+
+//go:linkname hostlibc_nothing hostlibc_nothing
+var hostlibc_nothing byte
+
+//go:linkname _cgo_notify_runtime_init_done _cgo_notify_runtime_init_done
+var _cgo_notify_runtime_init_done = &hostlibc_nothing
+
+//go:linkname _cgo_bindm _cgo_bindm
+var _cgo_bindm = &hostlibc_nothing
+
+// The key stays 0, so that a thread of C's that calls Go is a stranger again afterwards, and nothing has to be done when it ends.
+var pthreadKey uintptr
+
+//go:linkname _cgo_pthread_key_created _cgo_pthread_key_created
+var _cgo_pthread_key_created = &pthreadKey
+
+//go:linkname set_crosscall2 runtime.set_crosscall2
+var set_crosscall2 = func() {}
+
+//go:linkname hostlibc_setenv hostlibc_setenv
+var hostlibc_setenv byte
+
+//go:linkname _cgo_setenv runtime._cgo_setenv
+var _cgo_setenv = &hostlibc_setenv
+
+//go:linkname hostlibc_unsetenv hostlibc_unsetenv
+var hostlibc_unsetenv byte
+
+//go:linkname _cgo_unsetenv runtime._cgo_unsetenv
+var _cgo_unsetenv = &hostlibc_unsetenv
+
+// Without these, package syscall would ask the runtime to change user and group on all threads, which it refuses to by a panic once it can
+// call C.
+
+//go:linkname hostlibc_unsupported hostlibc_unsupported
+var hostlibc_unsupported byte
+
+//go:linkname cgo_libc_setegid syscall.cgo_libc_setegid
+//go:linkname cgo_libc_seteuid syscall.cgo_libc_seteuid
+//go:linkname cgo_libc_setgid syscall.cgo_libc_setgid
+//go:linkname cgo_libc_setregid syscall.cgo_libc_setregid
+//go:linkname cgo_libc_setresgid syscall.cgo_libc_setresgid
+//go:linkname cgo_libc_setresuid syscall.cgo_libc_setresuid
+//go:linkname cgo_libc_setreuid syscall.cgo_libc_setreuid
+//go:linkname cgo_libc_setuid syscall.cgo_libc_setuid
+//go:linkname cgo_libc_setgroups syscall.cgo_libc_setgroups
+var (
+	cgo_libc_setegid   = &hostlibc_unsupported
+	cgo_libc_seteuid   = &hostlibc_unsupported
+	cgo_libc_setgid    = &hostlibc_unsupported
+	cgo_libc_setregid  = &hostlibc_unsupported
+	cgo_libc_setresgid = &hostlibc_unsupported
+	cgo_libc_setresuid = &hostlibc_unsupported
+	cgo_libc_setreuid  = &hostlibc_unsupported
+	cgo_libc_setuid    = &hostlibc_unsupported
+	cgo_libc_setgroups = &hostlibc_unsupported
+)
+
+//go:linkname getAuxv runtime.getAuxv
+func getAuxv() []uintptr
+
+// firstTLS is where the main thread keeps its g until it has an identity, as the other threads do in the runtime's m.
+var firstTLS [6]uintptr
+
+// What the assembler reads. None of it is a pointer to the Go heap.
+var (
+	table     [len(imports) + 1]uintptr // addresses, written by the loader; then the offset of the TLS block
+	identity0 uintptr                   // thread pointer of the loader's thread; not 0 once it has started
+	attr      [16]uintptr               // pthread_attr_t
+	started   uint32
+	lock      uint32
+
+	noStackText    = "puregpu: out of memory for the stack of a thread\n"
+	noThreadText   = "puregpu: cannot start a thread\n"
+	noIdentityText = "puregpu: cannot start a thread of the C library's\n"
+)
+
+// imports are what is needed of the C library. The assembler knows their places in table.
+var imports = [...]string{
+	"dlopen", "dlsym", "dlerror", "dlinfo",
+	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
+	"setenv", "unsetenv", "__errno_location",
+	rseqSize: "__rseq_size", // a variable, which glibc has since 2.35
+}
+
+const rseqSize = 10
+
+// exports are functions that libraries are to find here and not in the C library: they would change only threads of C's, and wait for those that
+// sleep.
+var exports = [...]string{
+	"setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
+}
+
+// Addresses of code, which the assembler has.
+var entries struct {
+	trial, main uintptr // entries of programs that the loader starts
+	enter       uintptr // gives the calling thread an identity
+	refuse      uintptr // a C function for exports
+	callbacks   uintptr // the C functions of callbacks, one after the other
+}
+
+// spawn starts a thread, or without CLONE_VM a process whose standard output and error are out, with all signals blocked, at entry, with its
+// thread pointer at tls and its stack at sp. It returns its number, or a negative error number.
+func spawn(flags, tls, out, sp, entry uintptr) int

@@ -1,0 +1,105 @@
+package dl
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNoGPUStatic checks that a program with the tag nogpu is a static ELF file, which
+// runs where there is no glibc.
+func TestNoGPUStatic(t *testing.T) {
+	buildStatic(t, "nogpu", runtime.GOARCH)
+}
+
+// TestTagStatic checks that a program with the tag puregpu_static is a static ELF file too, which calls C where there is glibc, and starts
+// where there is nothing.
+func TestTagStatic(t *testing.T) {
+	prog := buildStatic(t, "puregpu_static", "amd64")
+	if runtime.GOARCH != "amd64" {
+		t.Skip("run on amd64 only")
+	}
+	run := func(want string, attr *syscall.SysProcAttr, env ...string) {
+		t.Helper()
+		cmd := exec.Command(prog)
+		cmd.Env = append(os.Environ(), env...)
+		if attr != nil {
+			cmd.Path, cmd.SysProcAttr, cmd.Dir = "/prog", attr, "/"
+		}
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, os.ErrPermission) {
+			t.Skip("only root may change the root folder")
+		}
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, want %q; it said\n%s", err, want, out)
+		}
+	}
+	if _, err := os.Stat("/lib64/ld-linux-x86-64.so.2"); err == nil {
+		run("abs: 5", nil)
+	}
+	run("error: test: cannot open the C library: PUREGPU_LOADER=/nonexistent", nil, "PUREGPU_LOADER=/nonexistent")
+	run("error: test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
+}
+
+// buildStatic builds a program with a tag and checks that it is static. It skips the test where that cannot be.
+func buildStatic(t *testing.T, tag, goarch string) string {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	gocmd, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command")
+	}
+	dir, err := os.MkdirTemp("testdata", "static")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(dir)
+	const src = `package main
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+func main() {
+	spec := &dl.Spec{Name: "the C library", Package: "test", Names: []string{"libc.so.6"}, Sets: []dl.Set{{Name: "core"}},
+		Symbols: []dl.Symbol{{Name: "abs", Sig: "w"}}}
+	var lib dl.Library
+	if err := lib.Open(spec, nil, dl.Options{}); err != nil {
+		fmt.Println("error:", err)
+		return
+	}
+	minus := -5
+	r, err := lib.Slow(0, uintptr(minus))
+	fmt.Println("abs:", int32(r), err)
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(src), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "prog")
+	cmd := exec.Command(gocmd, "build", "-tags", tag, "-o", out, "./"+dir)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+goarch)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	f, err := elf.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP {
+			t.Errorf("the program has a %v segment", p.Type)
+		}
+	}
+	return out
+}

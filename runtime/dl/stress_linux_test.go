@@ -1,0 +1,21 @@
+//go:build (amd64 || (arm64 && (!puregpu_static || cgo))) && !nogpu
+
+package dl
+
+import (
+	"flag"
+	"io"
+	"runtime/pprof"
+	"testing"
+	"time"
+)
+
+var stressFor = flag.Duration("dl.stress", 2*time.Second, "how long to call C while all that may disturb a call goes on")
+
+// startProfile starts a profile, which interrupts threads by SIGPROF.
+func startProfile(t *testing.T) (stop func()) {
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		return func() {} // the test itself is profiled
+	}
+	return pprof.StopCPUProfile
+}

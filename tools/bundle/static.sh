@@ -1,0 +1,81 @@
+#!/bin/sh
+# Runs the static programs and tests of this bundle on the GPU of this machine, in less than five minutes, or the items that are named. What each
+# prints comes first, a table of them last. The exit status is 1 if one failed, or there is no GPU.
+#
+# Run only if they are named: sharing (memory shared with other processes), killed (a process of several that is killed), and soak. SOAK says
+# how long memory is allocated and deallocated at random in the latter ("10m"), and STRESS how long C is called while all that may disturb a call
+# goes on ("20s").
+#
+# usage: static.sh [ITEM...]
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export PUREGPU_TEST_REQUIRE_GPU=1 PUREGPU_DRIVER=cuda
+export NCCL_NVLS_ENABLE=0 # NVLink's multicast is not to be used on every machine
+. "$here/items.sh"
+find_nccl
+items=${*:-empty gpuinfo saxpy pipeline mlp serve interrupt gpubench gpubench-dynamic dl stress cudadriver allreduce}
+
+# chosen NAME... is item NAME..., if it is among those to be run.
+chosen() {
+	case " $items " in
+	*" $1 "*) item "$@" ;;
+	esac
+}
+
+# It starts where there is nothing, and says what is missing.
+chosen empty "$here" sh -c '
+	mkdir "$2" && cp "$1" "$2/gpuinfo" || exit
+	out=$(chroot "$2" /gpuinfo 2>&1)
+	case $out in
+	*"no glibc"*) echo "gpuinfo starts in an empty folder" ;;
+	*"perm"* | *"Perm"*) echo "empty: not run: $out" ;;
+	*) echo "$out"; exit 1 ;;
+	esac
+' sh "$here/bin/gpuinfo" "$tmp/empty"
+
+chosen gpuinfo "$here" "$here/bin/gpuinfo"
+for p in saxpy pipeline mlp; do
+	chosen $p "$here" "$here/bin/$p"
+done
+chosen serve "$here" "$here/bin/serve" -selftest
+
+# Ctrl-C ends a program, and lets one end that asks for it. The shell may have been started so that it is ignored.
+chosen interrupt "$here" sh -c '
+	interrupted="timeout --preserve-status -s INT -k 20 5 env --default-signal=INT"
+	$interrupted "$1/gpubench" >/dev/null 2>&1
+	status=$?
+	[ $status = 130 ] || { echo "gpubench ended with status $status"; exit 1; }
+	$interrupted "$1/serve" -addr localhost:0 || { echo "serve ended with status $?"; exit 1; }
+	echo "gpubench ends by the signal, and serve by itself"
+' sh "$here/bin"
+
+# What a call costs, beside a program that the system's loader has started.
+for p in gpubench gpubench-dynamic; do
+	chosen $p "$here" "$here/bin/$p" -c "$here/bin/libcloop.so" calls
+done
+
+chosen dl "$here/src/runtime/dl" "$here/bin/dl.test" -test.v -test.skip 'Static$'
+chosen stress "$here/src/runtime/dl" "$here/bin/dl.test" -test.v -test.run '^TestCLibraryStress$' -dl.stress "${STRESS:-20s}"
+
+suite="$here/src/runtime/driver/cudadriver"
+chosen cudadriver "$suite" "$here/bin/cudadriver.test" -test.v -test.skip '^TestGPUSharing|^TestGPUKilledRank'
+chosen sharing "$suite" "$here/bin/cudadriver.test" -test.v -test.run '^TestGPUSharing'
+chosen killed "$suite" "$here/bin/cudadriver.test" -test.v -test.run '^TestGPUKilledRank$'
+limit=3600
+chosen soak "$suite" "$here/bin/cudadriver.test" -test.v -test.timeout 60m -test.run '^TestGPUSoakPool$' -cudadriver.soak "${SOAK:-10m}"
+limit=300
+
+# One process a device, which find each other through files.
+count=$("$here/bin/gpuinfo" | grep -c '^CUDA device ')
+chosen allreduce "$here" sh -c '
+	count=$1 program=$2 folder=$3 rank=0 pids= status=0
+	while [ $rank -lt $count ]; do
+		"$program" -rank $rank -count $count -id-folder "$folder" &
+		pids="$pids $!" rank=$((rank + 1))
+	done
+	for pid in $pids; do wait $pid || status=1; done
+	exit $status
+' sh "$count" "$here/bin/allreduce" "$tmp/ranks"
+
+finish

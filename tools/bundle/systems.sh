@@ -1,0 +1,134 @@
+#!/bin/sh
+# Runs static programs and tests (build tag puregpu_static) on other systems, each a folder to which the root is changed: an empty one, one with
+# musl and a static busybox, and the C libraries of Debian 11, 12 and 13. Needs root, gcc and Debian's packages, of which it fetches 15 MB.
+# STRESS says how long C is called on each while all that may disturb a call goes on ("10m").
+#
+# usage: systems.sh DIR, in the module's root
+
+set -eu
+dir=$1
+go=${GO:-go}
+here=$(cd "$(dirname "$0")" && pwd)
+if [ "$(id -u)" != 0 ] || [ "$(uname -m)" != x86_64 ]; then
+	echo "systems: not run: only root may change the root folder, and static programs are for amd64" >&2
+	exit 1
+fi
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+
+# fetch SUITE PACKAGE... unpacks packages of Debian's into the folder SUITE, once.
+fetch() (
+	suite=$1
+	shift
+	[ ! -e "$dir/$suite.fetched" ] || return 0
+	root=$dir/$suite apt=$dir/apt-$suite
+	rm -rf "$apt" "$root"
+	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/debs"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" >"$apt/sources.list"
+	cd "$apt/debs"
+	for verb in update "download $*"; do
+		# shellcheck disable=SC2086 # words
+		apt-get -qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$apt/lists" \
+			-o Dir::Cache="$apt/cache" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root $verb
+	done
+	# In newer systems these are links. Packages of older ones are unpacked through them.
+	for folder in bin lib lib64; do
+		mkdir -p "$root/usr/$folder"
+		ln -s "usr/$folder" "$root/$folder"
+	done
+	for deb in *.deb; do
+		dpkg-deb --fsys-tarfile "$deb" | tar -C "$root" -xf - --keep-directory-symlink
+	done
+	rm -rf "$apt"
+	touch "$dir/$suite.fetched"
+)
+
+fetch bullseye libc6 busybox-static
+fetch bookworm libc6 busybox-static musl
+fetch trixie libc6 busybox-static
+
+# A compiler of libraries that ask for no version of the C library, so that the oldest can load them.
+cat >"$dir/cc" <<'END'
+#!/bin/sh
+for a; do
+	shift
+	case $a in
+	-lpthread | -ldl | -lm) ;;
+	*) set -- "$@" "$a" ;;
+	esac
+done
+exec gcc -nostdlib "$@"
+END
+chmod +x "$dir/cc"
+
+rm -rf "$dir/tests"
+mkdir -p "$dir/tests/fixtures"
+export CGO_ENABLED=0
+$go build -tags puregpu_static -o "$dir/gpuinfo" ./tools/gpuinfo
+for p in gen runtime/dl; do
+	mkdir -p "$dir/tests/$p"
+	$go test -c -tags puregpu_static -o "$dir/tests/$p.test" ./$p
+	cp -R $p/testdata "$dir/tests/$p/"
+	CC="$dir/cc" "$here/fixtures.sh" "$dir/tests/fixtures" "$dir/tests/$p.test" $p
+done
+if readelf -lW "$dir/gpuinfo" | grep -E '^ *(INTERP|DYNAMIC) '; then
+	echo "systems: $dir/gpuinfo is not static" >&2
+	exit 1
+fi
+
+# want TEXT COMMAND... prints the first line in which a command says TEXT, or fails.
+want() (
+	text=$1
+	shift
+	"$@" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+	grep -m 1 -e "$text" "$dir/log" | cut -c 1-120 | sed 's/^/    /'
+	grep -q -e "$text" "$dir/log" || { cat "$dir/log"; exit 1; }
+)
+
+echo "systems: empty"
+rm -rf "$dir/empty"
+mkdir "$dir/empty"
+cp "$dir/gpuinfo" "$dir/empty/"
+want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/empty" /gpuinfo
+
+echo "systems: musl"
+rm -rf "$dir/musl"
+mkdir -p "$dir/musl/bin" "$dir/musl/lib"
+cp "$dir/bookworm/bin/busybox" "$dir/musl/bin/"
+cp -L "$dir/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$dir/musl/lib/ld-musl-x86_64.so.1"
+cp "$dir/gpuinfo" "$dir/musl/"
+want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/musl" /bin/busybox sh -c 'exec /gpuinfo'
+want "No CUDA driver: .*: not glibc's loader" chroot "$dir/musl" /bin/busybox sh -c 'PUREGPU_LOADER=/lib/ld-musl-x86_64.so.1 /gpuinfo || [ $? = 1 ]'
+
+# Mounts of /proc go with their namespace, where one can be made.
+unshare=
+! unshare -m true 2>/dev/null || unshare='unshare -m'
+
+# in_root ROOT FOLDER COMMAND... runs a command in a folder of another root.
+in_root() {
+	# shellcheck disable=SC2016 # for the other shell
+	$unshare sh -c '
+		[ -z "$1" ] || mount -t proc proc "$2/proc" || true
+		root=$2 folder=$3
+		shift 3
+		exec chroot "$root" /bin/busybox sh -c "cd $folder && exec \"\$@\"" sh "$@"
+	' sh "$unshare" "$@"
+}
+
+for suite in bullseye bookworm trixie; do
+	root=$dir/$suite
+	echo "systems: $suite, $(grep -aom 1 'GNU C Library[^,]*version [0-9.]*[0-9]' "$root/usr/lib/x86_64-linux-gnu/libc.so.6")"
+	rm -rf "$root/tests"
+	cp -R "$dir/tests" "$root/"
+	cp "$dir/gpuinfo" "$root/"
+	cp "$root/bin/busybox" "$root/bin/true" # a program to start
+	mkdir -p "$root/dev" "$root/tmp" "$root/proc"
+	[ -e "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3
+	export PUREGPU_TEST_FIXTURES=/tests/fixtures
+	want 'No CUDA driver: not found' in_root "$root" / ./gpuinfo
+	want 'PASS: TestEcho' in_root "$root" /tests/gen ../gen.test -test.v -test.run Echo
+	want ' calls, ' in_root "$root" /tests/runtime/dl ../dl.test -test.v -test.timeout 30m -test.run 'CLibrary|Call|Frame|String' -dl.stress "${STRESS:-3s}"
+	echo "    $(grep -c '^--- PASS' "$dir/log") tests of package dl passed, $(grep -c '^--- SKIP' "$dir/log") skipped"
+	unset PUREGPU_TEST_FIXTURES
+done
+rm -rf "$dir/log" "$dir/cc"

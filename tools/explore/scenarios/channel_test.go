@@ -1,0 +1,248 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A team is devices with a channel each.
+type team struct {
+	*rig
+	chans []*gpu.Channel
+}
+
+func meet(x *explore.T, n int, c simdriver.Config) *team {
+	x.Window(false)
+	c.Devices, c.Strict = n, true
+	sim := simdriver.New(c)
+	r := &team{rig: &rig{T: x, sim: sim}}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	g, err := gpu.OpenGroup(sim, quick(), all...)
+	r.must(err)
+	r.devs = g.Devices()
+	r.chans, err = g.NewChannels(context.Background(), gpu.ChannelOptions{})
+	r.must(err)
+	x.Window(true)
+	return r
+}
+
+var errBoom = errors.New("boom")
+
+// TestCollectives has the ranks of a channel reduce, from goroutines of their own, in the order of their calls.
+func TestCollectives(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
+		for i, c := range r.chans {
+			r.do(func() {
+				d := r.devs[i]
+				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
+				r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{byte(i + 1)}))
+				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum())))
+				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.AllReduce(a.All(), b.All(), gpu.Uint8, gpu.Sum())))
+				r.must(r.wait(s, 3))
+				r.full("a sum of sums", r.bytes(d.Queue(1), a), 6)
+				r.must(errors.Join(a.Close(), b.Close()))
+			})
+		}
+		r.wg.Wait()
+		r.closeAll()
+		r.end()
+	})
+}
+
+func (r *team) closeAll() {
+	for _, c := range r.chans {
+		r.do(func() { r.is(c.Close(), errBoom, driver.ErrLost) })
+	}
+	r.wg.Wait()
+}
+
+// TestChannelAbortAgainstGroup aborts a channel, ends a group's context, loses its device, or closes the channel, while groups wait, are issued and run: each
+// is reached or fails, and what comes behind as well.
+func TestChannelAbortAgainstGroup(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{})
+		ctx, cancel := context.WithCancel(context.Background())
+		gate := r.sem()
+		mem := make([][2]*gpu.Buffer, 2)
+		for i, d := range r.devs {
+			mem[i] = [2]*gpu.Buffer{r.alloc(d, 4), r.alloc(d, 4)}
+		}
+		r.do(func() { r.must(gate.Signal(1)) })
+		how := x.Choose(5)
+		r.do(func() {
+			switch how {
+			case 0:
+				r.chans[0].Abort(errBoom)
+			case 1:
+				cancel()
+			case 2:
+				r.sim.LoseDevice(0, nil)
+			case 3:
+				r.is(r.chans[0].Close(), errBoom, driver.ErrLost)
+			case 4:
+				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
+			}
+		})
+		var channelErr *gpu.ChannelError
+		ok := func(err error) {
+			if err != nil && !errors.As(err, &channelErr) {
+				r.is(err, errBoom, context.Canceled, driver.ErrLost, gpu.ErrClosed)
+			}
+		}
+		for i, c := range r.chans {
+			r.do(func() {
+				s := r.sem()
+				a, b := mem[i][0], mem[i][1]
+				err := c.Submit(ctx, gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum()))
+				ok(err)
+				if err != nil {
+					c.Abort(errBoom) // or the other one waits
+					return
+				}
+				err = r.devs[i].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1})
+				ok(err)
+				one := r.wait(s, 1)
+				ok(one)
+				if one != nil {
+					c.Abort(errBoom)
+				}
+				if err == nil {
+					two := r.wait(s, 2)
+					ok(two)
+					if one != nil && two == nil {
+						r.Errorf("what came behind a failed group was reached")
+					}
+				}
+			})
+		}
+		r.wg.Wait()
+		cancel()
+		for _, c := range r.chans {
+			r.do(func() {
+				if err := c.Close(); err != nil {
+					ok(err)
+				}
+			})
+		}
+		r.wg.Wait()
+		for _, m := range mem {
+			m[0].Close()
+			m[1].Close()
+		}
+		r.lose()
+	})
+}
+
+// TestSplitAgainstAbort splits a channel while its context ends, or it is aborted: the parts work, or the whole has failed.
+func TestSplitAgainstAbort(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		how := x.Choose(3)
+		r.do(func() {
+			switch how {
+			case 0:
+				cancel(errBoom)
+			case 1:
+				r.chans[0].Abort(errBoom)
+			}
+		})
+		parts := make([]*gpu.Channel, 2)
+		for i, c := range r.chans {
+			r.do(func() {
+				var err error
+				parts[i], err = c.Split(ctx, i, 0)
+				if how == 0 && err == nil && c.Err() != nil {
+					r.Errorf("it has been split as if nothing had happened: %v", c.Err())
+				}
+				if err != nil {
+					if how == 2 {
+						r.Errorf("%v", err)
+					}
+					if how != 1 && c.Err() == nil && ctx.Err() == nil {
+						r.Errorf("it has not been split, and goes on: %v", err)
+					}
+				} else if parts[i] == nil {
+					r.Errorf("neither a part nor an error")
+				}
+			})
+		}
+		r.wg.Wait()
+		cancel(nil)
+		for _, c := range append(parts, r.chans...) {
+			if c != nil {
+				r.do(func() {
+					c.Close()
+				})
+			}
+		}
+		r.lose()
+	})
+}
+
+// TestLostWhileJoined loses a device while its channel is made.
+func TestLostWhileJoined(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		x.Window(false)
+		id, err := r.devs[0].NewChannelID()
+		r.must(err)
+		x.Window(true)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		r.do(func() { r.sim.LoseDevice(0, nil) })
+		for i, d := range r.devs {
+			r.do(func() {
+				c, err := d.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: i, Count: 2})
+				if err != nil {
+					return
+				}
+				if i == 0 {
+					s := r.sem()
+					if d.Queue(0).Barrier(gpu.Order{Signal: pts(s, 1)}) == nil {
+						r.is(r.wait(s, 1), driver.ErrLost)
+					}
+				}
+				c.Close()
+			})
+		}
+		r.lose()
+	})
+}
+
+// TestGroupsOfOneCaller has one goroutine give both ranks their groups, where the library keeps who calls until the other rank has come, with work between that waits for the
+// first one's.
+func TestGroupsOfOneCaller(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{LazyComms: true})
+		var s [2]*gpu.Semaphore
+		var mem [2]*gpu.Buffer
+		for i, c := range r.chans {
+			d := r.devs[i]
+			s[i], mem[i] = r.sem(), r.alloc(d, 4)
+			r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, mem[i].All(), []byte{byte(i + 1)}))
+			r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
+			r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, mem[i].Range(0, 2), []byte{7}))
+		}
+		for i := range s {
+			r.must(r.wait(s[i], 3))
+			got := r.bytes(r.devs[i].Queue(0), mem[i])
+			r.full("behind a group", got[:2], 7)
+			r.full("a sum", got[2:], 3)
+			r.must(mem[i].Close())
+		}
+		r.closeAll()
+		r.end()
+	})
+}

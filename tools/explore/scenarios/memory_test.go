@@ -1,0 +1,312 @@
+package scenarios
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// pools runs a scenario with a driver's pool and one of the runtime's, with room for two blocks.
+func pools(x *explore.T, c simdriver.Config) (*rig, *gpu.Pool) {
+	r := open(x, c, quick())
+	x.Window(false)
+	p, err := r.devs[0].NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
+	r.must(err)
+	x.Window(true)
+	return r, p
+}
+
+// TestDeallocaAgainstUse has two streams allocate, write, read and give back memory of one pool: nobody sees what another one has written.
+func TestDeallocaAgainstUse(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r, p := pools(x, simdriver.Config{})
+		for i := range 2 {
+			r.do(func() {
+				q, s := r.devs[0].Queue(i), r.sem()
+				v := uint64(0)
+				next := func() gpu.Order { v++; return gpu.Order{Wait: pts(s, v-1), Signal: pts(s, v)} }
+				for round := range 2 {
+					b, err := q.Alloca(next(), p, 64)
+					r.must(err)
+					r.must(q.Fill(next(), b.All(), []byte{byte(10*i + round + 1)}))
+					got := make([]byte, 64)
+					r.must(q.Download(next(), got, b.All()))
+					r.must(b.Dealloca(next()))
+					if round == 1 || x.Choose(2) == 1 {
+						r.must(r.wait(s, v))
+						r.full("memory of a pool", got, byte(10*i+round+1))
+					}
+				}
+				r.must(r.wait(s, v))
+			})
+		}
+		r.wg.Wait()
+		r.must(p.Close())
+		r.end()
+	})
+}
+
+// TestHandOver has a block go from one queue to another by way of dealloca and alloca, while the first one still has work with it that is held up.
+func TestHandOver(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
+		r.must(err)
+		gate, s, u := r.sem(), r.sem(), r.sem()
+		a, err := d.Queue(0).Alloca(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, p, 64)
+		r.must(err)
+		r.do(func() { r.must(gate.Signal(1)) })
+		if x.Choose(2) == 1 {
+			r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, a.All(), []byte{1}))
+		} else {
+			r.must(d.Queue(0).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}))
+		}
+		r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a))
+		r.do(func() {
+			b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(u, 1)}, p, 64)
+			r.must(err)
+			r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, b.All(), []byte{2}))
+			r.must(r.wait(u, 2))
+			r.full("the second one's", r.bytes(d.Queue(0), b), 2)
+			r.must(b.Dealloca(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}))
+			r.must(r.wait(u, 3))
+		})
+		r.wg.Wait()
+		r.must(a.Close())
+		r.must(p.Close())
+		r.end()
+	})
+}
+
+// TestDeallocaAfterFailure deallocates memory of work that goes on though its semaphore has been failed: nobody else has it meanwhile.
+func TestDeallocaAfterFailure(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
+		r.must(err)
+		s, u, boom := r.sem(), r.sem(), errors.New("boom")
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		r.must(err)
+		r.must(r.wait(u, 1)) // or whoever comes after it would come after what is behind it
+		u = r.sem()
+		streams := r.sim.Streams(0)
+		r.must(r.sim.StallStream(streams[len(streams)-2])) // queue 0's
+		r.is(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}), boom)
+		r.do(func() { s.Fail(boom) })
+		r.is(r.wait(s, 1), boom)
+		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 1)}, a))
+		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, p, 64)
+		r.must(err)
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, b.All(), []byte{2}))
+		r.must(r.wait(u, 3))
+		r.must(r.sim.ResumeStream(streams[len(streams)-2]))
+		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(u, 4)}))
+		r.must(r.wait(u, 4))
+		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
+		r.must(errors.Join(a.Close(), b.Close(), p.Close()))
+		r.end()
+	})
+}
+
+// TestPoolAgainstLoss loses the device while memory of a pool is allocated, used and given back.
+func TestPoolAgainstLoss(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r, p := pools(x, simdriver.Config{})
+		d := r.devs[0]
+		r.do(func() { r.sim.LoseDevice(0, nil) })
+		for i := range 2 {
+			r.do(func() {
+				q, s := d.Queue(i), r.sem()
+				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				if err != nil {
+					r.is(err, driver.ErrLost)
+					return
+				}
+				r.is(q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}), driver.ErrLost, gpu.ErrUnallocated)
+				err = b.Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)})
+				r.is(err, driver.ErrLost, gpu.ErrUnallocated)
+				if err == nil {
+					r.is(r.wait(s, 3), driver.ErrLost, gpu.ErrUnallocated)
+				}
+				r.is(b.Close(), driver.ErrLost)
+			})
+		}
+		r.wg.Wait()
+		r.is(p.Close(), driver.ErrLost)
+		r.lose()
+	})
+}
+
+// TestPoolClosed closes a pool while memory of it is in use, and trims the device: what it had is given back.
+func TestPoolClosed(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r, p := pools(x, simdriver.Config{})
+		d := r.devs[0]
+		s := r.sem()
+		b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+		r.must(err)
+		r.do(func() { r.must(p.Close()) })
+		if x.Choose(2) == 1 {
+			r.do(func() { r.is(d.Trim(), gpu.ErrClosed) })
+		}
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+		if x.Choose(2) == 1 {
+			r.must(r.wait(s, 2))
+			r.must(d.Queue(1).Dealloca(gpu.Order{}, b))
+		} else {
+			r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b))
+			r.must(r.wait(s, 3))
+		}
+		r.wg.Wait()
+		r.settles("the pool's memory is given back", func() bool { c := r.sim.Counters().Devices[0]; return c.Allocations == 0 && c.Pools == 0 })
+		r.end()
+	})
+}
+
+// TestPoolWaits has allocas stand in line for memory of a pool that has room for one, while others give it back.
+func TestPoolWaits(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		over := r.alloc(d, 1024)
+		p, err := d.NewPool(gpu.PoolOptions{Over: over, Wait: true})
+		r.must(err)
+		for i := range 3 {
+			r.do(func() {
+				q, s := d.Queue(i%2), r.sem()
+				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1000)
+				r.must(err)
+				r.must(q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{byte(i)}))
+				got := make([]byte, 1000)
+				r.must(q.Download(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, got, b.All()))
+				r.must(b.Dealloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}))
+				r.must(r.wait(s, 4))
+				r.full("memory that was waited for", got, byte(i))
+			})
+		}
+		r.wg.Wait()
+		r.must(errors.Join(p.Close(), over.Close()))
+		r.end()
+	})
+}
+
+// TestBareOrder has work without lists keep its order, also where the device has no event left.
+func TestBareOrder(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r, p := pools(x, simdriver.Config{})
+		d := r.devs[0]
+		big := r.alloc(d, 128<<10) // each fill of it takes an event
+		s := d.Queue(0).NewStream()
+		r.do(func() {
+			for range 3 {
+				r.must(d.Queue(1).Fill(gpu.Order{}, big.All(), []byte{1}))
+			}
+		})
+		b, err := s.Alloca(p, 64)
+		r.must(err)
+		for range 3 {
+			r.must(s.Fill(big.Range(0, 100<<10), []byte{1}))
+		}
+		r.must(s.Fill(b.All(), []byte{7}))
+		got := make([]byte, 64)
+		r.must(s.Download(got, b.All()))
+		r.must(s.Dealloca(b))
+		r.do(func() {
+			c, err := d.Queue(1).Alloca(gpu.Order{}, p, 64)
+			r.must(err)
+			r.must(d.Queue(1).Fill(gpu.Order{}, c.All(), []byte{8}))
+			r.must(c.Dealloca(gpu.Order{}))
+		})
+		r.must(r.ends(s))
+		r.full("a stream's own", got, 7)
+		r.wg.Wait()
+		r.must(big.Close())
+		r.must(p.Close())
+		r.end()
+	})
+}
+
+// TestTouchWhileFreed has the device touch memory for the first time while it is freed, as it is lost.
+func TestTouchWhileFreed(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		b, s := r.alloc(r.devs[0], 64), r.sem()
+		r.do(func() { r.sim.LoseDevice(0, nil) })
+		r.is(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), driver.ErrLost)
+		r.is(b.Close(), driver.ErrLost)
+		r.lose()
+	})
+}
+
+// TestPieces uploads and downloads in pieces, of which one may fail.
+func TestPieces(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		o := quick()
+		o.StageSize = 16
+		r := open(x, simdriver.Config{}, o)
+		d := r.devs[0]
+		b, s := r.alloc(d, 64), r.sem()
+		if n := x.Choose(8); n > 0 {
+			op := []simdriver.Op{simdriver.OpUpload, simdriver.OpDownload, simdriver.OpRecord}[x.Choose(3)]
+			r.sim.Inject(simdriver.Fault{Op: op, Device: simdriver.AnyDevice, N: uint64(n)})
+		}
+		data, got := make([]byte, 64), make([]byte, 64)
+		for i := range data {
+			data[i] = byte(i)
+		}
+		r.is(d.Queue(0).Upload(gpu.Order{Signal: pts(s, 1)}, b.All(), data), simdriver.ErrInjected)
+		r.is(d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All()), simdriver.ErrInjected)
+		c, u := r.alloc(d, 64), r.sem()
+		r.do(func() {
+			r.is(d.Queue(1).UploadCopy(gpu.Order{Signal: pts(u, 1)}, c.Range(0, 16), data[:16]), simdriver.ErrInjected)
+			r.is(r.wait(u, 1), simdriver.ErrInjected)
+		})
+		err := r.wait(s, 2)
+		r.is(err, simdriver.ErrInjected)
+		for i := range got {
+			if err == nil && got[i] != byte(i) {
+				r.Errorf("byte %d is %d", i, got[i])
+				break
+			}
+		}
+		r.wg.Wait()
+		r.must(errors.Join(b.Close(), c.Close()))
+		r.lose()
+	})
+}
+
+// TestPoolAfterFailure has an alloca wait for the only block there is, which work still has whose semaphore has been failed: it comes when that work is over, though nobody waits for
+// it.
+func TestPoolAfterFailure(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		over := r.alloc(d, 1024)
+		p, err := d.NewPool(gpu.PoolOptions{Over: over, Wait: true})
+		r.must(err)
+		s, u, boom := r.sem(), r.sem(), errors.New("boom")
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 1000)
+		r.must(err)
+		r.must(r.wait(u, 1))
+		r.must(r.sim.StallDevice(0))
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}))
+		s.Fail(boom)
+		r.must(d.Queue(1).Dealloca(gpu.Order{}, a))
+		b, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(u, 2)}, p, 1000)
+		r.must(err)
+		r.do(func() { r.must(r.sim.ResumeDevice(0)) })
+		r.must(r.wait(u, 2))
+		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 3)}, b.All(), []byte{2}))
+		r.must(r.wait(u, 3))
+		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
+		r.wg.Wait()
+		r.must(errors.Join(a.Close(), b.Close(), p.Close(), over.Close()))
+		r.end()
+	})
+}

@@ -1,0 +1,345 @@
+package scenarios
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// recorded makes a recording of two fills of a buffer, with n more behind them so that there is a graph.
+func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
+	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+	r.must(err)
+	var last []gpu.Command
+	for range 4 {
+		one, err := c.Fill(b, []byte{v}, last...)
+		r.must(err)
+		last = []gpu.Command{one}
+	}
+	r.must(c.End())
+	return c
+}
+
+// TestRecordingAgainstClose executes a recording while it is closed, and its device, and the buffer that it writes.
+func TestRecordingAgainstClose(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b, s, gate := r.alloc(d, 64), r.sem(), r.sem()
+		var c *gpu.CommandBuffer
+		var bind []gpu.Range
+		if x.Choose(2) == 1 {
+			var err error
+			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
+			r.must(err)
+			to, err := c.Binding()
+			r.must(err)
+			for range 4 {
+				_, err = c.Fill(to.Range(0, 64), []byte{1})
+				r.must(err)
+			}
+			r.must(c.End())
+			bind = []gpu.Range{b.All()}
+		} else {
+			c = r.recorded(d, b.All(), 1)
+		}
+		x.Window(true)
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.do(func() {
+			err := d.Queue(1).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c, bind...)
+			r.is(err, gpu.ErrClosed)
+			if err == nil {
+				r.is(r.wait(s, 1), gpu.ErrClosed)
+			}
+		})
+		r.do(func() { r.must(c.Close()) })
+		if x.Choose(2) == 1 {
+			r.do(func() { r.must(d.Close()) })
+		}
+		r.do(func() { r.must(b.Close()) })
+		r.end()
+	})
+}
+
+// TestExecutions executes one recording on two queues, with other addresses each time, and call by call in between: memory has what a model says.
+func TestExecutions(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		to, err := c.Binding()
+		r.must(err)
+		one, err := c.Fill(to.Range(0, 8), []byte{1})
+		r.must(err)
+		_, err = c.Fill(to.Range(8, 8), []byte{1}, one)
+		r.must(err)
+		scratch, err := c.Alloca(64)
+		r.must(err)
+		two, err := c.Fill(scratch.Range(0, 16), []byte{5})
+		r.must(err)
+		_, err = c.Copy(to.Range(16, 16), scratch.Range(0, 16), two)
+		r.must(err)
+		r.must(c.End())
+		mem := [2]*gpu.Buffer{r.alloc(d, 32), r.alloc(d, 32)}
+		x.Window(true)
+		for i := range 2 {
+			r.do(func() {
+				s := r.sem()
+				for n := range uint64(2) {
+					r.must(d.Queue(i).Execute(gpu.Order{Wait: pts(s, n), Signal: pts(s, n+1)}, c, mem[i].All()))
+				}
+				r.must(r.wait(s, 2))
+			})
+		}
+		r.wg.Wait()
+		for i, b := range mem {
+			got := r.bytes(d.Queue(i), b)
+			r.full("recorded fills", got[:16], 1)
+			r.full("by way of scratch memory", got[16:], 5)
+		}
+		r.must(errors.Join(c.Close(), mem[0].Close(), mem[1].Close()))
+		r.end()
+	})
+}
+
+func put(g *simdriver.Grid, to driver.Ptr) error {
+	bytes, err := simdriver.View[byte](g, to, 8)
+	if err == nil {
+		bytes[0] = 1
+	}
+	return err
+}
+
+// TestNestWhileExecuted nests a recording in another one while it is executed.
+func TestNestWhileExecuted(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		code, err := d.Load(simdriver.Image("put"))
+		r.must(err)
+		k, err := code.Kernel("put")
+		r.must(err)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		to, err := c.Binding()
+		r.must(err)
+		_, err = c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{nil}, Buffers: []gpu.BufferArg{{Index: 0, Range: to.All()}}})
+		r.must(err)
+		r.must(c.End())
+		b := r.alloc(d, 8)
+		x.Window(true)
+		s := r.sem()
+		r.do(func() {
+			r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, b.All()))
+			r.must(r.wait(s, 1))
+		})
+		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = o.Nest(c, []gpu.Range{b.All()})
+		r.must(err)
+		r.must(o.End())
+		r.wg.Wait()
+		r.must(errors.Join(o.Close(), c.Close(), b.Close(), code.Close()))
+		r.end()
+	})
+}
+
+// TestRecordedHostCall closes a recording and its memory while a host call of it runs that uses that.
+func TestRecordedHostCall(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, err := d.Alloc(gpu.HostMem, 64)
+		r.must(err)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = c.Fill(b.All(), []byte{3})
+		r.must(err)
+		var got atomic.Int32
+		mem := b.Bytes()
+		begun := make(chan struct{})
+		_, err = c.HostCall(func() error {
+			close(begun)
+			if n := r.sim.Counters().Devices[0].Calls[simdriver.OpFree]; n > 0 {
+				r.Errorf("memory that a host call uses has been freed")
+			}
+			for range 3 {
+				got.Add(int32(mem[0]))
+			}
+			time.Sleep(50 * time.Microsecond)
+			if n := r.sim.Counters().Devices[0].Calls[simdriver.OpFree]; n > 0 {
+				r.Errorf("memory that a host call uses has been freed meanwhile")
+			}
+			return nil
+		})
+		r.must(err)
+		r.must(c.End())
+		s := r.sem()
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		<-begun
+		r.must(errors.Join(c.Close(), b.Close()))
+		r.must(r.wait(s, 1))
+		if got.Load() != 9 {
+			r.Errorf("%d", got.Load())
+		}
+		r.end()
+	})
+}
+
+// TestTurns executes a recording with timestamps where events cannot be recorded anew: executions take turns, also if one waits for a later one, or fails.
+func TestTurns(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		caps := simdriver.CUDACaps()
+		caps.RerecordEvents = false
+		r := open(x, simdriver.Config{Caps: &caps}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b := r.alloc(d, 8)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = c.Timestamp()
+		r.must(err)
+		_, err = c.Fill(b.All(), []byte{1})
+		r.must(err)
+		_, err = c.Timestamp()
+		r.must(err)
+		r.must(c.End())
+		x.Window(true)
+		s, u, boom := r.sem(), r.sem(), errors.New("boom")
+		r.must(d.Queue(0).Execute(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 1)}, c))
+		if x.Choose(2) == 1 {
+			r.do(func() { u.Fail(boom) })
+		}
+		r.is(d.Queue(1).Execute(gpu.Order{Signal: pts(u, 1)}, c), boom)
+		end := r.sem()
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(end, 1)}, c))
+		r.is(r.wait(s, 1), boom)
+		r.is(r.wait(u, 1), boom)
+		r.must(r.wait(end, 1))
+		r.wg.Wait()
+		r.must(errors.Join(c.Close(), b.Close()))
+		r.end()
+	})
+}
+
+// TestNestedTurns executes a recording with timestamps, and one that it is nested in, where events cannot be recorded anew.
+func TestNestedTurns(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		caps := simdriver.CUDACaps()
+		caps.RerecordEvents = false
+		r := open(x, simdriver.Config{Caps: &caps}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b := r.alloc(d, 8)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = c.Timestamp()
+		r.must(err)
+		_, err = c.Fill(b.All(), []byte{1})
+		r.must(err)
+		r.must(c.End())
+		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		_, err = o.Nest(c, nil)
+		r.must(err)
+		r.must(o.End())
+		x.Window(true)
+		s, u := r.sem(), r.sem()
+		r.do(func() { r.must(d.Queue(1).Execute(gpu.Order{Signal: pts(u, 1)}, o)) })
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		r.must(d.Queue(0).Execute(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, o))
+		r.must(r.wait(s, 2))
+		r.wg.Wait()
+		r.must(r.wait(u, 1))
+		r.must(errors.Join(o.Close(), c.Close(), b.Close()))
+		r.end()
+	})
+}
+
+// TestCloseAgainst closes the device against one other operation, whichever.
+func TestCloseAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b, far, s, s0 := r.alloc(d, 64), r.alloc(r.devs[1], 64), r.sem(), r.sem()
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
+		r.must(err)
+		c := r.recorded(d, b.All(), 1)
+		used, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s0, 1)}, p, 64) // so that the pool has a slab
+		r.must(err)
+		r.must(used.Dealloca(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}))
+		r.must(r.wait(s0, 2))
+		x.Window(true)
+		var given error
+		against := []func(){
+			func() { given = d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}) },
+			func() {
+				gate := r.sem()
+				given = d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.All(), []byte{1})
+				r.must(gate.Signal(1))
+			},
+			func() {
+				a, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				if given = err; err == nil {
+					r.is(a.Dealloca(gpu.Order{Wait: pts(s, 1)}), gpu.ErrClosed, gpu.ErrUnallocated)
+				}
+			},
+			func() { given = d.Queue(1).Execute(gpu.Order{Signal: pts(s, 1)}, c) },
+			func() { given = d.Queue(0).HostCall(gpu.Order{Signal: pts(s, 1)}, func() error { return nil }) },
+			func() { given = d.Queue(0).UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.All(), make([]byte, 64)) },
+			func() { given = d.Queue(0).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 64), b.All()) },
+			func() { given = r.devs[1].Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, far.All(), b.All()) },
+			func() {
+				_, err := d.Alloc(gpu.DeviceMem, 64)
+				given = errors.Join(err, s.Signal(1))
+			},
+			func() {
+				_, err := d.NewPool(gpu.PoolOptions{})
+				given = errors.Join(err, s.Signal(1))
+			},
+			func() { given = errors.Join(d.Trim(), s.Signal(1)) },
+			func() { given = errors.Join(p.Close(), s.Signal(1)) },
+			func() { given = errors.Join(p.Trim(0), s.Signal(1)) },
+			func() {
+				c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+				if err == nil {
+					_, err = c.Fill(b.All(), []byte{1})
+					err = errors.Join(err, c.End(), c.Close())
+				}
+				given = errors.Join(err, s.Signal(1))
+			},
+			func() { given = errors.Join(d.Queue(0).Flush(), s.Signal(1)) },
+			func() {
+				_, err := p.Stats()
+				given = errors.Join(err, s.Signal(1))
+			},
+			func() {
+				d.Stats()
+				d.Parked()
+				given = s.Signal(1)
+			},
+		}
+		do := against[x.Choose(len(against))]
+		r.do(do)
+		r.do(func() { r.must(d.Close()) })
+		r.wg.Wait()
+		r.is(given, gpu.ErrClosed)
+		if given == nil {
+			r.is(r.wait(s, 1), gpu.ErrClosed, driver.ErrLost)
+		}
+		r.must(far.Close())
+		r.end()
+	})
+}

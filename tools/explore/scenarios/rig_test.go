@@ -1,0 +1,150 @@
+package scenarios
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A rig is what a scenario works with.
+type rig struct {
+	*explore.T
+	sim  *simdriver.Driver
+	devs []*gpu.Device
+	wg   sync.WaitGroup
+}
+
+// quick are options of devices whose waits park at once, so that schedules are short.
+func quick() gpu.Options { return gpu.Options{Queues: 2, Events: 2, Spin: -1, Poll: -1} }
+
+// open opens the devices of a simulated driver.
+func open(x *explore.T, c simdriver.Config, o gpu.Options) *rig {
+	x.Window(false)
+	c.Strict = true
+	r := &rig{T: x, sim: simdriver.New(c)}
+	for i := range max(c.Devices, 1) {
+		d, err := gpu.Open(r.sim, i, o)
+		r.must(err)
+		r.devs = append(r.devs, d)
+	}
+	x.Window(true)
+	return r
+}
+
+func (r *rig) must(err error) {
+	if err != nil {
+		r.Fatalf("%v", err)
+	}
+}
+
+// is reports another error than one of some.
+func (r *rig) is(err error, want ...error) {
+	if err == nil {
+		return
+	}
+	for _, w := range want {
+		if errors.Is(err, w) {
+			return
+		}
+	}
+	r.Fatalf("%v", err)
+}
+
+// do runs something beside the rest.
+func (r *rig) do(f func()) { r.wg.Go(f) }
+
+func (r *rig) sem() *gpu.Semaphore {
+	s, err := gpu.NewSemaphore(0)
+	r.must(err)
+	return s
+}
+
+func pts(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{s.At(v)} }
+
+func (r *rig) alloc(d *gpu.Device, size uint64) *gpu.Buffer {
+	b, err := d.Alloc(gpu.DeviceMem, size)
+	r.must(err)
+	return b
+}
+
+// wait waits for a point, which must be reached or fail in time.
+func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := s.Wait(ctx, v)
+	if err != nil && ctx.Err() != nil {
+		r.Fatalf("value %d is neither reached nor failed: %v", v, err)
+	}
+	return err
+}
+
+// bytes downloads a buffer.
+func (r *rig) bytes(q *gpu.Queue, b *gpu.Buffer) []byte {
+	got := make([]byte, b.Size())
+	s := r.sem()
+	r.must(q.Download(gpu.Order{Signal: pts(s, 1)}, got, b.All()))
+	r.must(r.wait(s, 1))
+	return got
+}
+
+// full reports bytes that are not what they were to be.
+func (r *rig) full(what string, got []byte, want byte) {
+	if !bytes.Equal(got, bytes.Repeat([]byte{want}, len(got))) {
+		r.Errorf("%s: %v, and not all %d", what, got, want)
+	}
+}
+
+// end waits for all that runs beside, and closes the devices: nothing is left behind.
+func (r *rig) end() {
+	r.wg.Wait()
+	for _, d := range r.devs {
+		r.must(d.Close())
+	}
+	if left := r.sim.Leaks(); len(left) > 0 {
+		r.Errorf("left behind: %q", left)
+	}
+}
+
+// lose is end where devices may be lost.
+func (r *rig) lose() {
+	r.wg.Wait()
+	sound := true
+	for _, d := range r.devs {
+		if err := d.Close(); err != nil {
+			r.is(err, driver.ErrLost, driver.ErrBusy, simdriver.ErrInjected, driver.ErrOutOfMemory)
+			sound = false
+		}
+	}
+	if left := r.sim.Leaks(); len(left) > 0 && sound {
+		r.Errorf("left behind: %q", left)
+	}
+}
+
+// settles waits for a condition that nobody is told of.
+func (r *rig) settles(what string, holds func() bool) {
+	for range 100 {
+		if holds() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	r.Fatalf("%s: it does not", what)
+}
+
+// ends waits for a stream.
+func (r *rig) ends(s *gpu.Stream) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := s.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		r.Fatalf("a stream has neither come to its end nor failed: %v", err)
+	}
+	return err
+}

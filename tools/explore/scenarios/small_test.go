@@ -1,0 +1,71 @@
+package scenarios
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// The core's smallest scenarios, in which decisions begin when all is set up, and end when all has an answer: they are small enough for all schedules with few unusual
+// decisions (-exhaust).
+
+// TestSmallSubmitSignal submits work while what it waits for is signalled.
+func TestSmallSubmitSignal(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, small())
+		x.Window(false)
+		b, s := r.alloc(r.devs[0], 8), r.sem()
+		x.Window(true)
+		r.do(func() { r.must(s.Signal(1)) })
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+		r.must(r.wait(s, 2))
+		x.Window(false)
+		r.full("the fill", r.bytes(r.devs[0].Queue(0), b), 1)
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestSmallParkRelease releases work that is parked for two points, by two.
+func TestSmallParkRelease(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, small())
+		x.Window(false)
+		b, s, u := r.alloc(r.devs[0], 8), r.sem(), r.sem()
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(1), u.At(1)}, Signal: pts(s, 2)}, b.All(), []byte{1}))
+		x.Window(true)
+		r.do(func() { r.must(s.Signal(1)) })
+		r.must(u.Signal(1))
+		r.must(r.wait(s, 2))
+		x.Window(false)
+		r.full("the fill", r.bytes(r.devs[0].Queue(0), b), 1)
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestSmallPublishFail fails a semaphore that work is being published to.
+func TestSmallPublishFail(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, small())
+		x.Window(false)
+		b, s, boom := r.alloc(r.devs[0], 8), r.sem(), errors.New("boom")
+		x.Window(true)
+		r.do(func() { s.Fail(boom) })
+		r.is(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), boom)
+		r.is(r.wait(s, 1), boom)
+		r.wg.Wait()
+		x.Window(false)
+		if err := r.wait(s, 2); !errors.Is(err, boom) {
+			r.Errorf("a value above: %v", err)
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// small are options of a device with one queue.
+func small() gpu.Options { return gpu.Options{Events: 2, Spin: -1, Poll: -1} }

@@ -1,0 +1,294 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestSubmitAgainstSignal gives work on two queues before, while and after what it waits for is signalled.
+func TestSubmitAgainstSignal(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		b, s, end := r.alloc(r.devs[0], 8), r.sem(), r.sem()
+		r.do(func() { r.must(s.Signal(1)) })
+		r.do(func() {
+			r.must(r.devs[0].Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(end, 1)}, b.All(), []byte{2}))
+		})
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+		r.must(r.wait(end, 1))
+		r.full("the later fill", r.bytes(r.devs[0].Queue(0), b), 2)
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestChains has chains of work on two queues, whose links wait for one another in all ways, and compares memory with what comes of one operation after the
+// other.
+func TestChains(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		a, b, s := r.alloc(d, 8), r.alloc(d, 8), r.sem()
+		var model [2]byte
+		for i := range uint64(5) {
+			o := gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}
+			q := d.Queue(x.Choose(2))
+			switch x.Choose(3) {
+			case 0:
+				r.must(q.Fill(o, a.All(), []byte{byte(i + 1)}))
+				model[0] = byte(i + 1)
+			case 1:
+				r.must(q.Copy(o, b.All(), a.All()))
+				model[1] = model[0]
+			case 2:
+				r.must(q.UploadCopy(o, a.All(), []byte{9, 9, 9, 9, 9, 9, 9, 9}))
+				model[0] = 9
+			}
+		}
+		if x.Choose(2) == 1 {
+			r.do(func() { r.must(r.wait(s, 3)) })
+		}
+		r.must(r.wait(s, 5))
+		got := r.bytes(d.Queue(0), a)
+		r.full("a", got, model[0])
+		r.full("b", r.bytes(d.Queue(1), b), model[1])
+		r.must(errors.Join(a.Close(), b.Close()))
+		r.end()
+	})
+}
+
+// TestParkReleaseCancel has work parked that is released by one, failed by another, and whose device is closed by a third one.
+func TestParkReleaseCancel(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, end := r.alloc(d, 8), r.sem(), r.sem()
+		boom := errors.New("boom")
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, b.All(), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: []gpu.Point{end.At(1), s.At(2)}, Signal: pts(end, 2)}, b.All(), []byte{2}))
+		r.do(func() { r.is(s.Signal(1), boom, gpu.ErrValue) })
+		r.do(func() { r.is(s.Signal(2), boom, gpu.ErrValue) })
+		r.do(func() {
+			if x.Choose(2) == 0 {
+				s.Fail(boom)
+			} else {
+				s.Signal(2)
+			}
+		})
+		r.do(func() {
+			if x.Choose(3) == 0 {
+				r.must(d.Close())
+			}
+		})
+		for v := range uint64(2) {
+			r.is(r.wait(end, v+1), boom, gpu.ErrClosed)
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestRetireAgainstWait has several wait, each in his way, for work of two queues that is retired by whoever asks.
+func TestRetireAgainstWait(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, u := r.alloc(d, 8), r.sem(), r.sem()
+		called := make(chan error, 2)
+		s.OnReached(2, func(err error) { called <- err })
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.Range(4, 4), []byte{2}))
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 2)}, b.All(), []byte{3}))
+		s.OnReached(1, func(err error) { called <- err })
+		r.do(func() { r.must(r.wait(s, 2)) })
+		r.do(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Microsecond)
+			defer cancel()
+			if i, err := gpu.WaitAny(ctx, s.At(1), u.At(1)); err == nil && i < 0 {
+				r.Errorf("WaitAny: %d", i)
+			} else {
+				r.is(err, context.DeadlineExceeded)
+			}
+		})
+		r.do(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			r.must(gpu.WaitAll(ctx, s.At(2), u.At(1)))
+			if v, err := s.Query(); v != 2 || err != nil {
+				r.Errorf("Query: %d, %v", v, err)
+			}
+		})
+		r.must(<-called)
+		r.must(<-called)
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestPollUntilReached asks for a value with contexts that have ended, as a program does that polls.
+func TestPollUntilReached(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		b, s := r.alloc(r.devs[0], 8), r.sem()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		reached := false
+		for range 50 {
+			if reached = s.Wait(ctx, 1) == nil; reached {
+				break
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		if !reached {
+			r.Errorf("the value is not reached after 5 ms of asking")
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestFailAgainstPublish fails semaphores that work is to signal, while it is issued, runs and is retired.
+func TestFailAgainstPublish(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, end := r.alloc(d, 8), r.sem(), r.sem()
+		boom := errors.New("boom")
+		r.do(func() { s.Fail(boom) })
+		r.do(func() {
+			r.is(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, b.All(), []byte{2}), boom)
+		})
+		r.is(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), boom)
+		r.is(r.wait(s, 1), boom)
+		r.is(r.wait(end, 1), boom)
+		if err := r.wait(s, 2); !errors.Is(err, boom) {
+			r.Errorf("a value above: %v", err)
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestSignalsTwice has the host raise a semaphore that work in flight is to signal: who waits for more is told of the mistake.
+func TestSignalsTwice(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		b, s := r.alloc(r.devs[0], 8), r.sem()
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		err := s.Signal(1)
+		if err == nil { // else the work had signalled it before
+			if r.wait(s, 2) == nil {
+				r.Errorf("a value that nobody signals is reached")
+			}
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestHostCalls runs functions of the program between work: links, host calls, notifications, functions that wait or end their goroutine.
+func TestHostCalls(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
+		var calls atomic.Int32
+		held := make(chan struct{})
+		gate.OnReached(1, func(error) { <-held }) // it must hold up nothing
+		gate.Link(1, s, 1)
+		r.must(d.Queue(0).HostCall(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, func() error { calls.Add(1); return nil }))
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b.All(), []byte{1}))
+		r.must(d.Queue(0).Notify(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, func() { calls.Add(1) }))
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.must(r.wait(s, 4))
+		close(held)
+		r.must(b.Close())
+		r.end() // which waits for functions
+		if n := calls.Load(); n != 2 {
+			r.Errorf("%d calls", n)
+		}
+	})
+}
+
+// TestBarriers joins and passes on.
+func TestBarriers(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, u, end := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
+		boom := errors.New("boom")
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.Range(4, 4), []byte{1}))
+		passing := r.sem()
+		if x.Choose(2) == 1 {
+			r.do(func() { passing.Fail(boom) })
+		}
+		r.is(d.Queue(1).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(passing, 1)}), boom)
+		r.is(d.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{passing.At(1), u.At(1)}, Signal: pts(end, 1)}), boom)
+		r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, b.All(), []byte{2}), boom)
+		err := r.wait(end, 2)
+		r.is(err, boom)
+		if err == nil {
+			r.full("behind barriers", r.bytes(d.Queue(1), b), 2)
+		}
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestPick looks for the queue with the least work while work is found done.
+func TestPick(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		b, s := r.alloc(r.devs[0], 8), r.sem()
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.do(func() {
+			r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+			r.must(r.wait(s, 2))
+		})
+		for range 3 {
+			if _, err := r.devs[0].Pick(1); err != nil {
+				r.Errorf("%v", err)
+			}
+		}
+		r.must(r.wait(s, 2))
+		r.must(b.Close())
+		r.end()
+	})
+}
+
+// TestOvertaken has two pieces of work that nothing orders raise one semaphore: the one that comes last finds it raised beyond its own value, which is no mistake.
+func TestOvertaken(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(gate, 2), Signal: pts(s, 2)}, b.Range(4, 4), []byte{1}))
+		if x.Choose(2) == 1 {
+			r.do(func() { r.must(gpu.SignalAll(gate.At(2))) })
+		} else {
+			r.do(func() {
+				r.must(gate.Signal(1))
+				r.must(gate.Signal(2))
+			})
+		}
+		r.must(r.wait(s, 2))
+		r.wg.Wait()
+		end := r.sem()
+		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(end, 1)}))
+		r.must(r.wait(end, 1))
+		r.must(r.wait(s, 2))
+		r.full("both fills", r.bytes(d.Queue(0), b), 1)
+		r.must(b.Close())
+		r.end()
+	})
+}
