@@ -34,7 +34,7 @@ func small(rank int, start time.Time) *tracetest.Builder {
 	b.Submit(q, s, tracetest.Submission{
 		Args:      Args{Op: "execute", Recording: "step", Commands: 2, Waits: []Point{done(1)}, Signals: []Point{done(2)}},
 		Submitted: 36 * µs, Issued: 43 * µs, Begun: 56 * µs, Ended: 80 * µs, Done: 85 * µs,
-		Commands: []tracetest.Command{{Args{Op: "fill", Bytes: 64}, 56 * µs, 60 * µs}, {Args{Op: "launch", Kernel: "k"}, 60 * µs, 80 * µs}},
+		Commands: []tracetest.Command{{Args: Args{Op: "fill", Bytes: 64}, Begun: 56 * µs, Ended: 60 * µs}, {Args: Args{Op: "launch", Kernel: "k"}, Begun: 60 * µs, Ended: 80 * µs}},
 	})
 	b.Submit(q, ch, tracetest.Submission{
 		Args:      Args{Op: "all-reduce", Bytes: 1 << 20, Channel: "grad", Collective: 1, Rank: rank, Ranks: 2, Waits: []Point{done(2)}, Signals: []Point{done(3)}},
