@@ -75,6 +75,31 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
+// BenchmarkTracedChain is BenchmarkChain on one stream with a tracer whose records nobody takes, so that there is room for none, and with one
+// who takes them. The driver has no timing events.
+func BenchmarkTracedChain(b *testing.B) {
+	for _, taken := range []bool{false, true} {
+		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
+			tracer := newTracer(b, gpu.TracerOptions{Records: 1 << 15})
+			dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
+			must(b, err)
+			defer dev.Close()
+			buf := allocate(b, dev, 4096)
+			s, records := semaphores(b, 1)[0], make([]gpu.TraceRecord, 256)
+			var wait, signal [1]gpu.Point
+			pattern, n := []byte{1, 2, 3, 4}, uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				wait[0], signal[0] = s.At(n), s.At(n+1)
+				must(b, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern))
+				if n++; taken && n%256 == 0 {
+					tracer.Take(records)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSemaphore times what the host does with semaphores alone.
 func BenchmarkSemaphore(b *testing.B) {
 	b.Run("create and close", func(b *testing.B) {

@@ -266,20 +266,18 @@ func (t *deviceTimes) giveBack(d *Device, p *timerPair) {
 // tell makes the records of a span.
 func (t *deviceTimes) tell(d *Device, x *span) {
 	r := &x.rec
-	loose := false
-	if p := x.timers; p != nil {
-		loose = p.loose
-		if !r.Untimed && (loose || !t.place(d, r, p)) {
+	p, loose := x.timers, false
+	if p != nil {
+		if loose = p.loose; !r.Untimed && (loose || !t.place(d, r, p)) {
 			x.untimed()
 		}
-		t.giveBack(d, p)
 	}
 	x.tracer.push(r)
 	for i := range x.commands {
 		c := &x.commands[i]
 		y := TraceRecord{Kind: TraceCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.op.String(), Label: r.Label, Kernel: c.kernel, Bytes: c.bytes,
 			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: r.Issued, Done: r.Done}
-		if c.timers == nil || loose || !t.place(d, &y, c.timers) {
+		if c.timers == nil || r.Timed != DeviceTime || !y.within(d, r, p, c.timers) {
 			y.Untimed = true
 			x.tracer.untimed.Add(1)
 		}
@@ -289,7 +287,25 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 		}
 		x.tracer.push(&y)
 	}
+	if p != nil {
+		t.giveBack(d, p)
+	}
 	d.putSpan(x)
+}
+
+// within puts the times of a command into its record, from those of its submission, and reports whether that could be.
+func (r *TraceRecord) within(d *Device, of *TraceRecord, p, command *timerPair) bool {
+	if command.bad {
+		return false
+	}
+	after, err := d.timers.Elapsed(p.begin, command.begin)
+	took, err2 := d.timers.Elapsed(command.begin, command.end)
+	if err != nil || err2 != nil {
+		return false
+	}
+	begun := min(of.Begun+max(after, 0), of.Ended)
+	r.Timed, r.Begun, r.Ended, r.Within = DeviceTime, begun, min(begun+max(took, 0), of.Ended), of.Within
+	return true
 }
 
 // place puts the times of a pair into a record, and reports whether that could be. The work cannot have begun before the host began to

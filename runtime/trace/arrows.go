@@ -17,15 +17,16 @@ type arrows struct {
 	first   ring // of waits
 }
 
-// A flowEnd is where an arrow begins or ends, and by how much that may be off.
+// A flowEnd is where an arrow begins or ends, and the earliest time at which the signal can have been, or the latest of the wait's end: clocks of devices are
+// known only so well.
 type flowEnd struct {
-	pid, tid   int64
-	at, within traceformat.Time
+	pid, tid  int64
+	at, limit traceformat.Time
 }
 
 // before reports whether something there can have released what is at another place. Records come in no order between devices and the host, so that a
 // signal of a higher value may come before the one that did.
-func (e flowEnd) before(to flowEnd) bool { return e.at-e.within <= to.at+to.within }
+func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit }
 
 type signalled struct {
 	value uint64
@@ -113,6 +114,9 @@ func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
 // wait draws the arrows to a slice that waited, from the lowest signals that were enough.
 func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
 	for _, p := range points {
+		if p.Value == 0 {
+			continue
+		}
 		list := a.signals[p.Semaphore]
 		at, _ := slices.BinarySearchFunc(list, p.Value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 		for at < len(list) && !list[at].from.before(to) {
@@ -120,9 +124,6 @@ func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
 		}
 		if at < len(list) {
 			w.arrow(list[at].from, to)
-			continue
-		}
-		if p.Value == 0 {
 			continue
 		}
 		remember(a.waits, &a.first, p.Semaphore, waiting{p.Value, a.first.n + 1, to})

@@ -119,7 +119,7 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: "wait", Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
 		pid, tid, at := w.host(r)
 		if r.Err == nil {
-			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, 0})
+			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, at})
 		}
 	case gpu.TraceSignal:
 		name := "signal"
@@ -186,21 +186,28 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 	w.process(x.pid, traceformat.Args{Name: fmt.Sprintf("GPU %d: %s", info.Index, info.Name), Kind: traceformat.KindDevice, Device: info.Index, Model: info.Name,
 		Driver: driver})
 	for i := range d.Queues() {
-		w.queue(x, d, d.Queue(i), nil)
+		x.queues[d.Queue(i)] = x.track()
 	}
 	return x
+}
+
+// track makes a track for a queue, which has no name before it is used.
+func (x *device) track() *track {
+	x.tids += 2
+	return &track{tid: x.tids - 1}
 }
 
 // queue returns the track of a queue.
 func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *gpu.TraceRecord) *track {
 	t := x.queues[q]
-	if t != nil {
-		return t
+	if t == nil {
+		t = x.track()
+		x.queues[q] = t
 	}
-	x.tids += 2
-	t = &track{name: strings.TrimSuffix(q.String(), " of "+d.Info().Name), tid: x.tids - 1, ch: r != nil && r.Ranks > 0}
-	x.queues[q] = t
-	w.thread(x.pid, t.tid, traceformat.Args{Name: t.name, Kind: traceformat.KindQueue, Queue: len(x.queues) - 1})
+	if t.name == "" {
+		t.name, t.ch = strings.TrimSuffix(q.String(), " of "+d.Info().Name), r.Ranks > 0
+		w.thread(x.pid, t.tid, traceformat.Args{Name: t.name, Kind: traceformat.KindQueue, Queue: int(t.tid / 2)})
+	}
 	return t
 }
 
@@ -251,10 +258,10 @@ func (w *writer) call(r *gpu.TraceRecord, name string) {
 	}
 	pid, tid, at := w.host(r)
 	if r.Kind == gpu.TraceSignal && r.Err == nil {
-		w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, 0})
+		w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
 	}
 	if r.Kind == gpu.TraceCall {
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), 0})
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), traceformat.Time(r.Submitted)})
 	}
 }
 
@@ -318,9 +325,9 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 	case gpu.HostTime:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: nameOf(r), Args: given}
 		pid, tid, at := w.host(r)
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), 0})
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun)})
 		if r.Err == nil {
-			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, 0})
+			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
 		}
 	}
 	if took := r.Done - r.Submitted; w.opt.Slow > 0 && took > w.opt.Slow {
@@ -345,9 +352,9 @@ func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat
 	t.end, t.cmd = ended, begun
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
 	w.put()
-	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(r.Within)})
+	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done))})
 	if r.Err == nil {
-		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(r.Within)})
+		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(max(r.Ended-r.Within, r.Issued))})
 	}
 }
 

@@ -175,6 +175,7 @@ func benches(e *env) []bench {
 	all = append(all, chainBenches()...)
 	all = append(all, tailBenches(e)...)
 	all = append(all, streamBenches()...)
+	all = append(all, traceBenches()...)
 	all = append(all, nativeBenches()...)
 	all = append(all, poolBenches()...)
 	all = append(all, graphBenches()...)

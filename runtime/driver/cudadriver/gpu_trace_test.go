@@ -1,0 +1,127 @@
+package cudadriver
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestGPUTraceTimes compares the times of a trace, and of a Timing, with those of events around the same kernels that are launched by the
+// driver's own calls: of 5 microseconds to 10 milliseconds, the medians within 2 percent or half a microsecond. All are launched behind
+// work that is under way, so that nothing waits for the host. Of every submission the device's times lie within the host's.
+func TestGPUTraceTimes(t *testing.T) {
+	d := openGPU(t)
+	drv, err := New(d.lib)
+	ok(t, err)
+	tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 16})
+	ok(t, err)
+	var devs [2]*gpu.Device // without a tracer, and with it
+	var kernels [2]*gpu.Kernel
+	for i, tr := range []*gpu.Tracer{nil, tracer} {
+		devs[i], err = gpu.Open(drv, 0, gpu.Options{Tracer: tr})
+		ok(t, err)
+		defer devs[i].Close()
+		x, err := devs[i].Load([]byte(gpuPTX))
+		ok(t, err)
+		kernels[i], err = x.Kernel("spin")
+		ok(t, err)
+	}
+	var e [2]driver.Event
+	for i := range e {
+		e[i], err = d.NewTimer()
+		ok(t, err)
+		defer d.DestroyEvent(e[i])
+	}
+	mod, err := d.Load([]byte(gpuPTX))
+	ok(t, err)
+	defer d.Unload(mod)
+	fn, _, err := d.Function(mod, "spin")
+	ok(t, err)
+	spin := func(k *gpu.Kernel, ns *uint64) gpu.Dispatch {
+		return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(ns)}, Sizes: []int{8}}
+	}
+	timing, err := devs[0].NewTiming()
+	ok(t, err)
+	ctx := context.Background()
+	busy := uint64(100_000)
+	sem, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	v := uint64(0)
+	behind := func(dev int, o gpu.Order, ns *uint64) { // a kernel behind work that is under way
+		q := devs[dev].Queue(0)
+		ok(t, q.Dispatch(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}, Label: "busy"}, spin(kernels[dev], &busy)))
+		o.Wait, o.Signal = []gpu.Point{sem.At(v + 1)}, []gpu.Point{sem.At(v + 2)}
+		ok(t, q.Dispatch(o, spin(kernels[dev], ns)))
+		v += 2
+		ok(t, sem.Wait(ctx, v))
+	}
+	for _, took := range []time.Duration{5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+		ns := uint64(took)
+		var raw, timed []time.Duration
+		label := "spin of " + took.String()
+		for range 51 {
+			args := []unsafe.Pointer{unsafe.Pointer(&busy)}
+			ok(t, devs[0].Queue(0).Native(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, func(n gpu.Native) error {
+				l := driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: args}
+				if err := n.Device.Launch(n.Stream, &l); err != nil {
+					return err
+				}
+				if err := n.Device.Record(e[0], n.Stream); err != nil {
+					return err
+				}
+				l.Args = []unsafe.Pointer{unsafe.Pointer(&ns)}
+				if err := n.Device.Launch(n.Stream, &l); err != nil {
+					return err
+				}
+				return n.Device.Record(e[1], n.Stream)
+			}))
+			v++
+			ok(t, sem.Wait(ctx, v))
+			between, err := d.Elapsed(e[0], e[1])
+			ok(t, err)
+			raw = append(raw, between)
+			behind(0, gpu.Order{Timing: timing}, &ns)
+			between, err = timing.Duration()
+			ok(t, err)
+			timed = append(timed, between)
+			behind(1, gpu.Order{Label: label}, &ns)
+		}
+		var traced, within []time.Duration
+		records := make([]gpu.TraceRecord, 1024)
+		for _, r := range records[:tracer.Take(records)] {
+			if r.Kind != gpu.TraceSubmission {
+				continue
+			}
+			if r.Untimed || r.Submitted > r.Issued || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done {
+				t.Errorf("%s: submitted %v, issued %v, begun %v, ended %v, done %v, without times %v", r.Label, r.Submitted, r.Issued, r.Begun, r.Ended, r.Done, r.Untimed)
+			}
+			if within = append(within, r.Within); r.Label == label {
+				traced = append(traced, r.Ended-r.Begun)
+			}
+		}
+		if len(traced) != 51 {
+			t.Fatalf("%d of 51 kernels are in the trace", len(traced))
+		}
+		for _, list := range [][]time.Duration{raw, timed, traced, within} {
+			slices.Sort(list)
+		}
+		want := raw[25]
+		t.Logf("%v: events %v, Timing %v, trace %v, whose times are within %v", took, want, timed[25], traced[25], within[len(within)/2])
+		limit := max(want/50, 500*time.Nanosecond)
+		for what, got := range map[string]time.Duration{"Timing": timed[25], "the trace": traced[25]} {
+			if (got - want).Abs() > limit {
+				t.Errorf("%v: %s says %v, and events around the kernel %v", took, what, got, want)
+			}
+		}
+	}
+	ok(t, timing.Close())
+	if stats := tracer.Stats(); stats.Untimed > 0 || stats.Dropped > 0 {
+		t.Errorf("%+v", stats)
+	}
+	t.Logf("%+v", tracer.Stats())
+}

@@ -1,0 +1,74 @@
+package trace_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
+)
+
+// A program that is always traced, into a file for Perfetto. Programs that open drivers by package drivers need none of this: run them with
+// PUREGPU_TRACE=run.json.
+func Example() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "run.json")
+
+	t, err := trace.Create(file, trace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: t.Tracer()})
+	if err != nil {
+		panic(err)
+	}
+	buf, err := dev.Alloc(gpu.DeviceMem, 1<<20)
+	if err != nil {
+		panic(err)
+	}
+	done, err := gpu.NewSemaphore(0)
+	if err != nil {
+		panic(err)
+	}
+	err = dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{done.At(1)}, Label: "clear the weights"}, buf.All(), []byte{0})
+	if err == nil {
+		err = done.Wait(context.Background(), 1)
+	}
+	if err != nil {
+		panic(err)
+	}
+	dev.Close()
+	if err := t.Close(); err != nil {
+		panic(err)
+	}
+	fmt.Println(t.Tracer().Stats().Submissions, "submission")
+	// Output: 1 submission
+}
+
+// One line of log for each submission that takes longer than it should, and no file.
+func ExampleStart() {
+	t, err := trace.Start(io.Discard, trace.Options{Times: gpu.NoTimes, Slow: 100 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	defer t.Close()
+	d := t.Driver(simdriver.New(simdriver.Config{})) // whatever is opened of it is traced
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer dev.Close()
+	// …
+	if err := t.Flush(); err != nil {
+		panic(err)
+	}
+}
