@@ -3,7 +3,6 @@ package gpu
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/bits"
 	"runtime/pprof"
 	rtrace "runtime/trace"
@@ -407,7 +406,9 @@ func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
 	if c.kernels == nil && len(child.kernels) > 0 {
 		c.kernels = map[driver.Function]string{}
 	}
-	maps.Copy(c.kernels, child.kernels)
+	for fn, name := range child.kernels {
+		c.kernels[fn] = name
+	}
 }
 
 // points adds points to a list.
