@@ -93,6 +93,10 @@ test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bi
 	@for p in runtime/gpu runtime/gpu/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
 		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
 
+.PHONY: test-windows
+test-windows: ## prove every function's ABI and run the simulated driver for windows/amd64 under Wine (160 MB to fetch)
+	GO="$(GO)" sh tools/bundle/windows.sh $(BUILD)/windows
+
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
 	@if ! command -v qemu-aarch64 >/dev/null || ! command -v $(CROSS) >/dev/null || ! test -e /usr/aarch64-linux-gnu/lib/libc.so.6; then \
@@ -221,4 +225,4 @@ gpu-static: ## the same for static programs (build tag puregpu_static), a part o
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

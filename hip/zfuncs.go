@@ -6177,7 +6177,7 @@ func (l *Library) LaunchKernel(functionAddress uintptr, numBlocks Dim3, dimBlock
 
 // LaunchHostFunc calls a host function in stream order, on a thread of the library.
 //
-// C: hipLaunchHostFunc, since HIP 5.2, set streams.
+// C: hipLaunchHostFunc, since HIP 5.3, set streams-5.3.
 func (l *Library) LaunchHostFunc(stream Stream, fn HostFn, userData uintptr) (err error) {
 	if addr := dl.Load(&l.fns[fnLaunchHostFunc]); addr != 0 {
 		a0, a1, a2 := uintptr(stream), uintptr(fn), uintptr(userData)

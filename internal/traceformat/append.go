@@ -28,7 +28,11 @@ func (e *Event) Append(b []byte) []byte {
 	case Complete:
 		b = append(b, `,"dur":`...)
 		b = appendTime(b, e.Dur)
-	case AsyncBegin, AsyncStep, AsyncEnd, FlowBegin, FlowStep, FlowEnd:
+	case AsyncBegin, AsyncStep, AsyncEnd: // an id of the process, or else Perfetto shows it outside of all processes
+		b = append(b, `,"id2":{"local":"0x`...)
+		b = strconv.AppendUint(b, e.ID, 16)
+		b = append(b, `"}`...)
+	case FlowBegin, FlowStep, FlowEnd:
 		b = append(b, `,"id":"0x`...)
 		b = strconv.AppendUint(b, e.ID, 16)
 		b = append(b, '"')

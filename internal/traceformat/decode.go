@@ -13,14 +13,17 @@ import (
 
 // wireEvent is an event as it stands in a file. Pointers tell what is missing.
 type wireEvent struct {
-	Ph    *string         `json:"ph"`
-	Name  *string         `json:"name"`
-	Cat   string          `json:"cat"`
-	Ts    *wireTime       `json:"ts"`
-	Dur   *wireTime       `json:"dur"`
-	PID   *int64          `json:"pid"`
-	TID   *int64          `json:"tid"`
-	ID    json.RawMessage `json:"id"`
+	Ph   *string         `json:"ph"`
+	Name *string         `json:"name"`
+	Cat  string          `json:"cat"`
+	Ts   *wireTime       `json:"ts"`
+	Dur  *wireTime       `json:"dur"`
+	PID  *int64          `json:"pid"`
+	TID  *int64          `json:"tid"`
+	ID   json.RawMessage `json:"id"`
+	ID2  struct {
+		Local json.RawMessage `json:"local"`
+	} `json:"id2"`
 	Scope string          `json:"s"`
 	Bind  string          `json:"bp"`
 	Args  json.RawMessage `json:"args"`
@@ -179,6 +182,13 @@ func decode(raw []byte, e *Event) (faults []string, err error) {
 		}
 	case AsyncBegin, AsyncStep, AsyncEnd, FlowBegin, FlowStep, FlowEnd:
 		var ok bool
+		if e.Phase == AsyncBegin || e.Phase == AsyncStep || e.Phase == AsyncEnd {
+			if len(w.ID2.Local) > 0 {
+				w.ID = w.ID2.Local
+			} else if len(w.ID) > 0 {
+				fault(`an async event has an "id" of all processes, not one of its own ("id2": {"local": …})`)
+			}
+		}
 		if e.ID, ok = parseID(w.ID); !ok {
 			fault(`"id" is missing or is not a number (%.40s)`, w.ID)
 		}

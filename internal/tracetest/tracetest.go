@@ -181,6 +181,9 @@ func (b *Builder) signal(points []traceformat.Point, t Track, at traceformat.Tim
 
 func (b *Builder) arrows(waits []traceformat.Point, t Track, at traceformat.Time) {
 	for _, w := range waits {
+		if w.Value == 0 { // met from the start
+			continue
+		}
 		for _, s := range b.signaled[w.Semaphore] {
 			if s.value < w.Value {
 				continue

@@ -43,8 +43,8 @@ func TestTagStatic(t *testing.T) {
 	if _, err := os.Stat("/lib64/ld-linux-x86-64.so.2"); err == nil {
 		run("abs: 5", nil)
 	}
-	run("error: test: cannot open the C library: PUREGPU_LOADER=/nonexistent", nil, "PUREGPU_LOADER=/nonexistent")
-	run("error: test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
+	run("not found: false test: cannot open the C library: PUREGPU_LOADER=/nonexistent", nil, "PUREGPU_LOADER=/nonexistent")
+	run("not found: true test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
 }
 
 // buildStatic builds a program with a tag and checks that it is static. It skips the test where that cannot be.
@@ -64,6 +64,7 @@ func buildStatic(t *testing.T, tag, goarch string) string {
 	const src = `package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -74,7 +75,7 @@ func main() {
 		Symbols: []dl.Symbol{{Name: "abs", Sig: "w"}}}
 	var lib dl.Library
 	if err := lib.Open(spec, nil, dl.Options{}); err != nil {
-		fmt.Println("error:", err)
+		fmt.Println("not found:", errors.Is(err, dl.ErrNotFound), err)
 		return
 	}
 	minus := -5

@@ -146,6 +146,30 @@ func TestPoolOrder(t *testing.T) {
 			}
 		})
 	})
+	t.Run("B94 closed before what is deallocated without lists, of an idle device", func(t *testing.T) {
+		for _, portable := range []bool{true, false} {
+			for _, trim := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					d := newSim(t, simdriver.Config{})
+					dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)
+					p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
+					b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
+					must(t, dev.Queue(1).Fill(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+					must(t, s[0].Wait(soon(t), 2))
+					must(t, p.Close())
+					synctest.Wait() // until it has given back what it can
+					if trim {
+						must(t, dev.Trim())
+					}
+					must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
+					time.Sleep(time.Minute) // of the bubble, in which nobody asks for anything
+					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {
+						t.Errorf("portable %v, trimmed %v: %d bytes and %d pools are left", portable, trim, c.Bytes, c.Pools)
+					}
+				})
+			}
+		}
+	})
 	t.Run("B97 buffers of no size are forgotten", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		for range 10 {

@@ -130,7 +130,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		return how, err
 	}
 	// For these somebody waits, whatever becomes of the signals.
-	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0 || s.turn != nil && how == issuedBroken)
+	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0 || s.turn != nil && how == issuedBroken) ||
+		s.op.Kind == work.Dealloca && s.keep[0].pool.closed.Load() // whose memory goes back to the driver then
 	if p := s.lined(); p != nil {
 		released = released.before(p.issued(s))
 	}

@@ -99,6 +99,12 @@ cp -L "$dir/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$dir/musl/lib/ld-musl-x
 cp "$dir/gpuinfo" "$dir/musl/"
 want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/musl" /bin/busybox sh -c 'exec /gpuinfo'
 want "No CUDA driver: .*: not glibc's loader" chroot "$dir/musl" /bin/busybox sh -c 'PUREGPU_LOADER=/lib/ld-musl-x86_64.so.1 /gpuinfo || [ $? = 1 ]'
+mkdir "$dir/musl/glibc"
+for name in ld-linux-x86-64.so.2 libc.so.6 libpthread.so.0 libdl.so.2; do
+	cp "$dir/bookworm/usr/lib/x86_64-linux-gnu/$name" "$dir/musl/glibc/"
+done
+want 'No CUDA driver: not found' chroot "$dir/musl" /bin/busybox sh -c \
+	'PUREGPU_LOADER=/glibc/ld-linux-x86-64.so.2 LD_LIBRARY_PATH=/glibc exec /gpuinfo'
 
 # Mounts of /proc go with their namespace, where one can be made.
 unshare=

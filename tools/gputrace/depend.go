@@ -18,7 +18,8 @@ type signaller struct {
 	node  node
 }
 
-// link finds what released each wait: of those that signal the semaphore, the one with the lowest value that is enough.
+// link finds what released each wait: of those that signal the semaphore, the one with the lowest value that is enough. A wait
+// for 0 is met from the start.
 func (t *trace) link() {
 	signallers := map[semaphore][]signaller{}
 	add := func(program int, n node, points []traceformat.Point) {
@@ -41,6 +42,9 @@ func (t *trace) link() {
 	wait := func(program int, n node, points []traceformat.Point) {
 		var before []node
 		for _, p := range points {
+			if p.Value == 0 {
+				continue
+			}
 			list := signallers[semaphore{program, p.Semaphore}]
 			i, _ := slices.BinarySearchFunc(list, p.Value, func(s signaller, v uint64) int { return cmp.Compare(s.value, v) })
 			if i == len(list) || list[i].node == n || slices.Contains(before, list[i].node) {

@@ -329,7 +329,7 @@ func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	case traceformat.KindQueue:
 		limit = 6
 	case traceformat.KindHost:
-		limit = 30
+		limit = 12
 	}
 	slices.SortStableFunc(boxes, func(a, b box) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end)) })
 	var rows [][]box

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
 var (
@@ -174,6 +175,19 @@ func TestWaitsAreLinkedToTheLowestSignalThatIsEnough(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+func TestAWaitForZeroWaitsForNothing(t *testing.T) {
+	b := tracetest.New("zero", 0, 1, start2026)
+	dev := b.Device(0, "GPU")
+	q, s, sem := b.Queue(dev, 0, "queue 0"), b.Stream(dev, 1), b.Semaphore("")
+	for i := range uint64(2) {
+		at := traceformat.Time(10*i+1) * µs
+		b.Submit(q, s, tracetest.Submission{Args: args{Op: "fill", Waits: pts{sem(i)}, Signals: pts{sem(i + 1)}}, Submitted: at, Issued: at + 1, Begun: at + 2, Ended: at + 3, Done: at + 4})
+	}
+	if tr := loaded(t, b.JSON()); len(tr.edges) != 1 || tr.edges[0] != (edge{node{false, 0}, node{false, 1}}) {
+		t.Errorf("%v", tr.edges)
 	}
 }
 

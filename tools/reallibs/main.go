@@ -31,6 +31,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -59,11 +60,29 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	list := flags.Bool("list", false, "print the units and stop")
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
+	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
 	} else if err != nil {
 		return errUsage
+	}
+	if *only != "" {
+		for _, u := range slices.Concat(units, headerUnits, toolUnits) {
+			if u.name != *only {
+				continue
+			}
+			abs, err := filepath.Abs(*dir)
+			if err != nil {
+				return err
+			}
+			root, err := u.fetch(ctx, abs)
+			if err == nil {
+				fmt.Fprintln(w, root)
+			}
+			return err
+		}
+		return fmt.Errorf("there is no unit %s", *only)
 	}
 	if *calls {
 		if flags.NArg() != 3 {

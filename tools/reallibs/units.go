@@ -123,3 +123,20 @@ var headerUnits = []unit{
 	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
 	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
 }
+
+// Tools that scripts run from where they are unpacked.
+var toolUnits = []unit{
+	// Wine for programs of 64 bits without windows and sound. Debian 12's is 8.0, which lacks what Go's runtime needs.
+	{
+		name: "wine", suites: []string{"trixie"}, components: "main",
+		packages: []string{"wine64", "libwine", "libc6", "libgcc-s1", "libunwind8", "liblzma5", "libz-mingw-w64", "zlib1g"},
+	},
+	// A C compiler for Windows, that runs with the C library of any system since Debian 12.
+	{
+		name: "mingw", suites: []string{"bookworm"}, components: "main",
+		packages: []string{
+			"gcc-mingw-w64-x86-64-win32", "gcc-mingw-w64-x86-64-win32-runtime", "gcc-mingw-w64-base", "binutils-mingw-w64-x86-64", "mingw-w64-x86-64-dev",
+			"mingw-w64-common", "libgmp10", "libisl23", "libmpc3", "libmpfr6", "zlib1g", "libzstd1",
+		},
+	},
+}

@@ -146,7 +146,7 @@ func (r *refresh) generate() error {
 	for _, name := range changed {
 		fmt.Fprintln(r.out, "wrote", name)
 	}
-	fmt.Fprintln(r.out, "next: make generate; go test ./internal/apitest -update, whose changes under testdata/api want a look; make test test-abi; a line in CHANGELOG.md")
+	fmt.Fprintln(r.out, "next: make generate; go test ./internal/apitest ./gen -run 'API|Methods' -update, whose changes under testdata/api want a look; make test test-abi; a line in CHANGELOG.md")
 	return nil
 }
 

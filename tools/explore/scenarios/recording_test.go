@@ -69,6 +69,24 @@ func TestRecordingAgainstClose(t *testing.T) {
 	})
 }
 
+// TestReleaseAgainstClose releases a parked execution while its device is closed.
+func TestReleaseAgainstClose(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b, s, gate := r.alloc(d, 64), r.sem(), r.sem()
+		c := r.recorded(d, b.All(), 1)
+		r.must(d.Queue(1).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c))
+		x.Window(true)
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.must(d.Close())
+		r.is(r.wait(s, 1), gpu.ErrClosed)
+		r.wg.Wait()
+		r.end()
+	})
+}
+
 // TestExecutions executes one recording on two queues, with other addresses each time, and call by call in between: memory has what a model says.
 func TestExecutions(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {

@@ -270,18 +270,17 @@ func TestOvertaken(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
 		d := r.devs[0]
-		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(gate, 2), Signal: pts(s, 2)}, b.Range(4, 4), []byte{1}))
+		b, s, one, two := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(one, 1), Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(two, 1), Signal: pts(s, 2)}, b.Range(4, 4), []byte{1}))
+		r.do(func() { r.must(two.Signal(1)) })
 		if x.Choose(2) == 1 {
-			r.do(func() { r.must(gpu.SignalAll(gate.At(2))) })
+			r.do(func() { r.must(one.Signal(1)) })
+			r.must(r.wait(s, 2))
 		} else {
-			r.do(func() {
-				r.must(gate.Signal(1))
-				r.must(gate.Signal(2))
-			})
+			r.must(r.wait(s, 2))
+			r.must(one.Signal(1))
 		}
-		r.must(r.wait(s, 2))
 		r.wg.Wait()
 		end := r.sem()
 		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(end, 1)}))

@@ -34,7 +34,7 @@ import (
 
 var (
 	shots = flag.String("shots", "", "write screenshots into this `folder`")
-	extra = flag.String("trace", "", "open the pages of the traces that match this `pattern`, too")
+	extra = flag.String("open", "", "open the pages of the traces that match this `pattern`, too")
 )
 
 // A session is a browser, with what its pages complained of.

@@ -314,11 +314,15 @@ function start(data) {
     for (let i = firstAfter(row, t0); i < last && begin[i] <= t1;) {
       const a = x(begin[i]), b = x(end[i]);
       if (b - a < 1.5) {
-        // A pixel for all that begin in it: the longest one, or one that was found.
-        let next = firstFrom(row, i + 1, x.invert(Math.floor(a) + 1)), best = i;
-        if (matched || critical) for (let k = i; k < next; k++) if (!dimmed(k)) { best = k; break; }
-        if (next - 1 > i && end[next - 1] - begin[next - 1] >= pixel * 1.5) next--, best = Math.min(best, next);
-        g.globalAlpha = dimmed(best) ? 0.14 : 1;
+        // A pixel for all that begin in it, as full as they fill it: the longest one's colour, or that of one that was found.
+        let next = firstFrom(row, i + 1, x.invert(Math.floor(a) + 1)), best = i, filled = 0;
+        if (next - 1 > i && end[next - 1] - begin[next - 1] >= pixel * 1.5) next--; // it is drawn by itself
+        for (let k = i, most = -1; k < next && k < i + 500; k++) {
+          const d = end[k] - begin[k], rank = dimmed(k) ? d : d + length;
+          filled += d;
+          if (rank > most) most = rank, best = k;
+        }
+        g.globalAlpha = (dimmed(best) ? 0.14 : 1) * (slices.kind[i] === WAIT ? 0.55 : 1) * Math.min(1, 0.45 + 0.55 * filled / pixel);
         g.fillStyle = color(best);
         g.fillRect(Math.floor(a), y, 1.2, h);
         i = Math.max(next, i + 1);
@@ -443,17 +447,17 @@ function start(data) {
     if (arrows) {
       const few = [];
       for (const it of items) {
-        if (it.type !== "track" || it.y + it.h < top || it.y > top + height || few.length > 150) continue;
+        if (it.type !== "track" || it.y + it.h < top || it.y > top + height || few.length > 90) continue;
         const t = data.tracks[it.track];
-        for (let r = t.firstRow; r < t.firstRow + t.rows.length && few.length <= 150; r++) {
+        for (let r = t.firstRow; r < t.firstRow + t.rows.length && few.length <= 90; r++) {
           const row = rows[r];
-          for (let i = firstAfter(row, t0), seen = 0; i < row.first + row.count && begin[i] <= t1 && few.length <= 150 && seen < 2000; i++, seen++) {
+          for (let i = firstAfter(row, t0), seen = 0; i < row.first + row.count && begin[i] <= t1 && few.length <= 90 && seen < 2000; i++, seen++) {
             if (dimmed(i)) continue;
             for (const c of causes(i)) few.push([c, i]);
           }
         }
       }
-      if (few.length <= 150) for (const [a, b] of few) if (a !== selected && b !== selected) one(a, b, false);
+      if (few.length <= 90) for (const [a, b] of few) if (a !== selected && b !== selected) one(a, b, false);
     }
     for (const i of new Set([selected, hovered])) {
       if (i < 0) continue;

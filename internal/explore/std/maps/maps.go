@@ -21,4 +21,6 @@ func Values[M ~map[K]V, K comparable, V any](m M) iter.Seq[V] {
 	}
 }
 
+func Copy[M1, M2 ~map[K]V, K comparable, V any](to M1, from M2) { std.Copy(to, from) }
+
 func Equal[M1, M2 ~map[K]V, K, V comparable](a M1, b M2) bool { return std.Equal(a, b) }

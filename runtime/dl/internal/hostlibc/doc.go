@@ -84,7 +84,7 @@
 //
 // # What it was proven with
 //
-// Go 1.26 and 1.27; glibc 2.31, 2.36 and 2.41 (Debian 11, 12 and 13). It depends on what the runtime has for runtime/cgo, by name, as
+// Go 1.26 and 1.27; glibc 2.31, 2.36 and 2.41 (Debian 11, 12 and 13), and shortly 2.43. It depends on what the runtime has for runtime/cgo, by name, as
 // package purego does in dynamic programs: a release of Go that changes it fails to link, or to start. Debuggers do not see the libraries
 // that the loader loads.
 //

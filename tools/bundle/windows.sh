@@ -1,0 +1,101 @@
+#!/bin/sh
+# Runs tests for windows/amd64 under Wine: every function's ABI against C libraries, the simulated driver, and a driver's nvcuda.dll found
+# where Windows has it. Needs Linux on amd64, gcc, and root or user namespaces.
+#
+# usage: windows.sh DIR, in the module's root
+#
+# Wine is Debian 13's, for Go's runtime needs a function that Wine 8 lacks. It and a C compiler for Windows are fetched and unpacked into DIR,
+# and Wine runs in DIR as its root folder: the system is left as it is.
+
+set -eu
+go=${GO:-go}
+export CGO_ENABLED=0
+mkdir -p "$1"
+dir=$(cd "$1" && pwd)
+module=$PWD
+
+fail() {
+	echo "windows: $*" >&2
+	exit 1
+}
+
+wine=$($go run ./tools/reallibs -dir "$dir" -fetch wine)
+mingw=$($go run ./tools/reallibs -dir "$dir" -fetch mingw)
+
+unshare=
+for args in "-r -m -p -f --kill-child" "-m -p -f --kill-child"; do
+	# shellcheck disable=SC2086 # a word each
+	if unshare $args true 2>/dev/null; then
+		unshare="unshare $args"
+		break
+	fi
+done
+[ -n "$unshare" ] || fail "this user may make no namespace of mounts, in which Wine has $wine as its root folder: run it as root, or allow user namespaces"
+
+# What the packages' scripts would have done.
+for name in lib lib64; do
+	[ -e "$wine/$name" ] || ln -s "usr/$name" "$wine/$name"
+done
+cp "$wine/usr/x86_64-w64-mingw32/lib/zlib1.dll" "$wine/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/"
+mkdir -p "$wine/proc" "$wine/dev" "$wine/tmp" "$wine/home" "$wine/module" "$wine/out"
+out=$wine/out
+
+# run FOLDER PROGRAM ARGUMENT... runs a program of $out in a folder of the module.
+cat >"$dir/enter.sh" <<'END'
+set -e
+root=$1 module=$2 folder=$3
+shift 3
+mount --rbind /proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --bind "$module" "$root/module"
+exec unshare --root="$root" --wd="/module/$folder" /usr/lib/wine/wine64 "$@"
+END
+run() {
+	folder=$1 program=$2
+	shift 2
+	timeout -k 5 1800 $unshare env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home WINEPREFIX=/home/prefix WINELOADER=/usr/lib/wine/wine64 WINESERVER=/usr/lib/wine/wineserver64 \
+		WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml=" LC_ALL=C.UTF-8 PUREGPU_TEST_FIXTURES='Z:\out' \
+		sh "$dir/enter.sh" "$wine" "$module" "$folder" "/out/$program" "$@" 2>&1 | grep -v -e 'FreeType' -e '^use TrueType' -e '^or equal to' -e '^http://www.freetype.org' -e '^wine: created'
+}
+
+# prove FOLDER NAME ARGUMENTS builds and runs a package's tests.
+prove() {
+	GOOS=windows GOARCH=amd64 $go test -c -o "$out/$2.test.exe" "./$1"
+	echo "windows: tests of $1"
+	# shellcheck disable=SC2086 # a word each
+	said=$(run "$1" "$2.test.exe" -test.timeout 30m $3 | tr -d '\r') || true
+	case $(printf '%s\n' "$said" | grep -v '^wine:' | tail -n 1) in
+	PASS) printf '%s\n' "$said" | grep -E 'proven|^PASS' ;;
+	*) printf '%s\n' "$said" | tail -n 60; fail "the tests of $1 failed" ;;
+	esac
+}
+
+# The C libraries that the test of the ABI compiles, for Windows too. cuda.h has cuuint64_t as a type of 64 bits there, as long is not.
+cat >"$dir/cc" <<'END'
+#!/bin/sh
+gcc "$@" || exit
+for a; do case $a in *.c) source=$a ;; esac; done
+while [ $# -gt 1 ]; do
+	if [ "$1" = -o ]; then name=$(basename "$2" .so); fi
+	shift
+done
+sed 's/^typedef unsigned long cuuint64_t;/typedef unsigned long long cuuint64_t;/' "$source" >"$KEEP/$name.c"
+LD_LIBRARY_PATH="$MINGW/usr/lib/x86_64-linux-gnu" PATH="$MINGW/usr/bin:$PATH" x86_64-w64-mingw32-gcc-win32 -std=gnu11 -O1 -w -shared -o "$KEEP/$name.dll" "$KEEP/$name.c"
+END
+chmod +x "$dir/cc"
+rm -f "$out"/*
+KEEP="$out" MINGW="$mingw" PUREGPU_TEST_CC="$dir/cc" $go test -count=1 -run '^TestEcho$' ./gen >/dev/null || fail "the C libraries for the test of the ABI do not compile"
+prove gen gen "-test.v -test.run Echo"
+
+# A driver that does nothing, where Windows has the real one.
+{
+	echo 'int cuDriverGetVersion(int *version) { *version = 12040; return 0; }'
+	awk '/^cu/ && $1 != "cuDriverGetVersion" { print "int " $1 "(void) { return 0; }" }' testdata/exports/cuda.txt
+} >"$out/nvcuda.c"
+mkdir -p "$wine/home/prefix/drive_c/windows/system32"
+LD_LIBRARY_PATH="$mingw/usr/lib/x86_64-linux-gnu" PATH="$mingw/usr/bin:$PATH" x86_64-w64-mingw32-gcc-win32 -w -shared -o "$wine/home/prefix/drive_c/windows/system32/nvcuda.dll" "$out/nvcuda.c"
+GOOS=windows GOARCH=amd64 $go build -o "$out/gpuinfo.exe" ./tools/gpuinfo
+said=$(run . gpuinfo.exe -explain | tr -d '\r') || true
+printf '%s\n' "$said" | grep -i 'nvcuda' || { printf '%s\n' "$said"; fail "gpuinfo does not find the driver in system32"; }
+
+prove runtime/driver/simdriver simdriver "-test.short"
