@@ -8,8 +8,9 @@ import "os"
 type MemSharing interface {
 	// ExportShareable returns a new descriptor of memory that Alloc has made of kind [ShareableMem], for the caller to close. Creating.
 	ExportShareable(Mem) (*os.File, error)
-	// ImportShareable gives the first size bytes of the memory behind a descriptor, which is closed by the caller, an address of their own, and
-	// lets this device use them. More than there is cannot be had. What it returns is of kind [ShareableMem], and Free gives it back.
+	// ImportShareable gives the memory behind a descriptor, which is closed by the caller, an address of its own, and lets this device use it. The
+	// size is that of the memory, which can be had as a whole only: another number of pages is an error. What it returns is of kind
+	// [ShareableMem], and Free gives it back.
 	// The process that has exported it can import it, too. Creating.
 	ImportShareable(f *os.File, size uint64) (Mem, error)
 }

@@ -51,12 +51,13 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 	return f, nil
 }
 
-// ImportSharedFile makes a buffer of the first size bytes of memory that another process of the machine has exported as a file: by
+// ImportSharedFile makes a buffer of memory that another process of the machine has exported as a file: by
 // [Buffer.ExportFile], or with CUDA as a POSIX file descriptor of memory that cuMemCreate has made, as PyTorch's expandable segments and NCCL's buffers are
 // (C: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess). The file stays the caller's, who may close it afterwards. It
 // blocks while the driver does.
 //
-// The size has to be told, for a descriptor does not say it; more than the memory has is the driver's error. The memory may be another device's where the
+// The size has to be told, for a descriptor does not say it: it is the exported buffer's, or what was given to cuMemCreate, for the memory can be
+// had as a whole only. Some bytes at the end of its last page may be left out; another number of pages is the driver's error. The memory may be another device's where the
 // hardware has a way, and may be this process's own, of which the buffer is then another address: order what uses both as for one. The
 // buffer is as one of [Device.Alloc] of kind [ShareableMem], but that it cannot be exported, and that its bytes are not counted in [Stats]. It keeps the memory, whatever
 // becomes of the other process. When it has been closed, its last use is over and the driver has taken back what is this process's, freed is called, unless it

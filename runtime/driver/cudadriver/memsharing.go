@@ -81,7 +81,7 @@ func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint6
 	err = d.lib.MemMap(p, n, 0, h, 0)
 	released := d.lib.MemRelease(h)
 	if err != nil {
-		return driver.Mem{}, d.fail(op, errors.Join(err, released, d.lib.MemAddressFree(p, n)), "map %d bytes at %#x", n, uint64(p))
+		return driver.Mem{}, d.fail(op, errors.Join(err, released, d.lib.MemAddressFree(p, n)), "map %d bytes at %#x, which must be all of the memory", n, uint64(p))
 	}
 	what := "release the handle"
 	if err = released; err == nil {

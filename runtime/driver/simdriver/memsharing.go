@@ -92,7 +92,10 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	return f, nil
 }
 
-// ImportShareable gives the memory that such a file says another address. Of another device it can be where there is a way to that.
+// sharedPages returns how many pages of CUDA's usual size so much memory takes.
+func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
+
+// ImportShareable gives the memory that such a file says another address. Some bytes of its last page may be left out, as CUDA has it. Of another device it can be where there is a way to that.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.sharingMem(codeImportShareable); err != nil {
 		return driver.Mem{}, err
@@ -104,8 +107,8 @@ func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	switch {
 	case s == nil:
 		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it is no memory's, or no process has that any more", f.Name(), ErrInvalidHandle)
-	case size == 0 || size > s.origin.size:
-		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d", size, ErrInvalidValue, s.origin.size)
+	case size == 0 || size > s.origin.size || sharedPages(size) != sharedPages(s.origin.size):
+		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can be had as a whole only", size, ErrInvalidValue, s.origin.size)
 	case s.origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
 		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no way: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
 	}

@@ -378,7 +378,7 @@ var processes = []test{
 			freed := make(chan struct{})
 			in, err := d.ImportSharedFile(f, size, func() { close(freed) })
 			e.must(err)
-			part, err := d.ImportSharedFile(f, min(size, 64), nil)
+			part, err := d.ImportSharedFile(f, max(size, 4)-3, nil) // of the same pages
 			e.must(err)
 			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
 				e.Errorf("%d bytes of kind %d at %#x, which are at %#x and %#x", in.Size(), in.Kind(), in.Ptr(), b.Ptr(), part.Ptr())
@@ -409,6 +409,9 @@ var processes = []test{
 		f, err := own.ExportFile()
 		e.must(err)
 		defer f.Close()
+		large, err := e.allocOn(d, gpu.ShareableMem, 3<<20).ExportFile()
+		e.must(err)
+		defer large.Close()
 		other, err := os.CreateTemp(e.TempDir(), "")
 		e.must(err)
 		defer other.Close()
@@ -422,7 +425,8 @@ var processes = []test{
 				e.Errorf("%s: %v", what, err)
 			}
 		}
-		for what, err := range map[string]error{"another file": only(d.ImportSharedFile(other, 64, nil)), "more than there is": only(d.ImportSharedFile(f, 64<<20, nil))} {
+		for what, err := range map[string]error{"another file": only(d.ImportSharedFile(other, 64, nil)), "more than there is": only(d.ImportSharedFile(f, 64<<20, nil)),
+			"a part": only(d.ImportSharedFile(large, 64, nil))} {
 			if err == nil || errors.Is(err, driver.ErrLost) {
 				e.Errorf("%s: %v", what, err)
 			}
