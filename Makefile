@@ -94,7 +94,7 @@ test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bi
 		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
 
 .PHONY: test-windows
-test-windows: ## prove every function's ABI and run the simulated runtime for windows/amd64 under Wine (160 MB to fetch)
+test-windows: ## prove every function's ABI and run the simulated driver for windows/amd64 under Wine (160 MB to fetch)
 	GO="$(GO)" sh tools/bundle/windows.sh $(BUILD)/windows
 
 .PHONY: setup-abi
@@ -225,4 +225,4 @@ gpu-static: ## the same for static programs (build tag puregpu_static), a part o
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/alpine $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu

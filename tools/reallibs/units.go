@@ -139,5 +139,4 @@ var toolUnits = []unit{
 			"mingw-w64-common", "libgmp10", "libisl23", "libmpc3", "libmpfr6", "zlib1g", "libzstd1",
 		},
 	},
-	{name: "musl", suites: []string{"trixie"}, components: "main", packages: []string{"musl", "busybox-static"}},
 }

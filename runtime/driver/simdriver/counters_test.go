@@ -1,6 +1,7 @@
 package simdriver_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -310,7 +311,7 @@ func TestNoGarbageAsync(t *testing.T) {
 			t.Errorf("%s: %v allocations for a burst", name, n)
 		}
 	}
-	if got := must(timers(v).Elapsed(from, to))(t); got <= 0 {
+	if got := must(timers(v).Elapsed(from, to))(t); got < 0 || got == 0 && runtime.GOOS != "windows" { // whose clock may stand still as long as that
 		t.Errorf("elapsed %v", got)
 	}
 }
