@@ -94,8 +94,8 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
 			}
 		})
-		var channelErr *gpu.ChannelError
 		ok := func(err error) {
+			var channelErr *gpu.ChannelError
 			if err != nil && !errors.As(err, &channelErr) {
 				r.is(err, errBoom, context.Canceled, driver.ErrLost, gpu.ErrClosed)
 			}

@@ -201,11 +201,11 @@ func TestBareOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
 		d := r.devs[0]
-		big := r.alloc(d, 128<<10) // each fill of it takes an event
+		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // each fill of them takes an event
 		s := d.Queue(0).NewStream()
 		r.do(func() {
 			for range 3 {
-				r.must(d.Queue(1).Fill(gpu.Order{}, big.All(), []byte{1}))
+				r.must(d.Queue(1).Fill(gpu.Order{}, other.All(), []byte{1}))
 			}
 		})
 		b, err := s.Alloca(p, 64)
@@ -226,8 +226,7 @@ func TestBareOrder(t *testing.T) {
 		r.must(r.ends(s))
 		r.full("a stream's own", got, 7)
 		r.wg.Wait()
-		r.must(big.Close())
-		r.must(p.Close())
+		r.must(errors.Join(big.Close(), other.Close(), p.Close()))
 		r.end()
 	})
 }
