@@ -123,6 +123,29 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
+// TestLossBehindRefused loses a device for which another one's stream waits on behalf of an allocation that the driver has refused, and which is
+// in line for memory: what is behind that wait comes after nothing lost itself, and does not wait for ever.
+func TestLossBehindRefused(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Pools {
+			return
+		}
+		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 20, Wait: true}), semaphores(t, 3)
+		alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<20)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // which stands in line
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the bubble
+		defer cancel()
+		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what is behind the wait: %v", err)
+		}
+	})
+}
+
 // BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
 func BenchmarkOnReachedBehind(b *testing.B) {
 	for _, n := range []int{1, 100, 10000} {

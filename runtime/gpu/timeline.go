@@ -43,6 +43,7 @@ type timeline struct {
 
 	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
+	left  []covered     // what the stream waits for on behalf of work that was refused, and so is behind nothing that has a number; under the ring's mu
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
@@ -408,7 +409,8 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
 	if err != nil && !some && started && s.lacksMemory(err) { // only waits are in the stream, of which what comes next has no harm
-		tl.loose, started = true, false
+		tl.leave(s, seq)
+		started = false
 	}
 	return started || some, err
 }
