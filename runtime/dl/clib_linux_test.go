@@ -142,7 +142,8 @@ func TestCLibraryThreadEnd(t *testing.T) {
 	for range rounds {
 		onThreads(each, func(int) { l.want(0, "set_specific", 1) })
 	}
-	await(t, "destructors", func() bool { return int(int32(l.call("get_ended")))-before >= rounds*each })
+	// The process's first thread, which may have run one of the goroutines, does not end with it.
+	await(t, "destructors", func() bool { return int(int32(l.call("get_ended")))-before >= rounds*each-1 })
 	await(t, "the threads' ends", func() bool { return threadCount(t) < threads+rounds*each/2 })
 }
 
