@@ -41,11 +41,18 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := run(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // package flag has said why
+	default:
 		fmt.Fprintln(os.Stderr, "explore:", err)
 		os.Exit(1)
 	}
 }
+
+var errUsage = errors.New("usage")
 
 // options are the flags.
 type options struct {
@@ -78,8 +85,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f.IntVar(&o.steps, "steps", 0, "how many a schedule may have; 0: 200,000")
 	f.StringVar(&o.out, "o", "build/explore", "a `folder` for reports of what fails")
 	f.BoolVar(&o.trace, "trace", false, "print the steps of what is run")
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
+	} else if err != nil {
+		return errUsage
 	}
 	switch n := f.NArg(); {
 	case n == 0 || o.planted:
