@@ -145,7 +145,7 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 		if f.value.kind == kindPointer {
 			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
 		} else {
-			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)%d;\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : %d);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
 		}
 	case retString:
 		fmt.Fprintf(b, "\treturn \"%s\";\n", f.sym.Symbol)

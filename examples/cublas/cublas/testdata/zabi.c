@@ -177,7 +177,7 @@ cublasStatus_t cublasGetProperty(libraryPropertyType p_type, int *p_value) {
 
 size_t cublasGetCudartVersion(void) {
 	begin(4);
-	return (size_t)(uintptr_t)963;
+	return (size_t)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : 963);
 }
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t p_handle, void *p_workspace, size_t p_workspaceSizeInBytes) {
@@ -8001,12 +8001,12 @@ const char *cublasLtGetStatusString(cublasStatus_t p_status) {
 
 size_t cublasLtGetVersion(void) {
 	begin(491);
-	return (size_t)(uintptr_t)930;
+	return (size_t)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : 930);
 }
 
 size_t cublasLtGetCudartVersion(void) {
 	begin(492);
-	return (size_t)(uintptr_t)938;
+	return (size_t)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : 938);
 }
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType p_type, int *p_value) {
