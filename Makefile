@@ -113,12 +113,12 @@ bench-call: ## compare C calls with cgo's (needs gcc)
 .PHONY: build-matrix
 build-matrix: ## build for every platform and tag, and vet for those that others do not stand for; check that nogpu makes static programs
 	@set -e; for platform in $(PLATFORMS); do \
-		echo "build and vet for $$platform"; \
+		echo "build for $$platform"; \
 		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
 		$(GO) build ./...; \
 		case $$platform in \
 		linux/amd64 | windows/arm64 | freebsd/amd64) ;; \
-		*) $(GO) vet ./... ;; \
+		*) echo "vet for $$platform"; $(GO) vet ./... ;; \
 		esac; \
 	done
 	@set -e; export CGO_ENABLED=0 GOOS=linux; for arch in amd64 arm64; do for tag in $(TAGS); do \

@@ -41,18 +41,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		os.Exit(2) // package flag has said why
-	default:
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "explore:", err)
 		os.Exit(1)
 	}
 }
-
-var errUsage = errors.New("usage")
 
 // options are the flags.
 type options struct {
@@ -68,7 +61,7 @@ type options struct {
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	var o options
-	f := flag.NewFlagSet("explore", flag.ContinueOnError)
+	f := flag.NewFlagSet("explore", flag.ExitOnError)
 	f.StringVar(&o.run, "run", ".", "the tests, a regular `expression`")
 	f.DurationVar(&o.time, "time", 0, "for how long in all; 0: once through -n")
 	f.IntVar(&o.n, "n", 1000, "schedules of each test, unless -time is given")
@@ -85,11 +78,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f.IntVar(&o.steps, "steps", 0, "how many a schedule may have; 0: 200,000")
 	f.StringVar(&o.out, "o", "build/explore", "a `folder` for reports of what fails")
 	f.BoolVar(&o.trace, "trace", false, "print the steps of what is run")
-	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return errUsage
-	}
+	f.Parse(args) // which ends the program if it cannot
 	switch n := f.NArg(); {
 	case n == 0 || o.planted:
 		o.pkg = "./tools/explore/scenarios"

@@ -39,21 +39,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		os.Exit(2) // package flag has said why
-	default:
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "reallibs:", err)
 		os.Exit(1)
 	}
 }
 
-var errUsage = errors.New("usage")
-
 func run(ctx context.Context, args []string, w io.Writer) error {
-	flags := flag.NewFlagSet("reallibs", flag.ContinueOnError)
+	flags := flag.NewFlagSet("reallibs", flag.ExitOnError)
 	dir := flags.String("dir", "build/reallibs", "the `folder` for what is fetched")
 	short := flags.Bool("short", false, "only releases that are small to fetch")
 	write := flags.Bool("write", false, "record in testdata/exports what the libraries export")
@@ -62,11 +55,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
 	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return errUsage
-	}
+	flags.Parse(args) // which ends the program if it cannot
 	if *only != "" {
 		for _, u := range slices.Concat(units, headerUnits, toolUnits) {
 			if u.name != *only {
