@@ -83,11 +83,7 @@ func (r *rank) String() string {
 
 // communicate begins a call about communicators that is not submitted.
 func (v *device) communicate(c code, bound bool) error {
-	err := v.enter(c, bound)
-	if err == nil && !v.d.caps.Comms {
-		err = v.cannot(c)
-	}
-	return err
+	return v.enterIf(c, bound, v.d.caps.Comms)
 }
 
 // NewUniqueID makes a name by which the ranks of a communicator find each other on the devices of this driver.

@@ -229,6 +229,15 @@ func (v *device) cannot(c code) error {
 	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
 
+// enterIf is enter for what only some devices have.
+func (v *device) enterIf(c code, bound, has bool) error {
+	err := v.enter(c, bound)
+	if err == nil && !has {
+		err = v.cannot(c)
+	}
+	return err
+}
+
 // submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.
 func (v *device) submit(c code) (later, err error) { return v.submitFrom(c, !v.d.caps.SubmitAnywhere) }
 

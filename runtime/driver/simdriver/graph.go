@@ -35,11 +35,7 @@ type node struct {
 
 // graphing begins a call about graphs that is not submitted.
 func (v *device) graphing(c code) error {
-	err := v.enter(c, true)
-	if err == nil && !v.d.caps.Graphs {
-		err = v.cannot(c)
-	}
-	return err
+	return v.enterIf(c, true, v.d.caps.Graphs)
 }
 
 // NewGraph makes an empty graph.

@@ -50,19 +50,10 @@ func nameIn(f *os.File) string {
 	return string(text[:n])
 }
 
-// sharingMem begins a call about memory that processes share by descriptors.
-func (v *device) sharingMem(c code) error {
-	err := v.enter(c, true)
-	if err == nil && !v.d.caps.MemSharing {
-		err = v.cannot(c)
-	}
-	return err
-}
-
 // ExportShareable makes a file that says which memory of the [Machine] it is. The memory is there as long as a process has it; the file alone does not
 // keep it, as a descriptor of CUDA's does.
 func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
-	if err := v.sharingMem(codeExportShareable); err != nil {
+	if err := v.enterIf(codeExportShareable, true, v.d.caps.MemSharing); err != nil {
 		return nil, err
 	}
 	a := v.space.find(m.Ptr)
@@ -97,7 +88,7 @@ func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
 // ImportShareable gives the memory that such a file says another address. Some bytes of its last page may be left out, as CUDA has it. Of another device it can be where there is a way to that.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
-	if err := v.sharingMem(codeImportShareable); err != nil {
+	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err
 	}
 	name, k := nameIn(f), v.d.machine

@@ -71,11 +71,7 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 
 // pooling begins a call about pools that is not submitted.
 func (v *device) pooling(c code) error {
-	err := v.enter(c, true)
-	if err == nil && !v.d.caps.Pools {
-		err = v.cannot(c)
-	}
-	return err
+	return v.enterIf(c, true, v.d.caps.Pools)
 }
 
 // DefaultPool returns the device's default pool: the same one from Open to the last Close.

@@ -45,18 +45,9 @@ func (g *segment) offers(offset, n uint64) *AccessError {
 	return e
 }
 
-// sharing begins a call about pools that processes share.
-func (v *device) sharing(c code) error {
-	err := v.enter(c, true)
-	if err == nil && !v.d.caps.PoolSharing {
-		err = v.cannot(c)
-	}
-	return err
-}
-
 // ExportPool makes a file, without a name, that says which pool of the [Machine] it is.
 func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
-	if err := v.sharing(codeExportPool); err != nil {
+	if err := v.enterIf(codeExportPool, true, v.d.caps.PoolSharing); err != nil {
 		return nil, err
 	}
 	p, err := v.pool(codeExportPool, h)
@@ -84,7 +75,7 @@ func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 
 // ImportPool makes a pool of what such a file says.
 func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
-	if err := v.sharing(codeImportPool); err != nil {
+	if err := v.enterIf(codeImportPool, true, v.d.caps.PoolSharing); err != nil {
 		return 0, err
 	}
 	name, m := nameIn(f), v.d.machine
@@ -112,7 +103,7 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 // ExportPoolMem names an allocation.
 func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
 	var none driver.MemHandle
-	if err := v.sharing(codeExportPoolMem); err != nil {
+	if err := v.enterIf(codeExportPoolMem, true, v.d.caps.PoolSharing); err != nil {
 		return none, err
 	}
 	a := v.space.find(m.Ptr)
@@ -139,7 +130,7 @@ func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
 
 // OpenPoolMem opens an allocation of an imported pool.
 func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, error) {
-	if err := v.sharing(codeOpenPoolMem); err != nil {
+	if err := v.enterIf(codeOpenPoolMem, true, v.d.caps.PoolSharing); err != nil {
 		return driver.Mem{}, err
 	}
 	p, err := v.pool(codeOpenPoolMem, h)
