@@ -413,10 +413,10 @@ func TestElided(t *testing.T) {
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
 		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1})) // waits for an event
-		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{2})) // on the same stream
-		must(t, other.Queue(1).Fill(order(s[2], 1, s[3], 1), b.All(), []byte{3})) // and on another
-		must(t, other.Queue(1).Fill(order(s[1], 1, s[4], 1), b.All(), []byte{4})) // which covers this
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.Range(0, 16), []byte{1}))  // waits for an event
+		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.Range(16, 16), []byte{2})) // on the same stream
+		must(t, other.Queue(1).Fill(order(s[2], 1, s[3], 1), b.Range(32, 16), []byte{3})) // and on another
+		must(t, other.Queue(1).Fill(order(s[1], 1, s[4], 1), b.Range(48, 16), []byte{4})) // which may cover this
 		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.Range(0, 0), []byte{5}))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
