@@ -68,9 +68,6 @@ func (d *Device) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
-	if len(s.held) > 0 && s.seq == 0 && s.op.Kind != work.Nothing { // its stream waits for these events all the same
-		s.q.holdOn(s)
-	}
 	p, b, isAlloca, frees := s.lined(), s.keep[0], s.op.Kind == work.Alloca, s.frees
 	var held bufferRun
 	d.letGo(s, &held)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -95,21 +94,8 @@ const lossPatience = 200 * time.Millisecond
 // behind a lost device, and nobody else may be asking it.
 const askLate = 16
 
-// leave notes that the stream waits for what a submission comes after that has been refused: what is given the number seq is behind that. The
-// caller holds mu.
-func (tl *timeline) leave(s *submission, seq uint64) {
-	tl.loose = true
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	tl.left = slices.DeleteFunc(tl.left, func(c covered) bool { return c.of.passed.Load() >= c.seq })
-	for _, m := range s.follows {
-		tl.left = append(tl.left, covered{m.tl, m.seq, seq})
-	}
-}
-
 // stuckBehind returns with what its device is to be lost if the stream waits for a lost device. The oldest work tells: it comes after
-// work of that one, or is behind a wait that was left for it, and comes after nothing else that has not been passed. Where it comes after something that is only late, those who can tell
-// are asked.
+// work of that one, and after nothing else that has not been passed. Where it comes after something that is only late, those who can tell are asked.
 func (tl *timeline) stuckBehind() (err error) {
 	if tl.vain.Add(1)%askLate != 0 {
 		return nil
@@ -118,19 +104,11 @@ func (tl *timeline) stuckBehind() (err error) {
 	tl.ring.mu.Lock()
 	if tl.ring.head <= tl.issued.Load() {
 		s := tl.ring.at(tl.ring.head)
-		look := func(m mark) {
+		for _, m := range s.follows {
 			if e := m.lost(); e != nil {
 				err = fmt.Errorf("a stream waits for work of another device: %w", e)
 			} else if m.tl.passed.Load() < m.seq {
 				late.add(m)
-			}
-		}
-		for _, m := range s.follows {
-			look(m)
-		}
-		for _, c := range tl.left {
-			if c.at <= s.seq {
-				look(mark{c.of, c.seq})
 			}
 		}
 		switch {

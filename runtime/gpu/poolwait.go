@@ -121,16 +121,6 @@ func (s *submission) await(err error) bool {
 	return true
 }
 
-// holdOn has the queue's stream tell when it has passed the waits that a submission has left in it, and keeps their events until then.
-func (q *Queue) holdOn(s *submission) {
-	if q.dev.halted() != nil {
-		return // nothing is recorded any more
-	}
-	n := q.get(work.Nothing)
-	n.held, s.held = append(n.held, s.held...), s.held[:0]
-	q.dev.ready(n) // the caller may be issuing the backlog
-}
-
 // standInLine has an alloca wait in its pool's line, or try again at once if it is the first and memory may have come back since it
 // began to try. It reports false if no memory will ever do.
 func (s *submission) standInLine(why error) bool {

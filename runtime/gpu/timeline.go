@@ -43,7 +43,6 @@ type timeline struct {
 
 	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
-	left  []covered     // what the stream waits for on behalf of work that was refused, and so is behind nothing that has a number; under the ring's mu
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
@@ -408,11 +407,30 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	s.span.begun(tl)
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
-	if err != nil && !some && started && s.lacksMemory(err) { // only waits are in the stream, of which what comes next has no harm
-		tl.leave(s, seq)
-		started = false
+	if err != nil && !some && started && s.lacksMemory(err) { // it is issued anew later, but what is in the stream has a number now
+		started = !tl.putBarrier(s, seq)
 	}
 	return started || some, err
+}
+
+// putBarrier issues a barrier that comes after all that a submission does for which the stream waits already, in its place. It reports false if the
+// driver does not record the event behind it.
+func (tl *timeline) putBarrier(s *submission, seq uint64) bool {
+	if tl.dev.drv.Record(s.event.h, tl.h) != nil {
+		return false
+	}
+	b := s.q.get(work.Barrier)
+	b.seq, b.recorded = seq, true
+	b.event, s.event = s.event, b.event // which is nil, or a spare one
+	b.follows, s.follows = s.follows, b.follows
+	b.held, s.held = s.held, b.held
+	tl.ring.put(b, tl.passed.Load())
+	tl.issued.Store(seq)
+	tl.noteMark(seq)
+	if tl.wanted.Load() >= seq {
+		tl.awaited(seq)
+	}
+	return true
 }
 
 // follow makes the stream wait for what a submission comes after, and tells other devices what it does with what is theirs.
