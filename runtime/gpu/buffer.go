@@ -34,6 +34,18 @@ const (
 // Alignment is what the addresses of memory are multiples of that is allocated, in whatever way, and not empty.
 const Alignment = 256
 
+// deviceMemory is what a device has, and knows, of memory.
+type deviceMemory struct {
+	buffers   bufferStats
+	pools     pools
+	current   atomic.Pointer[Pool]
+	sweeping  atomic.Bool // closed pools will be looked at again
+	reclaimer reclaimer
+	lent      loan         // what other devices' work uses of this one
+	short     atomic.Int32 // allocas that wait for memory of its pools, and closed buffers that were lent: then it is asked about all work that may give memory back
+	doubts    atomic.Bool  // some of its timelines have, or have had, work in doubt
+}
+
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
 // a queue has deallocated it.
 type Buffer struct {

@@ -73,52 +73,21 @@ type ChannelOptions struct {
 // A channel fails as a whole: when another rank dies, an operation fails or takes too long, or somebody aborts it. Then all that
 // was submitted to it fails, with one error, and all that comes. What is left is Close. All methods may be called concurrently.
 type Channel struct {
-	dev     *Device
-	comms   driver.Comms
-	comm    driver.Comm
-	limits  driver.CommLimits // nil if it has nothing to say
-	asked   driver.Comm       // whom that is asked about
-	rank    int               // set by the thread under mu, before the channel is handed out, as is:
-	count   int
-	opt     ChannelOptions
-	q       *Queue
-	failure atomic.Pointer[failure]
-	givenUp atomic.Bool     // because of that all that was submitted has been made to fail, and
-	ending  atomic.Bool     // the communicator is aborted, unless the driver does that for another reason
-	aborted chan struct{}   // closed when that is over, with
-	unended error           // why it did not work, changed under mu afterwards, and
-	unbound bool            // that the driver was not asked, for no thread could be bound
-	closing atomic.Bool     // takes nothing new
-	shut    chan struct{}   // closed then
-	kept    atomic.Bool     // its thread is in a call of the library that does not return
-	left    chan struct{}   // closed when nobody waits for that any more
-	ops     []driver.CommOp // the thread's, as is:
-	stays   bool            // it keeps the device, since the library has returned after all
-
-	thread    *wake.Thread
-	gone      chan struct{} // the thread has ended
-	mu        sync.Mutex    // a leaf, but for the driver's CommError
-	todo      []func()
-	first     *submission // not issued, in order
-	last      *submission
-	waiting   int           // how many there are of them with a context
-	out       bool          // one has been given back, because it waits for another driver's device, and
-	back      *submission   // has come again
-	sought    atomic.Uint64 // until this is done the thread asks the device while it lingers
-	issuing   bool
-	now       context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
-	nowAt     time.Time
-	owed      []*Semaphore // what it signals, while it is being issued
-	abortedAt time.Time    // when the communicator began to be aborted
-	ended     bool         // takes nothing from the device any more
-	timer     *time.Timer
-	ticking   bool
-	made      bool // comm may be asked for errors
-	destroyed bool // the library has destroyed comm, without an error
+	dev    *Device
+	comms  driver.Comms
+	comm   driver.Comm
+	limits driver.CommLimits // nil if it has nothing to say
+	asked  driver.Comm       // whom that is asked about
+	rank   int               // set by the thread under mu, before the channel is handed out, as is:
+	count  int
+	opt    ChannelOptions
+	q      *Queue
+	memory memories
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
-	closer   closer
-	memory   memories
+	mu       sync.Mutex // a leaf, but for the driver's CommError
+	channelThread
+	channelClosing
 }
 
 // A ChannelError is what a channel failed with.
@@ -248,8 +217,9 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count, thread: wake.NewThread(&d.waits), gone: make(chan struct{}),
-		aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}
+	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
+		channelThread:  channelThread{thread: wake.NewThread(&d.waits), gone: make(chan struct{})},
+		channelClosing: channelClosing{aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}}
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)

@@ -6,12 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
+
+// channelClosing is how a channel fails and ends. What it shares, and is not atomic, is under the channel's mu.
+type channelClosing struct {
+	failure   atomic.Pointer[failure]
+	givenUp   atomic.Bool   // because of that all that was submitted has been made to fail, and
+	ending    atomic.Bool   // the communicator is aborted, unless the driver does that for another reason
+	abortedAt time.Time     // when that began
+	aborted   chan struct{} // closed when that is over, with
+	unended   error         // why it did not work, changed under mu afterwards, and
+	unbound   bool          // that the driver was not asked, for no thread could be bound
+	closing   atomic.Bool   // takes nothing new
+	shut      chan struct{} // closed then
+	kept      atomic.Bool   // the thread is in a call of the library that does not return
+	left      chan struct{} // closed when nobody waits for that any more
+	stays     bool          // the thread's: it keeps the device, since the library has returned after all
+	ended     bool          // takes nothing from the device any more
+	made      bool          // comm may be asked for errors
+	destroyed bool          // the library has destroyed comm, without an error
+	closer    closer
+}
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
 // seconds, and gives the channel back, with what is registered; what has not been issued fails with [ErrClosed]. If that takes longer

@@ -5,11 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A channel's thread makes, uses and destroys the communicator. It issues the groups in the order in which they were submitted,
 // and may be held up in any call of the library until other ranks come, or until the communicator is aborted.
+
+// channelThread is a channel's thread, and what it is to issue. What it shares is under the channel's mu.
+type channelThread struct {
+	thread  *wake.Thread
+	gone    chan struct{}   // the thread has ended
+	ops     []driver.CommOp // the thread's
+	todo    []func()
+	first   *submission // not issued, in order
+	last    *submission
+	waiting int           // how many there are of them with a context
+	out     bool          // one has been given back, because it waits for another driver's device, and
+	back    *submission   // has come again
+	sought  atomic.Uint64 // until this is done the thread asks the device while it lingers
+	issuing bool
+	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
+	nowAt   time.Time
+	owed    []*Semaphore // what it signals, while it is being issued
+	timer   *time.Timer
+	ticking bool
+}
+
+// collectPart is the part of a submission's record for a group of collective operations.
+type collectPart struct {
+	group    []groupOp
+	ctx      context.Context // if that can end
+	behind   *submission     // those of the same channel that were submitted later; under its mu, as is:
+	arrived  bool            // it waits for nothing any more
+	issuedAt time.Time
+}
+
+func (p *collectPart) reset() {
+	clear(p.group)
+	*p = collectPart{group: p.group[:0]}
+}
 
 // run is the thread.
 func (c *Channel) run(started chan<- error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -22,6 +23,18 @@ const (
 	isLeft          // no call may begin to use what it has
 	isEnded         // the thread gives everything back; set under mu, for who hands something over to it
 )
+
+// deviceClosing is how far a device has been closed.
+type deviceClosing struct {
+	phase      atomic.Int32 // isOpen and so on; only grows
+	closer     closer
+	closed     chan struct{} // the thread has ended
+	overdue    bool          // Close has not waited for all host calls
+	left       []error       // of what the thread could not give back
+	giveBackBy time.Time     // until when it tries, the thread's
+	refusalMu  sync.Mutex    // a leaf
+	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
+}
 
 func (d *Device) busy() bool {
 	for _, q := range d.all() {

@@ -107,11 +107,7 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 }
 
 func (s *submission) letGoCold() {
-	for i := range s.bound {
-		if b := s.bound[i].held; b != nil {
-			b.release()
-		}
-	}
+	s.launchPart.letGo()
 	for i := range s.binds {
 		s.binds[i].Buffer.release()
 	}
@@ -120,9 +116,6 @@ func (s *submission) letGoCold() {
 	}
 	if s.recording != nil {
 		s.recording.release()
-	}
-	if s.kernel != nil {
-		s.kernel.exe.release()
 	}
 	if s.shared != nil {
 		s.shared.release()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
@@ -19,73 +18,32 @@ type Device struct {
 	info driver.Info
 	caps driver.Caps
 	opt  Options
+	driverFaces
 
-	backlog    backlog
 	queues     []*Queue                 // of the program
 	every      atomic.Pointer[[]*Queue] // and those of channels, and on adopted streams; replaced under mu
 	events     eventPool
 	timepoints timepointPool
 	stage      stage
-	captureMu  sync.Mutex
-	captures   driver.Stream // for capture, made when it is needed
-	standInMu  sync.Mutex
-	standsIn   driver.Mem // of which graphs are made; see standIn
-	buffers    bufferStats
-	pools      pools
-	pooling    driver.Pools // nil if the driver has none
-	sweeping   atomic.Bool  // closed pools will be looked at again
-	reclaimer  reclaimer
-	current    atomic.Pointer[Pool]
+	waits      wake.Policy
+	poller     *wake.Poller            // nil if the thread must ask itself
+	lost       atomic.Pointer[failure] // why it is lost; nil if it is not
+	slots      chan struct{}           // of calls that make something, see callsAtOnce
+	making     sync.WaitGroup          // such calls; none begins when the device isEnded
+	calls      atomic.Int64            // host calls that are running
 
-	lent   loan         // what other devices' work uses of this one
-	short  atomic.Int32 // allocas that wait for memory of its pools, and closed buffers that were lent: then it is asked about all work that may give memory back
-	doubts atomic.Bool  // some of its timelines have, or have had, work in doubt
+	// The parts that one subject has, each in the file of that.
+	deviceMemory
+	deviceGraphs
+	deviceSpans
+	deviceClosing
 
-	calls      atomic.Int64 // host calls that are running
-	overdue    bool         // Close has not waited for all of them
-	refusalMu  sync.Mutex   // a leaf
-	refusals   []error      // errors of giving something back that no caller was returned; Close returns them
-	lost       atomic.Pointer[failure]
-	phase      atomic.Int32 // isOpen and so on; only grows
-	closer     closer
-	closed     chan struct{} // the thread has ended
-	left       []error       // of what the thread could not give back
-	giveBackBy time.Time     // until when it tries, the thread's
-
-	slots  chan struct{} // of calls that make something, see callsAtOnce
-	wake   chan struct{}
-	waits  wake.Policy
-	poller *wake.Poller // nil if the thread must ask itself
-
-	mu      sync.Mutex  // a leaf
-	runnow  *submission // ready to be issued, in order
-	runend  **submission
-	parked  submission // head of a list, linked both ways
-	nparked int
-	called  submission // head of a list of host calls that are running, linked both ways
-	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
-	npassing int
-	running  atomic.Int32             // goroutines that issue what was ready
-	making   sync.WaitGroup           // calls of the driver that make something; none begins when the device isEnded
-	code     map[*Executable]struct{} // loaded
-
-	graphs     driver.Graphs               // nil if the driver has none, as are:
-	natives    driver.Natives              //
-	capturer   driver.Capturer             //
-	adopter    driver.Adopter              //
-	timers     driver.Timers               //
-	times      deviceTimes                 // of submissions, for a tracer
-	timings    map[*Timing]struct{}        // under mu
-	spans      sync.Pool                   // of spans
-	peers      driver.Peers                //
-	priorities driver.Priorities           //
-	ipcMem     driver.IPCMem               //
-	ipcEvents  driver.IPCEvents            //
-	memSharing driver.MemSharing           //
-	sharing    driver.PoolSharing          //
-	recordings map[*CommandBuffer]struct{} // under mu
-	shared     map[*SharedEvent]struct{}   // under mu
-	channels   []*Channel                  // under mu
+	mu sync.Mutex // a leaf; protects what of these parts says so, and what there is
+	pendingQueue
+	code       map[*Executable]struct{} // loaded
+	recordings map[*CommandBuffer]struct{}
+	shared     map[*SharedEvent]struct{}
+	channels   []*Channel
 }
 
 // all returns all queues.
@@ -117,51 +75,12 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt,
-		closed: make(chan struct{}), wake: make(chan struct{}, 1), slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{},
-		recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{},
-		timings: map[*Timing]struct{}{}}
-	dev.parked.before, dev.parked.after = &dev.parked, &dev.parked
-	dev.called.before, dev.called.after = &dev.called, &dev.called
-	dev.runend = &dev.runnow
-	if dev.caps.Pools {
-		dev.pooling, _ = drv.(driver.Pools)
-	}
-	if dev.caps.Graphs {
-		dev.graphs, _ = drv.(driver.Graphs)
-	}
-	if dev.caps.Native {
-		dev.natives, _ = drv.(driver.Natives)
-	}
-	if dev.caps.Capture {
-		dev.capturer, _ = drv.(driver.Capturer)
-	}
-	if dev.caps.Adopt {
-		dev.adopter, _ = drv.(driver.Adopter)
-	}
-	if dev.caps.Timers {
-		dev.timers, _ = drv.(driver.Timers)
-	}
+	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt, driverFaces: facesOf(drv),
+		slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
+	dev.pendingQueue.init()
+	dev.timings, dev.closed = map[*Timing]struct{}{}, make(chan struct{})
 	if dev.caps.SubmitAnywhere {
 		dev.poller = wake.NewPoller()
-	}
-	if dev.caps.Peers {
-		dev.peers, _ = drv.(driver.Peers)
-	}
-	if r := dev.caps.PriorityRange; r[0] != r[1] {
-		dev.priorities, _ = drv.(driver.Priorities)
-	}
-	if dev.caps.IPCMem {
-		dev.ipcMem, _ = drv.(driver.IPCMem)
-	}
-	if dev.caps.MemSharing {
-		dev.memSharing, _ = drv.(driver.MemSharing)
-	}
-	if dev.caps.PoolSharing {
-		dev.sharing, _ = drv.(driver.PoolSharing)
-	}
-	if dev.caps.IPCEvents {
-		dev.ipcEvents, _ = drv.(driver.IPCEvents)
 	}
 	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -109,4 +110,57 @@ func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) e
 		}
 	}
 	return q.submit(s, o)
+}
+
+// launchPart is the part of a submission's record for a launch.
+type launchPart struct {
+	launch driver.Launch // Args point into args, by their layout
+	args   []uint64
+	bound  []boundArg // arguments that are buffers
+	kernel *Kernel
+}
+
+// A boundArg is an argument of a kernel that is the address of a buffer's range.
+type boundArg struct {
+	index int // of the argument
+	at    address
+	held  *Buffer
+}
+
+func (p *launchPart) reset() {
+	ptrs := p.launch.Args
+	clear(ptrs)
+	clear(p.bound)
+	*p = launchPart{launch: driver.Launch{Args: ptrs[:0]}, args: p.args[:0], bound: p.bound[:0]}
+}
+
+// letGo lets go of what the launch held.
+func (p *launchPart) letGo() {
+	for i := range p.bound {
+		if b := p.bound[i].held; b != nil {
+			b.release()
+		}
+	}
+	if p.kernel != nil {
+		p.kernel.exe.release()
+	}
+}
+
+// setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
+func (p *launchPart) setArgs(l work.Layout, data []unsafe.Pointer) {
+	p.args = work.Align(l.Append(p.args[:0], data))
+	p.launch.Args = l.Point(p.launch.Args[:0], p.args)
+}
+
+// resolveArgs puts the addresses of buffers into the arguments.
+func (p *launchPart) resolveArgs() error {
+	for i := range p.bound {
+		b := &p.bound[i]
+		ptr, err := b.at.resolve()
+		if err != nil {
+			return err
+		}
+		*work.Address(p.launch.Args[b.index]) = ptr
+	}
+	return nil
 }

@@ -8,6 +8,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
+// executePart is the part of a submission's record for an execution, of whose recording it is a part.
+type executePart struct {
+	recording *CommandBuffer
+	part      int
+	binds     []Range // also the ranges that a function of Native uses
+	turn      *turn   // of the execution, where those of the recording must not overlap: this one, if it has one part
+	turn1     turn
+}
+
+func (p *executePart) reset() {
+	clear(p.binds)
+	p.recording, p.part, p.binds, p.turn = nil, 0, p.binds[:0], nil
+}
+
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
 // A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own. Executions of
 // one with scratch memory ([CommandBuffer.Alloca]) come one after the other.

@@ -3,10 +3,19 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
+
+// deviceGraphs are what a device makes graphs with.
+type deviceGraphs struct {
+	captureMu sync.Mutex
+	captures  driver.Stream // for capture, made when it is needed
+	standInMu sync.Mutex
+	standsIn  driver.Mem // of which graphs are made; see standIn
+}
 
 // A graphOf is the graph of a part of a command buffer.
 type graphOf struct {

@@ -71,6 +71,12 @@ func (s *Stream) Native(fn func(Native) error, uses ...Range) error {
 	return s.end(s.q.Native(o, fn, uses...))
 }
 
+// nativePart is the part of a submission's record for a function that gives the stream work.
+type nativePart struct {
+	native func(Native) error
+	ptrs   []driver.Ptr // of what is bound
+}
+
 // callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
 func (s *submission) callNative(tl *timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]

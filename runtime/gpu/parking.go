@@ -2,6 +2,14 @@ package gpu
 
 import "time"
 
+// parking is the part of a submission's record that is in use while it is parked, or a host call that is running.
+type parking struct {
+	before, after *submission  // in a list of the device
+	since         time.Time    // since when
+	tp            timepoint    // the first of the timepoints given to semaphores
+	tps           []*timepoint // all of them; all but the first go back to the pool with the record
+}
+
 // park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
 // nobody would look for it. The caller holds a count of it, so that it does not become ready.
 func (d *Device) park(s *submission) error {
@@ -95,5 +103,23 @@ func (d *Device) wantPassing() {
 		if s.passing {
 			s.deps[0].tl.want(s.deps[0].seq)
 		}
+	}
+}
+
+// timepoint takes a timepoint for the submission.
+func (s *submission) timepoint() *timepoint {
+	t := &s.tp
+	if len(s.tps) > 0 {
+		t = s.q.dev.timepoints.get()
+	}
+	t.sub, t.index = s, -1
+	return t
+}
+
+func (s *submission) putTimepoint(t *timepoint) {
+	if t == &s.tp {
+		*t = timepoint{}
+	} else {
+		s.q.dev.timepoints.put(t)
 	}
 }

@@ -3,10 +3,31 @@ package gpu
 import (
 	"errors"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
+
+// A pendingQueue is what waits to be issued, of which the device's thread takes care. What is not atomic is under the device's mu.
+type pendingQueue struct {
+	wake    chan struct{} // of the thread
+	backlog backlog       // of what finds no event or no staging memory
+	runnow  *submission   // ready to be issued, in order
+	runend  **submission
+	running atomic.Int32 // goroutines that issue what was ready
+	parked  submission   // head of a list, linked both ways
+	nparked int
+	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
+	npassing int
+	called   submission // head of a list of host calls that are running, linked both ways
+}
+
+func (p *pendingQueue) init() {
+	p.wake, p.runend = make(chan struct{}, 1), &p.runnow
+	p.parked.before, p.parked.after = &p.parked, &p.parked
+	p.called.before, p.called.after = &p.called, &p.called
+}
 
 // run is the device's thread.
 func (d *Device) run(started chan<- error) {

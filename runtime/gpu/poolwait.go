@@ -49,6 +49,17 @@ type claim struct {
 	uses          uint64 // that were parked until the alloca is issued
 }
 
+// linePart is the part of a submission's record for a pool's line.
+type linePart struct {
+	claims []*Buffer // it was parked until their allocas, which stood in line, were issued
+	heard  uint64    // of an alloca: the news when it began to try
+}
+
+func (p *linePart) reset() {
+	clear(p.claims)
+	p.claims = p.claims[:0]
+}
+
 // errNotFirst is why an alloca that is not the first in line does not try to get memory.
 var errNotFirst = fmt.Errorf("gpu: others wait for memory of the pool: %w", driver.ErrOutOfMemory)
 

@@ -13,6 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
+// stagingPart is the part of a submission's record for data that goes through pinned memory.
+type stagingPart struct {
+	host  []byte      // to be filled by a download
+	stage *stageBlock // pinned memory of an update, a download or a piece of a transfer
+}
+
 // A stage is a device's pinned host memory for data on its way: blocks in sizes of powers of two, recycled.
 type stage struct {
 	dev   *Device

@@ -1,10 +1,7 @@
 package gpu
 
 import (
-	"context"
 	"sync/atomic"
-	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -65,45 +62,26 @@ type submission struct {
 	wait1   [1]Point // where waits and signals begin
 	signal1 [1]Point
 
-	before, after *submission // while it is parked, or a host call that is running,
-	since         time.Time   // since when
-	tp            timepoint   // the first of the timepoints given to semaphores
+	parking
 
 	dst, src address    // what the operation is done with
 	keep     [2]*Buffer // those of dst and src; held until the work is done
 
-	tps     []*timepoint // given to semaphores; all but the first go back to the pool with the record
-	deps    frontier     // what the work must come after
-	events  []*event     // behind the deps, held, once they have been looked for; nil for one that is done
-	follows frontier     // what the work comes after on other timelines
-	held    []*event     // of others, which must not be recorded anew before the work is done
+	deps    frontier // what the work must come after
+	events  []*event // behind the deps, held, once they have been looked for; nil for one that is done
+	follows frontier // what the work comes after on other timelines
+	held    []*event // of others, which must not be recorded anew before the work is done
 
-	// What plain operations do not use.
-	host   []byte        // to be filled by a download
-	stage  *stageBlock   // pinned memory of an update, a download or a piece of a transfer
-	launch driver.Launch // Args point into args, by their layout
-	args   []uint64
-	bound  []boundArg // arguments that are buffers
-	kernel *Kernel
-	fn     func() error
-	native func(Native) error // with
-	ptrs   []driver.Ptr       // of binds
-	shared *SharedEvent       // to be recorded, or waited for
-	lent   *lent              // to be told when the submission lets go of what it holds
-	claims []*Buffer          // it was parked until their allocas, which stood in line, were issued
-	heard  uint64             // of an alloca: the news of its pool's line when it began to try
-
-	recording *CommandBuffer // of which a part is executed, with
-	part      int
-	binds     []Range
-	turn      *turn // of the execution, where those of the recording must not overlap: this one, if it has one part
-	turn1     turn
-
-	group    []groupOp       // collective operations, with
-	ctx      context.Context // if that can end, and
-	behind   *submission     // those of the same channel that were submitted later; under its mu, as is:
-	arrived  bool            // it waits for nothing any more
-	issuedAt time.Time
+	// What few operations use, each part in the file of its subject: see letGoCold and resetCold.
+	lent   *lent        // to be told when the submission lets go of what it holds
+	shared *SharedEvent // to be recorded, or waited for
+	fn     func() error // of a host call
+	launchPart
+	stagingPart
+	nativePart
+	linePart
+	executePart
+	collectPart
 }
 
 func newSubmission(q *Queue) *submission {
@@ -277,49 +255,13 @@ func (s *submission) reset() {
 }
 
 func (s *submission) resetCold() {
-	ptrs := s.launch.Args
-	clear(ptrs)
-	clear(s.bound)
-	clear(s.binds)
-	s.launch, s.args, s.kernel, s.bound = driver.Launch{Args: ptrs[:0]}, s.args[:0], nil, s.bound[:0]
-	s.host, s.stage, s.fn, s.native, s.shared, s.lent = nil, nil, nil, nil, nil, nil
-	clear(s.claims)
-	s.claims = s.claims[:0]
-	s.recording, s.part, s.binds, s.turn = nil, 0, s.binds[:0], nil
-	clear(s.group)
-	s.group, s.ctx, s.behind, s.arrived = s.group[:0], nil, nil, false
-	s.cold = false
-}
-
-// timepoint takes a timepoint for the submission.
-func (s *submission) timepoint() *timepoint {
-	t := &s.tp
-	if len(s.tps) > 0 {
-		t = s.q.dev.timepoints.get()
-	}
-	t.sub, t.index = s, -1
-	return t
-}
-
-func (s *submission) putTimepoint(t *timepoint) {
-	if t == &s.tp {
-		*t = timepoint{}
-	} else {
-		s.q.dev.timepoints.put(t)
-	}
-}
-
-// A boundArg is an argument of a kernel that is the address of a buffer's range.
-type boundArg struct {
-	index int // of the argument
-	at    address
-	held  *Buffer
-}
-
-// setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
-func (s *submission) setArgs(l work.Layout, data []unsafe.Pointer) {
-	s.args = work.Align(l.Append(s.args[:0], data))
-	s.launch.Args = l.Point(s.launch.Args[:0], s.args)
+	s.launchPart.reset()
+	s.stagingPart = stagingPart{}
+	s.nativePart = nativePart{ptrs: s.ptrs}
+	s.linePart.reset()
+	s.executePart.reset()
+	s.collectPart.reset()
+	s.lent, s.shared, s.fn, s.cold = nil, nil, nil, false
 }
 
 // start makes the native calls of the operation itself, with what its addresses have turned out to be. It reports whether the stream
@@ -379,17 +321,4 @@ func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool,
 func (s *submission) across(d *Device) bool {
 	a, b := s.keep[0], s.keep[1]
 	return a != nil && a.dev != d || b != nil && b.dev != d
-}
-
-// resolveArgs puts the addresses of buffers into the arguments.
-func (s *submission) resolveArgs() error {
-	for i := range s.bound {
-		b := &s.bound[i]
-		ptr, err := b.at.resolve()
-		if err != nil {
-			return err
-		}
-		*work.Address(s.launch.Args[b.index]) = ptr
-	}
-	return nil
 }

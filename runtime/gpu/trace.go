@@ -469,6 +469,13 @@ func (s *Semaphore) traceCall(value uint64, fn func(error)) func(error) {
 	}
 }
 
+// deviceSpans are what a device notes of submissions with.
+type deviceSpans struct {
+	spans   sync.Pool            // of spans
+	times   deviceTimes          // of submissions, for a tracer
+	timings map[*Timing]struct{} // under the device's mu
+}
+
 // A span is what is to be noted of a submission: by a tracer, for a Timing, or both.
 type span struct {
 	rec      TraceRecord
