@@ -119,23 +119,7 @@ func (tl *timeline) doubts(b *Buffer) bool {
 
 // uses reports whether a submission may use a buffer.
 func (s *submission) uses(b *Buffer) bool {
-	if s.keep[0] == b || s.keep[1] == b {
-		return true
-	}
-	if !s.cold {
-		return false
-	}
-	for i := range s.bound {
-		if s.bound[i].held == b {
-			return true
-		}
-	}
-	for i := range s.binds {
-		if s.binds[i].Buffer == b {
-			return true
-		}
-	}
-	return s.recording != nil && s.recording.uses(b)
+	return !s.named(func(x *Buffer) bool { return x != b }) || s.cold && s.recording != nil && s.recording.uses(b)
 }
 
 // uses reports whether a recording that has ended, and that a submission holds, names a buffer.

@@ -398,23 +398,11 @@ func (b *Buffer) useOver() {
 
 // eachBuffer calls a function with each buffer that a submission uses.
 func (s *submission) eachBuffer(do func(*Buffer)) {
-	for _, b := range s.keep {
-		if b != nil {
-			do(b)
-		}
-	}
-	if !s.cold {
-		return
-	}
-	for i := range s.bound {
-		if b := s.bound[i].held; b != nil {
-			do(b)
-		}
-	}
-	for i := range s.binds {
-		do(s.binds[i].Buffer)
-	}
-	if s.recording != nil {
+	s.named(func(b *Buffer) bool {
+		do(b)
+		return true
+	})
+	if s.cold && s.recording != nil {
 		for i := range s.recording.sources {
 			if b := s.recording.sources[i].buffer; b.slot() == nil {
 				do(b)

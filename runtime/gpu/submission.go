@@ -317,6 +317,30 @@ func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool,
 	return s.op.Run(tl.dev.drv, tl.h, dst, src, &x)
 }
 
+// named calls a function with each buffer that the call named, until one returns false, and reports whether none did. Those that a recording
+// names are apart.
+func (s *submission) named(do func(*Buffer) bool) bool {
+	for _, b := range s.keep {
+		if b != nil && !do(b) {
+			return false
+		}
+	}
+	if !s.cold {
+		return true
+	}
+	for i := range s.bound {
+		if b := s.bound[i].held; b != nil && !do(b) {
+			return false
+		}
+	}
+	for i := range s.binds {
+		if !do(s.binds[i].Buffer) {
+			return false
+		}
+	}
+	return true
+}
+
 // across reports whether one of the submission's buffers is another device's.
 func (s *submission) across(d *Device) bool {
 	a, b := s.keep[0], s.keep[1]

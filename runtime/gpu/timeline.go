@@ -462,29 +462,17 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
-	use := func(b *Buffer) {
-		if err == nil && b != nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
+	use := func(b *Buffer) bool {
+		if err == nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
-		if b != nil && b.dev.short.Load() > 0 {
+		if b.dev.short.Load() > 0 {
 			to.tl.want(to.seq)
 		}
+		return true
 	}
-	for _, b := range s.keep {
-		if b != nil && b.dev != to.tl.dev {
-			use(b)
-		}
-	}
-	if !s.cold {
-		return err
-	}
-	for i := range s.bound {
-		use(s.bound[i].held)
-	}
-	for i := range s.binds {
-		use(s.binds[i].Buffer)
-	}
-	if s.recording != nil {
+	s.named(use)
+	if s.cold && s.recording != nil {
 		for _, b := range s.recording.foreign {
 			use(b)
 		}
