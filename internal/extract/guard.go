@@ -3,6 +3,7 @@ package extract
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -40,30 +41,72 @@ var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork
 // translate parses a header with what stands in front of it.
 func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
 	name := sources[len(sources)-1].Name
-	if err := measure(cfg, sources); err != nil {
+	if err := measure(cfg, sources, new(gauge)); err != nil {
 		return nil, placed(cfg.FS, name, err)
 	}
-	whole := append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput})
-	ast, err := cc.Parse(cfg, whole)
+	end := cc.Source{Name: "end of " + name, Value: endOfInput}
+	ast, err := cc.Parse(cfg, append(slices.Clip(sources), end))
 	if err != nil {
-		return nil, withoutEnd(err, "end of "+name)
+		return nil, withoutEnd(err, end.Name)
 	}
-	// The front end evaluates all macros, also those that the header itself does not use.
+	// The front end evaluates all macros, also those that the header itself does not use, each as an input of its own.
 	var uses strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(ast.Macros)) {
-		if !ast.Macros[name].IsFnLike {
-			uses.WriteString(name + "\n;\n")
-		}
+	m := &macroGauge{names: slices.DeleteFunc(slices.Sorted(maps.Keys(ast.Macros)), func(name string) bool { return ast.Macros[name].IsFnLike })}
+	for _, name := range m.names {
+		uses.WriteString(nextMacro + "\n" + name + "\n;\n")
 	}
-	err = measure(cfg, append(slices.Clip(sources), cc.Source{Name: "macros of " + name, Value: uses.String()}))
+	err = measure(cfg, append(slices.Clip(sources), cc.Source{Name: "macros of " + name, Value: uses.String()}), m)
 	if errors.As(err, new(limitError)) {
 		return nil, placed(cfg.FS, name, err)
 	}
-	ast, err = cc.Translate(cfg, whole)
+	text := endOfInput
+	for _, name := range m.open() {
+		text += "#undef " + name + "\n"
+	}
+	end.Value = text
+	ast, err = cc.Translate(cfg, append(slices.Clip(sources), end))
 	if err != nil {
-		err = withoutEnd(err, "end of "+name)
+		err = withoutEnd(err, end.Name)
 	}
 	return ast, err
+}
+
+// nextMacro stands in front of each macro that a macroGauge measures.
+const nextMacro = "puregpu_extract_macro"
+
+// A macroGauge is a gauge of macros, of which it finds those that leave a bracket open: they have no value, and the front end would look for
+// what closes the bracket without end.
+type macroGauge struct {
+	gauge
+	names  []string
+	begun  int   // how many
+	depths []int // at the end of each
+}
+
+func (m *macroGauge) Write(token []byte) (int, error) {
+	if string(token) == nextMacro {
+		m.end()
+		m.begun++
+		m.gauge = gauge{size: m.size}
+		return len(token), nil
+	}
+	return m.gauge.Write(token)
+}
+
+func (m *macroGauge) end() {
+	if m.begun > 0 {
+		m.depths = append(m.depths, m.depth)
+	}
+}
+
+func (m *macroGauge) open() (names []string) {
+	m.end()
+	for i, depth := range m.depths {
+		if depth > 0 {
+			names = append(names, m.names[i])
+		}
+	}
+	return names
 }
 
 // maxErrors is how many errors of a header are told.
@@ -82,8 +125,8 @@ func withoutEnd(err error, end string) error {
 	return errors.New(strings.Join(own, "\n"))
 }
 
-// measure preprocesses a header within the limits.
-func measure(cfg *cc.Config, sources []cc.Source) (err error) {
+// measure preprocesses a header within the limits, and gives each token to a gauge.
+func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -95,7 +138,7 @@ func measure(cfg *cc.Config, sources []cc.Source) (err error) {
 	}()
 	limited := *cfg
 	limited.ExpansionLimit = maxWork
-	err = cc.Preprocess(&limited, sources, new(gauge))
+	err = cc.Preprocess(&limited, sources, g)
 	if err != nil && strings.Contains(err.Error(), "ExpansionLimit") {
 		err = fmt.Errorf("%w: %w", errEndless, err)
 	}

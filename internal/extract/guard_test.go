@@ -46,6 +46,8 @@ var odd = []struct{ name, text, err string }{
 	{"no declarator", "int *;", "x.h:1:6: unexpected ';', expected type qualifier"},
 	{"cut by a missing header", "int *\n#include \"none.h\"", `include file not found: "none.h"`},
 	{"cut in a macro's arguments", "#define F(x) x\nint * F(", "unterminated argument list"},
+	{"cut in a macro", "int f(int);\n#define X_NULL ((void *", ""},
+	{"a macro that ends in a macro which does not end", "#define OPEN (int * const\n#define X OPEN\n#define Y OPEN) 0\n", ""},
 	{"cut in a character", `'\`, "character constant not terminated"},
 	{"cut in a string", "\"\\\r\n", "string literal not terminated"},
 	{"cut in the name of a header", `#include <x\`, "unexpected"},
