@@ -337,10 +337,10 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that work
-// uses whose semaphore has failed, and which may still be in a stream, goes back to the pool only when nothing in flight uses it, nor a
-// recording that is still open: a pool with a limit may be short of it for a moment. Memory of a driver's pool that this queue's stream must
-// not free ([driver.Caps].PoolsByStream) is freed behind what the queue has that allocated it. It does not block, unless the driver does.
+// cannot be used any more either. Memory that work uses whose semaphore has failed, and which may still be in a stream, goes back to the
+// pool only when nothing holds it any more: nothing in flight or parked, nor a recording, ended or not, until that has been closed and is
+// not being executed. A pool with a limit is short of it as long. Memory of a driver's pool that this queue's stream must not free
+// ([driver.Caps].PoolsByStream) is freed behind what the queue has that allocated it. It does not block, unless the driver does.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():

@@ -85,7 +85,7 @@ type Channel struct {
 	memory memories
 
 	deriveMu sync.Mutex // one new channel at a time is made of this one
-	mu       sync.Mutex // a leaf, but for the driver's CommError
+	mu       sync.Mutex // over the ring.mu of its timeline, and the driver's CommError
 	channelThread
 	channelClosing
 }

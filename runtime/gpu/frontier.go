@@ -46,7 +46,7 @@ func (f frontier) passed() bool {
 // A loan is what other devices' work uses of a device's events and buffers. It has an end, after which nothing is lent.
 type loan struct {
 	some  atomic.Bool // something is lent, or has been
-	mu    sync.Mutex  // a leaf
+	mu    sync.Mutex  // over the ring.mu of other devices' timelines
 	marks frontier
 	ended bool
 }
