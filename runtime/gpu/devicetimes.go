@@ -2,31 +2,24 @@ package gpu
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// Device times are those of timing events in the stream, one in front of the work and one behind it. They are asked for when the work has
-// been passed: those of a Timing by who wants to know, those of a trace by who takes its records, on a bound thread, so that no submission
-// waits for the driver's answer. To record or to ask may fail, and there may be no events left: then times are missing, and nothing else.
-//
-// The device's clock is compared with the host's by events in a stream that has nothing else, recorded and asked for until they are reached:
-// each lies between two times of the host. The narrowest counts. Times of a trace are those since such an event, with the drift that
-// some of them show.
-
-// A timerPair is the timing events around a piece of work.
-type timerPair struct {
-	begin, end driver.Event
-	bad        bool // the second has not been recorded
-	loose      bool // the stream may not have passed the first
-	next       *timerPair
-}
+// Device times are those of timing events, which all events of a device are that notes times: a submission ends when its own event is reached, and it
+// begins when that of the submission in front of it is, if the stream goes from that to it. Where the stream has to wait, or may have been idle, it
+// begins at one more event. They are asked for when the work has been passed: those of a Timing by who wants to know, those of a trace by who takes its
+// records, on a bound thread, so that no submission waits for the driver's answer. To record or to ask may fail, and there may be no events left:
+// then times are missing, and nothing else.
 
 // commandTimes are those of a command of a recording.
 type commandTimes struct {
-	timers  *timerPair // nil if there were none
+	begin   *event // nil if there was none
+	end     *event // nil if the stream has got nothing of the command
 	command int
 	op      work.Kind
 	kernel  string
@@ -35,22 +28,23 @@ type commandTimes struct {
 	bytes   uint64
 }
 
-// mostPairs is how many pairs of timing events a device has at the most. It begins with some for each of [Options].Events, and makes as many as
-// it has when they have not been enough.
-const mostPairs = 1 << 14
+const (
+	// mostUnasked is how many submissions there are at the most whose times are to be asked for.
+	mostUnasked = 1 << 13
 
-// deviceTimes are the timing events of a device, and what is to be asked about them.
+	// atOnce is how long after it was given some work a stream goes from that to what comes next, for all that a reader of a trace may care: who
+	// submits one thing after the other takes less than that for each. Where a stream was idle in between, it was for no longer.
+	atOnce = 10 * time.Microsecond
+)
+
+// deviceTimes are what a device is to be asked about for a trace.
 type deviceTimes struct {
-	mu    sync.Mutex // a leaf
-	free  *timerPair
-	done  *span // whose times are to be asked for, the last first
-	left  int   // of the free ones
-	low   int   // of how many left on the reader is to make haste
-	short bool  // there are fewer; then more are made
+	mu      sync.Mutex // a leaf
+	done    *span      // whose times are to be asked for, the last first
+	doubt   []*event   // of work that was refused, not known to be passed
+	unasked atomic.Int32
 
 	askMu  sync.Mutex // one at a time asks; protects what follows
-	pairs  []*timerPair
-	doubt  []*timerPair // not known to be passed
 	clock  deviceClock
 	closed bool
 }
@@ -63,44 +57,33 @@ func (d *Device) timesOf() TraceTimes {
 	return d.opt.Tracer.opt.Times
 }
 
-// take takes a pair, or returns nil.
-func (t *deviceTimes) take(tracer *Tracer) *timerPair {
-	t.mu.Lock()
-	p := t.free
-	if p != nil {
-		t.free, p.next = p.next, nil
-		t.left--
+// newEvent makes an event that notes times, if any are to be noted and the driver makes such.
+func (d *Device) newEvent() (driver.Event, error) {
+	if d.timesOf() != NoTimes {
+		if h, err := d.timers.NewTimer(); err == nil {
+			return h, nil
+		}
 	}
-	hasten := t.left < t.low && !t.short
-	t.short = t.short || hasten
-	t.mu.Unlock()
-	if hasten {
-		wake.Nudge(tracer.soon)
-	}
-	return p
+	return d.drv.NewEvent()
 }
 
-func (t *deviceTimes) put(p *timerPair) {
-	t.mu.Lock()
-	p.next, t.free = t.free, p
-	t.left++
-	t.mu.Unlock()
-}
-
-// finished adds a span whose times are to be asked for.
+// finished adds a span whose times are to be asked for, and has the reader make haste where many are.
 func (t *deviceTimes) finished(x *span) {
 	t.mu.Lock()
 	x.next, t.done = t.done, x
 	t.mu.Unlock()
+	if t.unasked.Add(1) == mostUnasked/2 {
+		wake.Nudge(x.tracer.soon)
+	}
 }
 
-// begun is called right before the native calls of a submission, with its timeline's mu held.
-func (x *span) begun(tl *timeline) {
+// begun is called right before the native calls of a submission, with its timeline's mu held. The stream may have been made to wait for the work.
+func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
 	if x == nil {
 		return
 	}
 	if x.timing != nil && x.edges&noBegin == 0 {
-		x.timing.record(tl, x.timing.timers.begin, notedBegin)
+		x.timing.record(tl, x.timing.before, notedBegin)
 	}
 	if x.tracer == nil {
 		return
@@ -109,9 +92,52 @@ func (x *span) begun(tl *timeline) {
 	if tl.dev.timesOf() == NoTimes {
 		return
 	}
-	if x.timers = tl.dev.beginTimes(tl); x.timers == nil {
+	full := tl.dev.times.unasked.Load() >= mostUnasked
+	if !full && !waits && !tl.adopted && kind != work.Execute && kind != work.Collect && kind != work.Native { // these may take many calls
+		x.begin = tl.endInFront(x.rec.Issued)
+		x.shared = x.begin != nil
+	}
+	if !full && x.begin == nil {
+		x.begin = tl.recordTime()
+	}
+	if x.begin == nil {
 		x.untimed()
 	}
+}
+
+// endInFront returns the event behind the last submission, held, if the stream goes from that to what it is given now. The caller holds mu.
+func (tl *timeline) endInFront(now time.Duration) *event {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	last := tl.issued.Load()
+	if last < tl.ring.head { // it has been passed
+		return nil
+	}
+	for _, c := range tl.left {
+		if c.at > last { // the stream waits in between
+			return nil
+		}
+	}
+	x := tl.ring.at(last).span
+	if x == nil || x.end == nil || now-x.given > atOnce {
+		return nil
+	}
+	x.end.hold()
+	return x.end
+}
+
+// recordTime has the stream pass an event, which it returns, if there is one to spare. The caller holds mu.
+func (tl *timeline) recordTime() *event {
+	e := tl.dev.events.spare()
+	if e == nil {
+		return nil
+	}
+	if tl.dev.drv.Record(e.h, tl.h) != nil {
+		e.drop()
+		return nil
+	}
+	e.askedBy = 0
+	return e
 }
 
 // ended is called right behind them, and told whether the stream has got any.
@@ -120,16 +146,24 @@ func (x *span) ended(tl *timeline, some bool) {
 		return
 	}
 	if x.timing != nil && some && x.edges&noEnd == 0 {
-		x.timing.record(tl, x.timing.timers.end, notedEnd)
+		x.timing.record(tl, x.timing.behind, notedEnd)
 	}
-	if x.timers != nil {
-		if x.timers.ended(tl, some); x.timers.bad {
-			x.untimed()
-		}
+	if x.begin != nil {
+		x.given = x.tracer.now()
 	}
-	if !some && (x.timers != nil || x.timing != nil) {
+	if !some && (x.begin != nil || x.timing != nil) {
 		tl.loose = true
 	}
+}
+
+// timed reports whether there is to be an event behind the submission, for its times.
+func (x *span) timed() bool { return x != nil && x.begin != nil }
+
+// endsAt notes that an event has been recorded behind the submission.
+func (x *span) endsAt(e *event) {
+	e.askedBy = 0
+	e.hold()
+	x.end = e
 }
 
 // untimed notes that device times are missing.
@@ -149,7 +183,7 @@ func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
 	if cmd.op.Kind == work.Barrier || cmd.op.Kind == work.Nothing || cmd.op.Kind == work.Timestamp {
 		return
 	}
-	t := commandTimes{timers: tl.dev.beginTimes(tl), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
+	t := commandTimes{begin: tl.recordTime(), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Dispatch {
 		t.grid, t.block, t.kernel, t.bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
@@ -161,45 +195,52 @@ func (x *span) commandEnded(tl *timeline, i int, some bool) {
 	if x == nil || len(x.commands) == 0 {
 		return
 	}
-	if c := &x.commands[len(x.commands)-1]; c.command == i && c.timers != nil {
-		c.timers.ended(tl, some)
+	if c := &x.commands[len(x.commands)-1]; c.command == i && c.begin != nil && some {
+		c.end = tl.recordTime()
 	}
 }
 
-// beginTimes records the first event of a pair, and returns that, or nil.
-func (d *Device) beginTimes(tl *timeline) *timerPair {
-	p := d.times.take(d.opt.Tracer)
-	if p != nil && d.drv.Record(p.begin, tl.h) != nil {
-		d.times.put(p)
-		p = nil
+// letGoEvents lets go of the events. Those that were recorded for work which was refused the stream may not have passed: where events cannot be recorded
+// anew before that, nobody else may have them.
+func (x *span) letGoEvents(t *deviceTimes, refused bool) {
+	drop := func(e *event, own bool) {
+		switch {
+		case e == nil:
+		case own && refused:
+			t.mu.Lock()
+			t.doubt = append(t.doubt, e)
+			t.mu.Unlock()
+		default:
+			e.drop()
+		}
 	}
-	return p
+	drop(x.begin, !x.shared)
+	drop(x.end, true)
+	for i := range x.commands {
+		drop(x.commands[i].begin, true)
+		drop(x.commands[i].end, true)
+	}
 }
 
-// ended records the second event, if there is work between them.
-func (p *timerPair) ended(tl *timeline, some bool) {
-	p.bad = !some || tl.dev.drv.Record(p.end, tl.h) != nil
-}
-
-// askTimes asks the device for the times of what it has done, and makes more events if there were too few. It waits for a bound thread.
+// askTimes asks the device for the times of what it has done. It waits for a bound thread.
 func (d *Device) askTimes() {
 	if d.timesOf() == NoTimes {
 		return
 	}
 	t := &d.times
 	t.mu.Lock()
-	idle := t.done == nil && !t.short
+	idle := t.done == nil && len(t.doubt) == 0
 	t.mu.Unlock()
 	if !idle {
 		d.do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
 	}
 }
 
-// ask makes records of the spans whose times are to be asked for. It runs on a bound thread.
+// ask makes records of the spans whose times are to be asked for, as soon as something is known of the device's clock. It runs on a bound thread.
 func (t *deviceTimes) ask(d *Device, goesOn bool) {
 	t.askMu.Lock()
 	defer t.askMu.Unlock()
-	if t.closed {
+	if t.closed || goesOn && !t.clock.compare(d) {
 		return
 	}
 	t.mu.Lock()
@@ -208,122 +249,64 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 		next := x.next
 		x.next, first, x = first, x, next
 	}
-	t.done = nil
-	short := t.short
+	doubt := t.doubt
+	t.done, t.doubt = nil, nil
 	t.mu.Unlock()
-	if goesOn {
-		t.clock.compare(d)
-	}
 	for x := first; x != nil; {
 		next := x.next
 		x.next = nil
-		t.tell(d, x)
+		t.unasked.Add(-1)
+		t.tell(d, x, false)
 		x = next
 	}
-	if goesOn && short {
-		t.make(d, len(t.pairs))
-	}
-	doubt := t.doubt
-	t.doubt = nil
-	for _, p := range doubt {
-		t.giveBack(d, p)
+	for i, e := range doubt {
+		if done, err := d.drv.Query(e.h); !done || err != nil {
+			t.mu.Lock()
+			t.doubt = append(t.doubt, doubt[i:]...)
+			t.mu.Unlock()
+			break
+		}
+		e.drop()
 	}
 }
 
-// make makes so many pairs, as far as the driver does and there may be.
-func (t *deviceTimes) make(d *Device, n int) {
-	defer func() {
-		t.mu.Lock()
-		t.low, t.short = len(t.pairs)/2, false
-		t.mu.Unlock()
-	}()
-	for n = min(n, mostPairs-len(t.pairs)); n > 0; n-- {
-		p := &timerPair{}
-		var err error
-		if p.begin, err = d.timers.NewTimer(); err != nil {
-			return
-		}
-		t.pairs = append(t.pairs, p)
-		if p.end, err = d.timers.NewTimer(); err != nil {
-			return
-		}
-		t.put(p)
-	}
-}
-
-// giveBack has a pair used again, once the stream has passed it.
-func (t *deviceTimes) giveBack(d *Device, p *timerPair) {
-	if p.loose {
-		if done, err := d.drv.Query(p.begin); !done || err != nil {
-			t.doubt = append(t.doubt, p)
-			return
-		}
-	}
-	p.loose, p.bad = false, false
-	t.put(p)
-}
-
-// tell makes the records of a span.
-func (t *deviceTimes) tell(d *Device, x *span) {
+// tell makes the records of a span, and lets go of that. If there is an event behind the work, the caller holds askMu.
+func (t *deviceTimes) tell(d *Device, x *span, refused bool) {
 	r := &x.rec
-	p, loose := x.timers, false
-	if p != nil {
-		if loose = p.loose; !r.Untimed && (loose || !t.place(d, r, p)) {
-			x.untimed()
-		}
+	if x.begin != nil && (x.end == nil || !t.place(d, x)) {
+		x.untimed()
 	}
 	x.tracer.push(r)
 	for i := range x.commands {
 		c := &x.commands[i]
 		y := TraceRecord{Kind: TraceCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.op.String(), Label: r.Label, Kernel: c.kernel, Bytes: c.bytes,
 			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: r.Issued, Done: r.Done}
-		if c.timers == nil || r.Timed != DeviceTime || !y.within(d, r, p, c.timers) {
+		if r.Timed != DeviceTime || !t.placeCommand(d, x, c, &y) {
 			y.Untimed = true
 			x.tracer.untimed.Add(1)
 		}
-		if c.timers != nil {
-			c.timers.loose = loose
-			t.giveBack(d, c.timers)
-		}
 		x.tracer.push(&y)
 	}
-	if p != nil {
-		t.giveBack(d, p)
-	}
+	x.letGoEvents(t, refused)
 	d.putSpan(x)
 }
 
-// within puts the times of a command into its record, from those of its submission, and reports whether that could be.
-func (r *TraceRecord) within(d *Device, of *TraceRecord, p, command *timerPair) bool {
-	if command.bad {
-		return false
-	}
-	after, err := d.timers.Elapsed(p.begin, command.begin)
-	took, err2 := d.timers.Elapsed(command.begin, command.end)
-	if err != nil || err2 != nil {
-		return false
-	}
-	begun := min(of.Begun+max(after, 0), of.Ended)
-	r.Timed, r.Begun, r.Ended, r.Within = DeviceTime, begun, min(begun+max(took, 0), of.Ended), of.Within
-	return true
-}
-
-// place puts the times of a pair into a record, and reports whether that could be. The work cannot have begun before the host began to
+// place puts the times of a span into its record, and reports whether that could be. The work cannot have begun before the host began to
 // issue it, nor ended after the host has seen it done; where the clocks have been compared less exactly than that, both are moved.
-func (t *deviceTimes) place(d *Device, r *TraceRecord, p *timerPair) bool {
-	if p.bad {
+func (t *deviceTimes) place(d *Device, x *span) bool {
+	r := &x.rec
+	begun, _, ok := t.clock.at(d, x.begin)
+	ended, within, ok2 := t.clock.at(d, x.end)
+	if !ok || !ok2 {
 		return false
 	}
-	took, err := d.timers.Elapsed(p.begin, p.end)
-	if err != nil {
-		return false
+	ended = max(ended, begun)
+	if given := min(x.given, r.Issued+atOnce, ended); x.shared && begun < given {
+		// The stream had come to the end of what was in front, and was idle, until the host was about through with giving it the work.
+		within += given - max(begun, r.Issued)
+		begun = given
 	}
-	begun, within, ok := t.clock.at(d, p.begin)
-	if !ok {
-		return false
-	}
-	took = max(took, 0)
-	ended := begun + took
+	took := ended - begun
 	off := max(r.Issued-begun, ended-r.Done, 0)
 	if off > within {
 		return false
@@ -337,26 +320,41 @@ func (t *deviceTimes) place(d *Device, r *TraceRecord, p *timerPair) bool {
 	return true
 }
 
-// close tells what is left, and destroys all events. It runs on the device's thread, when nothing else does anything.
+// placeCommand puts the times of a command of a span, which has been placed, into a record of its own, and reports whether that could be.
+func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes, r *TraceRecord) bool {
+	if c.begin == nil || c.end == nil {
+		return false
+	}
+	from, _, ok := t.clock.at(d, x.begin)
+	begun, _, ok2 := t.clock.at(d, c.begin)
+	ended, _, ok3 := t.clock.at(d, c.end)
+	if !ok || !ok2 || !ok3 {
+		return false
+	}
+	of := &x.rec
+	begun, ended = of.Begun+begun-from, of.Begun+ended-from
+	begun = min(max(begun, of.Begun), of.Ended)
+	r.Timed, r.Begun, r.Ended, r.Within = DeviceTime, begun, min(max(ended, begun), of.Ended), of.Within
+	return true
+}
+
+// close tells what is left, and destroys the events of the clock. It runs on the device's thread, when nothing else does anything.
 func (t *deviceTimes) close(d *Device) (errs []error) {
 	t.ask(d, false)
 	t.askMu.Lock()
 	defer t.askMu.Unlock()
 	t.closed = true
-	var all []driver.Event
-	for _, p := range t.pairs {
-		all = append(all, p.begin, p.end)
-	}
+	all := []driver.Event{t.clock.spare}
 	for i := range t.clock.marks {
 		all = append(all, t.clock.marks[i].event)
 	}
-	for _, h := range append(all, t.clock.spare) {
+	for _, h := range all {
 		if h != 0 {
 			if err := d.insist(func() error { return d.drv.DestroyEvent(h) }); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
-	t.pairs, t.doubt, t.free, t.clock = nil, nil, nil, deviceClock{}
+	t.clock = deviceClock{}
 	return errs
 }

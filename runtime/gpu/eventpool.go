@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -18,6 +19,9 @@ type event struct {
 	h    driver.Event
 	refs atomic.Int32 // 1 in the pool
 	next *event
+
+	askedBy int           // the mark of the device's clock by which it has been asked for its time since it was recorded, or 0, and
+	since   time.Duration // the time since that; protected by deviceTimes.askMu
 }
 
 func (e *event) hold() { e.refs.Add(1) }
@@ -48,9 +52,20 @@ type eventPool struct {
 const mostLeft = 512
 
 // take takes an event, with one reference, or returns nil if there is none. If few are left more are being made from then on.
-func (p *eventPool) take() *event {
+func (p *eventPool) take() *event { return p.takeOne(false) }
+
+// mostInUse is how many events are in use before there are none to spare.
+const mostInUse = 1 << 15
+
+// spare is take for what can do without: the last ones are for submissions.
+func (p *eventPool) spare() *event { return p.takeOne(true) }
+
+func (p *eventPool) takeOne(spare bool) *event {
 	p.mu.Lock()
 	e := p.free
+	if n := &p.stats; spare && (n.Free <= min(n.Held/4, mostLeft/2) || n.Held-n.Free >= mostInUse) {
+		e = nil
+	}
 	if e != nil {
 		p.free = e.next
 		p.stats.Free--
@@ -96,10 +111,25 @@ func (p *eventPool) put(e *event) {
 	p.mu.Unlock()
 }
 
+// begin makes the first events. Where times are noted there are more, for they are in use until somebody has asked for their times. It runs on a bound
+// thread.
+func (p *eventPool) begin() error {
+	first := p.batch
+	if p.dev.timesOf() != NoTimes {
+		first = max(first, min(16*first, mostInUse/2))
+	}
+	for p.statistics().Held < first {
+		if err := p.grow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on a bound thread.
 func (p *eventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
-		h, err := p.dev.drv.NewEvent()
+		h, err := p.dev.newEvent()
 		if err != nil {
 			return err
 		}

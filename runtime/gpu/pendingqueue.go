@@ -82,10 +82,9 @@ func (d *Device) start() error {
 	all := d.queues
 	d.every.Store(&all)
 	if d.timesOf() != NoTimes {
-		d.times.make(d, 16*d.opt.Events)
 		d.times.clock.compare(d)
 	}
-	return d.events.grow()
+	return d.events.begin()
 }
 
 // work issues what is ready, and the backlog. It reports whether there was something, and whether the thread is to end.

@@ -18,6 +18,7 @@ type deviceClock struct {
 	spare  driver.Event // to be recorded next, unless it is pending
 	marks  [8]clockMark // the last is at n-1, modulo how many there may be
 	n      int
+	vain   int     // how often there was to be a first, and none came
 	by     int     // the mark from which times are told
 	drift  float64 // of the device's clock: the host's seconds in one of its own, less 1
 	unsure float64 // by how much that may be off
@@ -26,6 +27,7 @@ type deviceClock struct {
 // A clockMark is an event that was reached at a known time of the host.
 type clockMark struct {
 	event  driver.Event
+	number int // from 1
 	host   time.Duration
 	within time.Duration
 }
@@ -37,20 +39,32 @@ const (
 	giveUpMark   = 50 * time.Millisecond
 	eventUnit    = time.Microsecond // of the difference of two events, each of which has half of that
 	anyDrift     = 100e-6           // of quartz clocks of which nothing is known
+	elapsedUnit  = 1.0 / (1 << 23)  // of what Elapsed returns, which has seven digits
+	mostVain     = 16               // comparisons, before times are missing
 )
 
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
-// compare compares the clocks, unless that was done a moment ago. It runs on a bound thread.
-func (c *deviceClock) compare(d *Device) {
+// compare compares the clocks, unless that was done a moment ago, and reports whether times are to be asked for: not while the first comparison
+// has yet to succeed, as it may not where the host is busy. It runs on a bound thread.
+func (c *deviceClock) compare(d *Device) bool {
 	t := d.opt.Tracer
 	if c.n > 0 && t.now()-c.last().host < compareEvery || d.lost.Load() != nil {
-		return
+		return true
 	}
+	if c.compareNow(d, t) || c.n > 0 {
+		return true
+	}
+	c.vain++
+	return c.vain >= mostVain
+}
+
+// compareNow adds a mark, and reports whether it could.
+func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.stream == 0 {
 		h, err := d.drv.NewStream()
 		if err != nil {
-			return
+			return false
 		}
 		c.stream = h
 	}
@@ -69,7 +83,7 @@ func (c *deviceClock) compare(d *Device) {
 		}
 	}
 	if best.event == 0 {
-		return
+		return false
 	}
 	oldest := &c.marks[c.n%len(c.marks)]
 	if c.spare == 0 {
@@ -77,10 +91,12 @@ func (c *deviceClock) compare(d *Device) {
 	} else if oldest.event != 0 {
 		d.notTaken(d.drv.DestroyEvent(oldest.event))
 	}
-	*oldest = best
 	c.n++
+	best.number = c.n
+	*oldest = best
 	c.fit(d)
 	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.of.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
+	return true
 }
 
 // try has the stream reach an event, and notes between which times of the host that was.
@@ -106,7 +122,7 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 		case err != nil:
 			return m, false
 		case done:
-			m = clockMark{c.spare, from + (to-from)/2, (to-from)/2 + eventUnit}
+			m = clockMark{event: c.spare, host: from + (to-from)/2, within: (to-from)/2 + eventUnit}
 			c.spare = 0
 			return m, true
 		case to-from > giveUpMark || i > 1<<16:
@@ -147,16 +163,20 @@ func (c *deviceClock) fit(d *Device) {
 	}
 }
 
-// at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off.
-func (c *deviceClock) at(d *Device, e driver.Event) (at, within time.Duration, ok bool) {
+// at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off. An event that is of two submissions is asked
+// once.
+func (c *deviceClock) at(d *Device, e *event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false
 	}
 	m := &c.marks[c.by]
-	since, err := d.timers.Elapsed(m.event, e)
-	if err != nil {
-		return 0, 0, false
+	if e.askedBy != m.number {
+		since, err := d.timers.Elapsed(m.event, e.h)
+		if err != nil {
+			return 0, 0, false
+		}
+		e.askedBy, e.since = m.number, since
 	}
-	at = m.host + since + time.Duration(float64(since)*c.drift)
-	return at, m.within + eventUnit + time.Duration(float64(since.Abs())*c.unsure), true
+	at = m.host + e.since + time.Duration(float64(e.since)*c.drift)
+	return at, m.within + eventUnit + time.Duration(float64(e.since.Abs())*(c.unsure+elapsedUnit)), true
 }

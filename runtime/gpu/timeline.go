@@ -326,9 +326,11 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
 	started, err := tl.start(s, seq, brief)
-	if err == nil && !(brief && tl.unmarked(s, seq)) {
+	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
-		s.recorded = err == nil
+		if s.recorded = err == nil; s.recorded && s.span.timed() {
+			s.span.endsAt(s.event)
+		}
 	}
 	if err != nil {
 		if how = tl.broken(s, started); how == refused {
@@ -404,7 +406,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 			return started, err
 		}
 	}
-	s.span.begun(tl)
+	s.span.begun(tl, s.op.Kind, started)
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
 	if err != nil && !some && started && s.lacksMemory(err) { // it is issued anew later, but what is in the stream has a number now

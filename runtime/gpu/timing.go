@@ -18,7 +18,8 @@ import (
 type Timing struct {
 	dev    *Device
 	self   *Timing
-	timers timerPair
+	before driver.Event // the work
+	behind driver.Event
 	refs   atomic.Int32
 	closed atomic.Bool
 	noted  atomic.Int32 // of what follows: a bit each
@@ -54,11 +55,11 @@ func (d *Device) NewTiming() (*Timing, error) {
 	t.self = t
 	t.refs.Store(1)
 	err := d.do(func() (err error) {
-		if t.timers.begin, err = d.timers.NewTimer(); err != nil {
+		if t.before, err = d.timers.NewTimer(); err != nil {
 			return err
 		}
-		if t.timers.end, err = d.timers.NewTimer(); err != nil {
-			return errors.Join(err, d.drv.DestroyEvent(t.timers.begin))
+		if t.behind, err = d.timers.NewTimer(); err != nil {
+			return errors.Join(err, d.drv.DestroyEvent(t.before))
 		}
 		d.mu.Lock()
 		d.timings[t] = struct{}{}
@@ -134,12 +135,12 @@ func (t *Timing) ask() (took time.Duration, err error) {
 		return 0, err
 	}
 	defer d.leave()
-	return d.timers.Elapsed(t.timers.begin, t.timers.end)
+	return d.timers.Elapsed(t.before, t.behind)
 }
 
 func (t *Timing) askBound() (took time.Duration, err error) {
 	err = t.dev.do(func() (err error) {
-		took, err = t.dev.timers.Elapsed(t.timers.begin, t.timers.end)
+		took, err = t.dev.timers.Elapsed(t.before, t.behind)
 		return err
 	})
 	return took, err
@@ -173,5 +174,5 @@ func (t *Timing) release() {
 
 // destroy gives the events back. It runs on a bound thread.
 func (t *Timing) destroy() error {
-	return errors.Join(t.dev.drv.DestroyEvent(t.timers.begin), t.dev.drv.DestroyEvent(t.timers.end))
+	return errors.Join(t.dev.drv.DestroyEvent(t.before), t.dev.drv.DestroyEvent(t.behind))
 }

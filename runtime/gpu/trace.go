@@ -482,7 +482,10 @@ type span struct {
 	tracer   *Tracer // nil: only timing is to be told
 	timing   *Timing
 	edges    timingEdges
-	timers   *timerPair // between which the device is at it, or nil
+	begin    *event        // between which and end the device is at it, held; nil if times are not noted, or missing
+	end      *event        // the submission's own
+	shared   bool          // begin is that of the submission in front of it
+	given    time.Duration // the host was through with giving it to the device
 	commands []commandTimes
 	task     *rtrace.Task
 	next     *span // in the list of those whose times are to be asked for
@@ -618,14 +621,12 @@ func (s *submission) letGoSpan() {
 	if s.op.Kind == work.Collect {
 		x.rec.Collective = s.seq
 	}
-	if s.span = nil; x.timers != nil && s.seq == 0 {
-		x.timers.loose = true // its stream may have it still
-	}
-	x.over(s.q.dev)
+	s.span = nil
+	x.over(s.q.dev, s.seq == 0)
 }
 
-// over makes a record of the span, at once or when the device has told its times.
-func (x *span) over(d *Device) {
+// over makes a record of the span, at once or when the device has told its times. If the stream has refused it, it has none.
+func (x *span) over(d *Device, refused bool) {
 	if x.timing != nil {
 		x.timing.release()
 	}
@@ -636,11 +637,12 @@ func (x *span) over(d *Device) {
 		if x.rec.Done == 0 {
 			x.rec.Done = t.now()
 		}
-		if x.timers != nil || len(x.commands) > 0 {
+		if x.end != nil {
 			d.times.finished(x)
-			return
+		} else {
+			d.times.tell(d, x, refused)
 		}
-		t.push(&x.rec)
+		return
 	}
 	d.putSpan(x)
 }

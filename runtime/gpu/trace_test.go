@@ -175,7 +175,7 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		for range 1000 {
+		for range 20_000 { // until as many are to be asked for their times as may
 			one()
 		}
 		if n := testing.AllocsPerRun(1000, one); n != 0 {
