@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -280,6 +281,53 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	}
 	if want := []Time{85*µs + 1, 45*µs + 1}; !reflect.DeepEqual(begun, want) {
 		t.Errorf("begun at %v, want %v", begun, want)
+	}
+}
+
+// TestMergeNamesRanks: a program that no launcher has told its rank has the one of its channel, and one without channels has none.
+func TestMergeNamesRanks(t *testing.T) {
+	start := time.Unix(1700000000, 0)
+	untold := func(rank int) []byte {
+		data := bytes.Replace(small(rank, start).JSON(), []byte(`"world":2`), []byte(`"world":0`), 1)
+		return bytes.Replace(data, fmt.Appendf(nil, `"rank":%d`, rank), []byte(`"rank":0`), 1) // the first, which is the program's
+	}
+	other := tracetest.New("other", 0, 0, start)
+	other.Host("host 1")
+	for _, x := range []struct {
+		files [][]byte
+		want  string
+	}{
+		{[][]byte{untold(1), untold(0)}, "rank 0: small, rank 0: GPU 0: H200 \"<b>\", rank 1: small, rank 1: GPU 0: H200 \"<b>\""},
+		{[][]byte{small(1, start).JSON(), untold(0)}, "rank 0: small, rank 0: GPU 0: H200 \"<b>\", rank 1: small, rank 1: GPU 0: H200 \"<b>\""},
+		{[][]byte{other.JSON(), other.JSON()}, "process 4000: other, process 4000: other"},
+		{[][]byte{untold(1)}, "small, GPU 0: H200 \"<b>\""},
+	} {
+		var all []Source
+		for i, f := range x.files {
+			all = append(all, Source{fmt.Sprint(i), bytes.NewReader(f)})
+		}
+		var out bytes.Buffer
+		if err := Merge(&out, all); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		ranks := 0
+		r := NewReader(&out)
+		var e Event
+		for r.Next(&e) == nil {
+			switch {
+			case e.Phase == Metadata && e.Name == MetaProcess:
+				names = append(names, e.Args.Name)
+			case e.Phase == Metadata && e.Name == MetaTrace && e.Args.World == 2:
+				if e.Args.Rank != ranks {
+					t.Errorf("program %d says that it is rank %d", ranks, e.Args.Rank)
+				}
+				ranks++
+			}
+		}
+		if got := strings.Join(names, ", "); got != x.want {
+			t.Errorf("%s; want %s", got, x.want)
+		}
 	}
 }
 

@@ -20,7 +20,8 @@ type Source struct {
 }
 
 // Merge writes the traces of several programs, such as the ranks of a training, as one: on the clock of the one that
-// began first, each with processes, ids and names of its own. Programs are ordered by rank. Clocks are related by the
+// began first, each with processes, ids and names of its own. Programs are ordered by rank: where no launcher told one which it
+// is, it is the lowest that it has in a channel. One without channels is named by the number of its process. Clocks are related by the
 // wall clocks that the traces began at: ranks of one machine are as exact as that clock's steps, those of several as
 // the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete, and says of which
 // programs the end is missing ([CatCut]). A single
@@ -35,6 +36,11 @@ func Merge(w io.Writer, sources []Source) error {
 		meta, err := head(s)
 		if err != nil {
 			return err
+		}
+		if len(sources) > 1 && meta.Args.World == 0 {
+			if meta.Args.Rank, meta.Args.World, err = rankIn(s); err != nil {
+				return err
+			}
 		}
 		programs = append(programs, program{s, meta})
 	}
@@ -76,8 +82,9 @@ func Merge(w io.Writer, sources []Source) error {
 			if e.Phase == Metadata && len(programs) > 1 {
 				switch e.Name {
 				case MetaProcess:
-					e.Args.Name = fmt.Sprintf("rank %d: %s", p.meta.Args.Rank, e.Args.Name)
+					e.Args.Name = p.meta.Args.program() + ": " + e.Args.Name
 				case MetaTrace:
+					e.Args.Rank, e.Args.World = p.meta.Args.Rank, p.meta.Args.World
 					e.Args.Unix = first
 					e.Args.Start = programStart(first)
 				}
@@ -132,6 +139,32 @@ func head(s Source) (Event, error) {
 		}
 	}
 	return e, fmt.Errorf("%s: %w", s.Name, errNoMeta)
+}
+
+// rankIn finds the lowest rank that a program has in the largest of its channels, and how many ranks that has, or 0.
+func rankIn(s Source) (rank, ranks int, err error) {
+	if _, err := s.Reader.Seek(0, io.SeekStart); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	r := NewReader(s.Reader)
+	var e Event
+	for err = r.Next(&e); err == nil; err = r.Next(&e) {
+		if a := &e.Args; e.Phase != Metadata && (a.Ranks > ranks || a.Ranks > 0 && a.Ranks == ranks && a.Rank < rank) {
+			rank, ranks = a.Rank, a.Ranks
+		}
+	}
+	if err != io.EOF {
+		return 0, 0, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return rank, ranks, nil
+}
+
+// program says which of several a program is.
+func (a *Args) program() string {
+	if a.World == 0 {
+		return fmt.Sprintf("process %d", a.OSPID)
+	}
+	return fmt.Sprintf("rank %d", a.Rank)
 }
 
 var errNoMeta = errors.New("no metadata event \"" + MetaTrace + "\" at its beginning: it was not written by puregpu")
