@@ -92,16 +92,15 @@ func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
 	if tl.dev.timesOf() == NoTimes {
 		return
 	}
-	full := tl.dev.times.unasked.Load() >= mostUnasked
-	if !full && !waits && !tl.adopted && kind != work.Execute && kind != work.Collect && kind != work.Native { // these may take many calls
+	if tl.dev.times.unasked.Load() >= mostUnasked {
+		return
+	}
+	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
+	if !waits && !calls && !tl.adopted {
 		x.begin = tl.endInFront(x.rec.Issued)
-		x.shared = x.begin != nil
 	}
-	if !full && x.begin == nil {
+	if x.shared = x.begin != nil; !x.shared {
 		x.begin = tl.recordTime()
-	}
-	if x.begin == nil {
-		x.untimed()
 	}
 }
 
@@ -112,11 +111,6 @@ func (tl *timeline) endInFront(now time.Duration) *event {
 	last := tl.issued.Load()
 	if last < tl.ring.head { // it has been passed
 		return nil
-	}
-	for _, c := range tl.left {
-		if c.at > last { // the stream waits in between
-			return nil
-		}
 	}
 	x := tl.ring.at(last).span
 	if x == nil || x.end == nil || now-x.given > atOnce {
@@ -151,8 +145,9 @@ func (x *span) ended(tl *timeline, some bool) {
 	if x.begin != nil {
 		x.given = x.tracer.now()
 	}
-	if !some && (x.begin != nil || x.timing != nil) {
-		tl.loose = true
+	if !some {
+		tl.loose = tl.loose || x.begin != nil || x.timing != nil
+		x.letGoEvents(&tl.dev.times, true)
 	}
 }
 
@@ -164,14 +159,6 @@ func (x *span) endsAt(e *event) {
 	e.askedBy = 0
 	e.hold()
 	x.end = e
-}
-
-// untimed notes that device times are missing.
-func (x *span) untimed() {
-	if !x.rec.Untimed {
-		x.rec.Untimed = true
-		x.tracer.untimed.Add(1)
-	}
 }
 
 // commandBegun is begun of a command of a recording.
@@ -200,13 +187,13 @@ func (x *span) commandEnded(tl *timeline, i int, some bool) {
 	}
 }
 
-// letGoEvents lets go of the events. Those that were recorded for work which was refused the stream may not have passed: where events cannot be recorded
-// anew before that, nobody else may have them.
-func (x *span) letGoEvents(t *deviceTimes, refused bool) {
+// letGoEvents lets go of the events. The stream may not have passed those that were recorded for work which it has got nothing of: where events cannot be
+// recorded anew before that, nobody else may have them.
+func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 	drop := func(e *event, own bool) {
 		switch {
 		case e == nil:
-		case own && refused:
+		case own && loose:
 			t.mu.Lock()
 			t.doubt = append(t.doubt, e)
 			t.mu.Unlock()
@@ -220,6 +207,8 @@ func (x *span) letGoEvents(t *deviceTimes, refused bool) {
 		drop(x.commands[i].begin, true)
 		drop(x.commands[i].end, true)
 	}
+	clear(x.commands)
+	x.begin, x.end, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
 // askTimes asks the device for the times of what it has done. It waits for a bound thread.
@@ -256,7 +245,7 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 		next := x.next
 		x.next = nil
 		t.unasked.Add(-1)
-		t.tell(d, x, false)
+		t.tell(d, x)
 		x = next
 	}
 	for i, e := range doubt {
@@ -271,10 +260,15 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 }
 
 // tell makes the records of a span, and lets go of that. If there is an event behind the work, the caller holds askMu.
-func (t *deviceTimes) tell(d *Device, x *span, refused bool) {
+func (t *deviceTimes) tell(d *Device, x *span) {
 	r := &x.rec
-	if x.begin != nil && (x.end == nil || !t.place(d, x)) {
-		x.untimed()
+	if x.end == nil {
+		r.Untimed = d.timesOf() != NoTimes && r.Timed == NoTime && r.Issued > 0 && r.Err == nil
+	} else {
+		r.Untimed = !t.place(d, x)
+	}
+	if r.Untimed {
+		x.tracer.untimed.Add(1)
 	}
 	x.tracer.push(r)
 	for i := range x.commands {
@@ -287,7 +281,7 @@ func (t *deviceTimes) tell(d *Device, x *span, refused bool) {
 		}
 		x.tracer.push(&y)
 	}
-	x.letGoEvents(t, refused)
+	x.letGoEvents(t, false)
 	d.putSpan(x)
 }
 

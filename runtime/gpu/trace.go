@@ -622,11 +622,11 @@ func (s *submission) letGoSpan() {
 		x.rec.Collective = s.seq
 	}
 	s.span = nil
-	x.over(s.q.dev, s.seq == 0)
+	x.over(s.q.dev)
 }
 
-// over makes a record of the span, at once or when the device has told its times. If the stream has refused it, it has none.
-func (x *span) over(d *Device, refused bool) {
+// over makes a record of the span, at once or when the device has told its times.
+func (x *span) over(d *Device) {
 	if x.timing != nil {
 		x.timing.release()
 	}
@@ -640,7 +640,7 @@ func (x *span) over(d *Device, refused bool) {
 		if x.end != nil {
 			d.times.finished(x)
 		} else {
-			d.times.tell(d, x, refused)
+			d.times.tell(d, x)
 		}
 		return
 	}

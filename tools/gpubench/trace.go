@@ -3,13 +3,23 @@ package main
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
+// traceLevels are what traces note, apart from which there is the device without a trace.
+var traceLevels = [...]struct {
+	name  string
+	times gpu.TraceTimes
+}{{"no device times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}}
+
+// traceFigures are what is told of each, for a submission.
+var traceFigures = [...]string{"host time a submission", "added to that", "with what the device takes", "CPU"}
+
 // traceBenches tell what a trace costs: the raw side is a device without one, puregpu's one with one, which is written to nowhere. The work is
-// submitted ahead, each operation behind the one before. The last row is what it adds to a submission.
+// submitted ahead, each operation behind the one before. The levels take turns.
 func traceBenches() (all []bench) {
 	for _, x := range []struct {
 		name string
@@ -23,54 +33,46 @@ func traceBenches() (all []bench) {
 			return func(o gpu.Order) error { return r.q.Dispatch(o, d) }, err
 		}},
 	} {
-		for _, level := range []struct {
-			name  string
-			times gpu.TraceTimes
-		}{{"no device times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}} {
-			name := "trace/2,000 " + x.name + ", " + level.name
-			all = append(all, bench{
-				rows: []row{
-					{name: name + ": total", unit: ns},
-					{name: name + ": submitting", unit: ns},
-					{name: name + ": CPU", unit: ns},
-					{name: name + ": added to a submission", unit: ns, goal: goal{max: 1000, device: true}},
-				},
-				rounds: 31,
-				open:   func(e *env) (sides, error) { return traceSides(e, level.times, x.make) },
-			})
+		b := bench{rounds: 31, open: func(e *env) (sides, error) { return traceSides(e, x.make) }}
+		for _, level := range traceLevels {
+			for _, figure := range traceFigures {
+				r := row{name: "trace/2,000 " + x.name + ", " + level.name + ": " + figure, unit: ns}
+				if strings.HasPrefix(figure, "added") {
+					r.goal = goal{max: 1000, device: true}
+				}
+				b.rows = append(b.rows, r)
+			}
 		}
+		all = append(all, b)
 	}
 	return all
 }
 
-func traceSides(e *env, times gpu.TraceTimes, make func(*rig) (func(gpu.Order) error, error)) (s sides, err error) {
+func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error)) (s sides, err error) {
 	const n = 2000
-	t, err := trace.Start(io.Discard, trace.Options{Times: times})
-	if err != nil {
-		return s, err
-	}
 	var rigs []*rig
+	var traces []*trace.Trace
 	s.close = func() error {
 		var errs []error
 		for _, r := range rigs {
 			errs = append(errs, r.close())
 		}
-		return errors.Join(append(errs, t.Close())...)
+		for _, t := range traces {
+			errs = append(errs, t.Close())
+		}
+		return errors.Join(errs...)
 	}
-	var run [2]func(f []float64) error
-	for i, tracer := range []*gpu.Tracer{nil, t.Tracer()} {
+	// open returns a function that does the work on a device with a tracer, and says how long each submission took the host, and the whole, and the CPU.
+	open := func(tracer *gpu.Tracer) (func() ([3]float64, error), error) {
 		r, err := openRig(e.drv, e.index, gpu.Options{Tracer: tracer})
 		if err != nil {
-			return s, errors.Join(err, s.close())
+			return nil, err
 		}
 		rigs = append(rigs, r)
 		submit, err := make(r)
-		if err != nil {
-			return s, errors.Join(err, s.close())
-		}
-		run[i] = func(f []float64) error {
-			return e.beside(func() error {
-				return ahead(f, n, func() error {
+		return func() (f [3]float64, err error) { // total, submitting, CPU
+			err = e.beside(func() error {
+				return ahead(f[:], n, func() error {
 					for range n {
 						if err := submit(r.order(r.sem, r.v, r.sem, r.v+1)); err != nil {
 							return err
@@ -80,18 +82,44 @@ func traceSides(e *env, times gpu.TraceTimes, make func(*rig) (func(gpu.Order) e
 					return nil
 				}, func() error { return r.sem.Wait(e.ctx, r.v) })
 			})
+			return f, err
+		}, err
+	}
+	off, err := open(nil)
+	if err != nil {
+		return s, errors.Join(err, s.close())
+	}
+	var on [len(traceLevels)]func() ([3]float64, error)
+	for i, level := range traceLevels {
+		t, err := trace.Start(io.Discard, trace.Options{Times: level.times})
+		if err == nil {
+			traces = append(traces, t)
+			on[i], err = open(t.Tracer())
+		}
+		if err != nil {
+			return s, errors.Join(err, s.close())
 		}
 	}
-	var without float64 // to submit one
-	s.raw = func(f []float64) error {
-		err := run[0](f)
-		without, f[3] = f[1], f[1]
+	var without [3]float64
+	tell := func(f []float64, level int, x [3]float64, added float64) {
+		copy(f[level*len(traceFigures):], []float64{x[1], added, x[0], x[2]})
+	}
+	s.raw = func(f []float64) (err error) {
+		without, err = off()
+		for level := range traceLevels {
+			tell(f, level, without, without[1])
+		}
 		return err
 	}
 	s.pure = func(f []float64) error {
-		err := run[1](f)
-		f[3] = f[1] - without
-		return err
+		for level := range traceLevels {
+			x, err := on[level]()
+			if err != nil {
+				return err
+			}
+			tell(f, level, x, x[1]-without[1])
+		}
+		return nil
 	}
 	return s, nil
 }
