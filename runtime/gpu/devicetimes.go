@@ -32,8 +32,8 @@ const (
 	// mostUnasked is how many submissions there are at the most whose times are to be asked for.
 	mostUnasked = 1 << 13
 
-	// atOnce is how long after it was given some work a stream goes from that to what comes next, for all that a reader of a trace may care: who
-	// submits one thing after the other takes less than that for each. Where a stream was idle in between, it was for no longer.
+	// atOnce is how long after the host was through with giving a stream some work what it submits next begins where that ends. Who submits one thing
+	// after the other takes less for each; where the stream was idle in between all the same, it was for no longer.
 	atOnce = 10 * time.Microsecond
 )
 

@@ -65,8 +65,8 @@ type TracerOptions struct {
 type TraceTimes int
 
 const (
-	// SubmissionTimes are of each submission that gives a stream work. They take two timing events a submission, which may keep kernels apart
-	// that would overlap else.
+	// SubmissionTimes are of each submission that gives a stream work. They take a timing event a submission, and one more where its stream was
+	// idle or has to wait, which may keep kernels apart that would overlap else.
 	SubmissionTimes TraceTimes = iota
 
 	// CommandTimes are of each command of a recording besides. Recordings of AutoMode then run as calls, not as graphs; of one of GraphMode

@@ -13,10 +13,11 @@ import (
 var traceLevels = [...]struct {
 	name  string
 	times gpu.TraceTimes
-}{{"no device times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}}
+}{{"no times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}}
 
-// traceFigures are what is told of each, for a submission.
-var traceFigures = [...]string{"host time a submission", "added to that", "with what the device takes", "CPU"}
+// traceFigures are what is told of each level: the time that the host takes for a submission, what the trace adds to that, the time in which all were
+// done, by their number, and that of processors.
+var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches tell what a trace costs: the raw side is a device without one, puregpu's one with one, which is written to nowhere. The work is
 // submitted ahead, each operation behind the one before. The levels take turns.
@@ -114,6 +115,9 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error)) (s sides
 	s.pure = func(f []float64) error {
 		for level := range traceLevels {
 			x, err := on[level]()
+			if err == nil {
+				err = traces[level].Flush() // so that nothing of it is in the next one's way
+			}
 			if err != nil {
 				return err
 			}
