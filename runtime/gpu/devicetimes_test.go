@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,5 +161,48 @@ func TestTraceClockLate(t *testing.T) {
 			t.Errorf("%d records of 10 submissions", len(list))
 		}
 		must(t, dev.Close())
+	}
+}
+
+// TestTraceRefused: where the driver refuses work, the event in front of that is not recorded anew while the stream has it, which HIP does not let be done.
+func TestTraceRefused(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracer := newTracer(t, gpu.TracerOptions{})
+				d, dev, sleep := sleeper(t, caps, gpu.Options{Tracer: tracer})
+				s, refused := semaphores(t, 1)[0], semaphores(t, 1)[0]
+				submit := func(o gpu.Order) {
+					must(t, sleep.Dispatch(dev.Queue(0), o, gpu.GridFor(1, 1), sleepArgs{uint64(time.Millisecond)}))
+				}
+				submit(gpu.Order{Signal: pts(s, 1)})
+				time.Sleep(50 * time.Microsecond)
+				d.Inject(simdriver.Fault{Op: simdriver.OpLaunch, Device: simdriver.AnyDevice, N: 1})
+				submit(gpu.Order{Signal: pts(refused, 1)})
+				if err := refused.Wait(context.Background(), 1); !errors.Is(err, simdriver.ErrInjected) {
+					t.Errorf("%v", err)
+				}
+				const n = 8
+				for i := range uint64(n) {
+					time.Sleep(50 * time.Microsecond)
+					submit(gpu.Order{Wait: pts(s, i+1), Signal: pts(s, i+2)})
+					tracer.Take(nil) // which asks whether the stream has passed that event
+				}
+				must(t, s.Wait(context.Background(), n+1))
+				list := submissions(taken(tracer))
+				if len(list) != n+2 {
+					t.Errorf("%d records of %d submissions", len(list), n+2)
+				}
+				for _, r := range list {
+					if timed := r.Timed == gpu.DeviceTime && r.Ended-r.Begun == time.Millisecond; r.Untimed || timed != (r.Err == nil) {
+						t.Errorf("%+v", r)
+					}
+				}
+				if e := dev.Stats().Events; e.Free != e.Held {
+					t.Errorf("events are in use for nothing: %+v", e)
+				}
+				must(t, dev.Close())
+			})
+		})
 	}
 }
