@@ -91,6 +91,9 @@ func (e *Event) appendArgs(b []byte) []byte {
 		o.b = strconv.AppendFloat(o.b, a.Rate, 'g', -1, 64)
 		o.time("margin", a.Margin)
 	}
+	if e.Cat == CatDevice && a.Margin > 0 {
+		o.time("margin", a.Margin)
+	}
 	if e.Phase == Metadata {
 		e.appendMeta(&o)
 	}

@@ -107,7 +107,7 @@ type Args struct {
 
 	// Of CatClock.
 	Rate   float64 // the device's seconds in one of the host's, less 1, in parts per million
-	Margin Time    // bound of the error of device times under this fit
+	Margin Time    // bound of the error of device times under this fit; of CatDevice, of this slice, if that is more
 
 	// Of Counter.
 	Series []Series

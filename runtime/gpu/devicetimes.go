@@ -295,10 +295,13 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 		return false
 	}
 	ended = max(ended, begun)
-	if given := min(x.given, r.Issued+atOnce, ended); x.shared && begun < given {
-		// The stream had come to the end of what was in front, and was idle, until the host was about through with giving it the work.
-		within += given - max(begun, r.Issued)
-		begun = given
+	if given := min(x.given, r.Issued+atOnce); x.shared && begun < given {
+		// The stream may have come to the end of what was in front, and have been idle until the host was about through with giving it the work.
+		unsure := given - max(begun, r.Issued)
+		if begun+within < given { // it was
+			begun = min(given, ended)
+		}
+		within += unsure
 	}
 	took := ended - begun
 	off := max(r.Issued-begun, ended-r.Done, 0)

@@ -42,6 +42,7 @@ type device struct {
 	pid    int64
 	tids   int64
 	queues map[*gpu.Queue]*track
+	margin time.Duration // of the clock's last fit
 }
 
 // A track is a queue's: one for what it is given, and one for what its stream does.
@@ -143,6 +144,7 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		}
 	case gpu.TraceClock:
 		w.device(r.Device, r.Label)
+		w.device(r.Device, "").margin = r.Within
 		w.instant(r, traceformat.CatClock, "clock fit", traceformat.Args{Rate: -r.Drift * 1e6, Margin: traceformat.Time(r.Within)})
 	case gpu.TraceCounters:
 		w.count(r)
@@ -338,6 +340,9 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 // nameOf returns what is shown.
 func nameOf(r *gpu.TraceRecord) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 
+// inexact is by how much more than the clock's fit times may be off before that is written.
+const inexact = 3 * time.Microsecond
+
 // executed writes when the device was at a submission.
 func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat.Args) {
 	tid := w.stream(x, t)
@@ -350,6 +355,9 @@ func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat
 		}
 	}
 	t.end, t.cmd = ended, begun
+	if r.Within > x.margin+inexact {
+		a.Margin = traceformat.Time(r.Within)
+	}
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
 	w.put()
 	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done))})

@@ -438,6 +438,9 @@ func noteOf(a *traceformat.Args) string {
 	if a.Bytes > 0 {
 		line("bytes", number(a.Bytes))
 	}
+	if a.Margin > 0 {
+		line("off by up to", duration(a.Margin))
+	}
 	line("recording", a.Recording)
 	if a.Commands > 0 {
 		line("commands", number(a.Commands))
