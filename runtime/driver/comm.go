@@ -35,7 +35,8 @@ type Comms interface {
 	// abort either, or to destroy what is being made, aborts both. Creating.
 	AbortComm(Comm) error
 	// DestroyComm gives a communicator back, with its registrations and windows. If it has not been aborted the streams must have
-	// done what it was used for, and it may wait for the other ranks to destroy theirs, until AbortComm. Creating.
+	// done what it was used for, and it may wait for the other ranks to destroy theirs, until AbortComm; also if it is suspended, for a
+	// library may have to resume it first. Creating.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group: each may go on only together with its counterparts on other ranks.
@@ -68,6 +69,28 @@ type CommMaking interface {
 	// CommAwaits says what a Comm that is not ready waits for: "all ranks to join", say. It is "" for one that waits for no other ranks. It may be
 	// called on any thread.
 	CommAwaits(Comm) string
+}
+
+// CommSuspension is what a Comms may implement besides: it tells how much memory of the device a communicator has, and gives some of it back for
+// a while. What the library that was found cannot do is ErrUnsupported, and the communicator is as it was.
+type CommSuspension interface {
+	// CommStats tells how much memory a communicator has that has been made, suspended or not. Creating.
+	CommStats(Comm) (CommStats, error)
+	// SuspendComm gives the memory back that a communicator can do without until ResumeComm, and keeps its connections. All ranks must call it,
+	// and it waits for them, until AbortComm. Nothing may be under way, and it may wait for all other work of the device. Until ResumeComm
+	// only that, CommStats, CommReady, CommRank, CommError, AbortComm and DestroyComm are left. After another error than ErrUnsupported
+	// only the last two are. A library may ask that the Comm was made with CommDesc.Plain. Creating.
+	SuspendComm(Comm) error
+	// ResumeComm takes the memory again. All ranks must call it, and it waits for them, until AbortComm. After an error, such as
+	// ErrOutOfMemory, only AbortComm and DestroyComm are left. Creating.
+	ResumeComm(Comm) error
+}
+
+// CommStats is how much memory of its device a communicator has, in bytes, without what its user has registered.
+type CommStats struct {
+	Persistent  uint64 // it has always
+	Suspendable uint64 // it has, but while it is suspended
+	Suspended   bool   // it is
 }
 
 // Handles of communicators and of what is registered with one. Zero is none.

@@ -9,9 +9,9 @@
 //	a function's name  what it returns, instead of doing anything; with -n for the n-th call from now on
 //	polls              how often a communicator says that it is in progress, when it no longer is
 //	stuck init         what is to be done does not come to an end, until the abort flag is set; likewise stuck split, stuck
-//	                   group and stuck finalize
+//	                   group, stuck suspend and stuck finalize
 //	stuck destroy      destroying or aborting does not return, whatever is set
-//	failing split      the result of splits, when they are done
+//	failing split      the result of splits, when they are done; likewise failing suspend
 //	blocking           what the settings say of new communicators, plus 1, whatever the caller says
 //	state              what communicators that have been made say of themselves
 //	split rank, split count  of what is split off, plus 1
@@ -55,6 +55,12 @@ typedef struct {
 #endif
 #if VERSION >= 22803
 	int evenMore[2];
+#endif
+#if VERSION >= 22902
+	int graphs[2];
+#endif
+#if VERSION >= 23003
+	int peers[2];
 #endif
 } config;
 
@@ -140,6 +146,7 @@ typedef struct {
 	int number, blocking, share, rank, count;
 	flag *flag, *child; // child: of what it is being split into
 	int making, state, polls, finalized, dead, inside, ending;
+	int suspended; // as far as has been asked
 	int held;    // operators and registrations, which go with it
 	int working; // a thread is
 	pthread_t thread;
@@ -221,6 +228,14 @@ static comm *newComm(const config *x, int rank, int count, flag *f)
 	c->flag->refs++;
 	live++;
 	return c;
+}
+
+// awake notes that a communicator is suspended, which the call does not bear.
+static void awake(const char *call, comm *c)
+{
+	pthread_mutex_lock(&mu);
+	if (c->suspended) bad("%s takes c%d, which is suspended\n", call, c->number);
+	pthread_mutex_unlock(&mu);
 }
 
 // A job is what a thread of the library's own does for a communicator.
@@ -412,6 +427,7 @@ static int give(const char *call, comm *c, int abort)
 {
 	int was = device;
 	if (nodevice(call) || use(call, c)) return INVALID_ARGUMENT;
+	if (!abort) awake(call, c);
 	pthread_mutex_lock(&mu);
 	c->ending = 1;
 	if (abort) {
@@ -483,6 +499,7 @@ int ncclGroupEnd(void)
 	groupError = 0, grouped = NULL;
 	if (!c || r) return told ? told : r;
 	if (use(__func__, c)) return INVALID_ARGUMENT;
+	awake(__func__, c);
 	r = told ? told : begin(c, NULL, NULL, "stuck group", NULL);
 	return leave(c, r);
 }
@@ -550,6 +567,7 @@ int ncclRedOpDestroy(int op, comm *c)
 static SOMETIMES int hand(const char *call, comm *c, uintptr_t *handle)
 {
 	if (nodevice(call) || use(call, c)) return INVALID_ARGUMENT;
+	awake(call, c);
 	pthread_mutex_lock(&mu);
 	*handle = 0x100 + ++handles, c->held++, live++;
 	pthread_mutex_unlock(&mu);
@@ -559,6 +577,7 @@ static SOMETIMES int hand(const char *call, comm *c, uintptr_t *handle)
 static SOMETIMES int back(const char *call, comm *c)
 {
 	if (nodevice(call) || use(call, c)) return INVALID_ARGUMENT;
+	awake(call, c);
 	pthread_mutex_lock(&mu);
 	c->held--, live--;
 	pthread_mutex_unlock(&mu);
@@ -585,4 +604,33 @@ int ncclMemFree(uintptr_t at) { ENTER("%#lx", (long)at); __atomic_sub_fetch(&liv
 #if VERSION >= 22703
 int ncclCommWindowRegister(comm *c, p at, size_t n, uintptr_t *window, int flags) { ENTER("c%d, %#lx, %zu, %d", c->number, at, n, flags); return hand(__func__, c, window); }
 int ncclCommWindowDeregister(comm *c, uintptr_t window) { ENTER("c%d, %#lx", c->number, (long)window); return back(__func__, c); }
+#endif
+
+#if VERSION >= 22907
+// rest suspends or resumes. As with NCCL what shares its memory is not, and the one call is of no use after itself.
+static int rest(const char *call, comm *c, int suspend)
+{
+	if (nodevice(call) || use(call, c)) return INVALID_ARGUMENT;
+	if (unready(call, c)) return leave(c, INVALID_ARGUMENT);
+	if (c->flag->refs > 1) return leave(c, INVALID_USAGE);
+	pthread_mutex_lock(&mu);
+	if (c->suspended == suspend) bad("%s of c%d again\n", call, c->number);
+	c->suspended = suspend;
+	pthread_mutex_unlock(&mu);
+	return leave(c, begin(c, NULL, NULL, "stuck suspend", "failing suspend"));
+}
+
+int ncclCommSuspend(comm *c, int flags) { ENTER("c%d, %d", c->number, flags); return rest(__func__, c, 1); }
+int ncclCommResume(comm *c) { ENTER("c%d", c->number); return rest(__func__, c, 0); }
+
+int ncclCommMemStats(comm *c, int what, uint64_t *value)
+{
+	ENTER("c%d, %d", c->number, what);
+	if (use(__func__, c)) return INVALID_ARGUMENT;
+	if (unready(__func__, c)) return leave(c, INVALID_ARGUMENT);
+	uint64_t values[] = {1 << 20, c->suspended, 1 << 10, (1 << 20) + (1 << 10)};
+	if (what < 0 || what > 3) return leave(c, INVALID_ARGUMENT);
+	*value = values[what];
+	return leave(c, SUCCESS);
+}
 #endif

@@ -172,6 +172,11 @@ func (r *rank) dropPartial() error {
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error
+		if x, yes := r.isSuspended(); yes && !r.isAborted() {
+			if err := r.resume(x); err != nil && !r.isAborted() {
+				errs = append(errs, err, c.end(r))
+			}
+		}
 		if r.idle() == nil {
 			errs = append(errs, r.forgetAll())
 		}

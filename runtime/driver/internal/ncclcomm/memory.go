@@ -26,11 +26,15 @@ func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
 	if err == nil {
 		return driver.Ptr(p), nil
 	}
-	err = explain(lib, err)
-	if strings.Contains(err.Error(), "out of memory") { // for which the library has no code
+	return 0, outOfMemory(explain(lib, err))
+}
+
+// outOfMemory finds out whether that is what the library says, for which it has no code.
+func outOfMemory(err error) error {
+	if err != nil && strings.Contains(err.Error(), "out of memory") {
 		err = fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
 	}
-	return 0, err
+	return err
 }
 
 // MemFree frees it. The error is the library's.

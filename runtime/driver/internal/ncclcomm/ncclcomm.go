@@ -24,6 +24,9 @@
 // A plain rank has one communicator, ops, which does not block. Whoever issues a group waits until the library's thread has done so, and
 // asks meanwhile. Its calls return at once, and are made one at a time and not while it is being aborted.
 //
+// The library suspends no communicator that shares its memory, as base, ops and source do: of a plain rank alone. Nor can it give a suspended
+// one back whole, which is why that is resumed first, by all ranks; what is aborted while it is suspended leaves some memory behind.
+//
 // Before 2.18 there is one communicator, ops, which blocks. NewComm waits for the other ranks, and AbortComm takes the
 // communicator from whoever is in it, which is the library's own, unsafe, way. Those releases also have communicators that
 // do not block, but abort them safely from the thread alone that made them.
@@ -94,7 +97,7 @@ type Host struct {
 	Fail   func(op string, err error, what string) error // makes an error of the driver's
 }
 
-// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits and driver.CommMaking.
+// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits, driver.CommMaking and driver.CommSuspension.
 type Comms struct {
 	lib      *Library
 	host     Host
@@ -106,9 +109,10 @@ type Comms struct {
 }
 
 var (
-	_ driver.Comms      = (*Comms)(nil)
-	_ driver.CommLimits = (*Comms)(nil)
-	_ driver.CommMaking = (*Comms)(nil)
+	_ driver.Comms          = (*Comms)(nil)
+	_ driver.CommLimits     = (*Comms)(nil)
+	_ driver.CommMaking     = (*Comms)(nil)
+	_ driver.CommSuspension = (*Comms)(nil)
 )
 
 // New prepares communicators. It does not open the library.
@@ -179,8 +183,11 @@ var (
 	errShrunk  = errors.New("it was given up to be shrunk, and can only be destroyed")
 	errPlain   = unsupported{errors.New("it was joined plainly, for ranks of other programs to take part, and has none of the communicators besides, " +
 		"split off by all ranks alike (ncclCommSplit), of which others are made: make the new one under an id of its own, or without CommDesc.Plain")}
-	errOccupied = fmt.Errorf("another call is in it: %w", driver.ErrBusy)
-	errLeft     = errors.New("the library has not come to an end with it in time, and was left to itself")
+	errShares = unsupported{errors.New("it shares its memory with the communicators besides, by which it can be aborted, split and shrunk, and the library suspends none " +
+		"that does (ncclCommSuspend): have all ranks join plainly (Plain)")}
+	errSuspended = fmt.Errorf("it is suspended: resume it before (ncclCommResume): %w", nccl.ErrorInvalidUsage)
+	errOccupied  = fmt.Errorf("another call is in it: %w", driver.ErrBusy)
+	errLeft      = errors.New("the library has not come to an end with it in time, and was left to itself")
 )
 
 // explain adds what the library has to say of its latest failure.

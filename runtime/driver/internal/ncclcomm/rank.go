@@ -16,7 +16,7 @@ const (
 	makingOps                 // ops is being split off base
 	makingSource              // source is being split off base
 	made
-	failed // it cannot be made
+	failed // it cannot be made, or used any more
 )
 
 // A rank is one end of a communicator. The rank that it is made of may be locked while it is, not the other way round.
@@ -29,12 +29,14 @@ type rank struct {
 
 	mu      sync.Mutex
 	stage   stage
-	err     error // why it cannot be made
+	err     error // why it cannot be made, or used any more
 	aborted bool
 	closing bool // DestroyComm was called
 	shrunk  bool // its operations were given up, for another one to be made of it
 	inside  bool // a call is in ops
 	plain   bool // there is ops alone, which does not block
+
+	suspended bool // ops has given its memory back: changed by a call that is in it
 
 	calling sync.Mutex // of a plain rank: held while a call takes ops, or ends it
 
@@ -74,6 +76,15 @@ func newRank(lib *nccl.Library, s stage) *rank {
 
 // enter begins a call that uses a rank's ops, one at a time. Call leave after it.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
+	r, x, err := c.enterAnyway(h)
+	if err == nil && r.suspended {
+		return nil, 0, r.leave(errSuspended)
+	}
+	return r, x, err
+}
+
+// enterAnyway is enter for a call that a suspended rank takes too.
+func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
 		return nil, 0, err

@@ -1,0 +1,119 @@
+package ncclcomm
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// since2_30 is the release from which on communicators are suspended. 2.29.7 has the functions too, but holds their caller until all ranks
+// have come, also of a communicator that does not block, which could not be aborted then; and in one process it gives up
+// ranks' memory twice.
+const since2_30 = dl.Version(23003)
+
+// CommStats asks ops, which has one account of memory with base and source.
+func (c *Comms) CommStats(h driver.Comm) (s driver.CommStats, err error) {
+	r, x, err := c.enterAnyway(h)
+	if err == nil {
+		s, err = r.stats(x)
+		err = r.leave(err)
+	}
+	if err != nil {
+		return driver.CommStats{}, c.failComm("comm stats", h, err)
+	}
+	return s, nil
+}
+
+func (r *rank) stats(x nccl.Comm) (s driver.CommStats, err error) {
+	ask := func(what nccl.CommMemStat) (n uint64) {
+		if err == nil {
+			err = r.call(func() (err error) {
+				n, err = r.lib.CommMemStats(x, what)
+				return err
+			})
+		}
+		return n
+	}
+	s.Persistent, s.Suspendable = ask(nccl.StatGpuMemPersist), ask(nccl.StatGpuMemSuspend)
+	s.Suspended = ask(nccl.StatGpuMemSuspended) != 0
+	return s, r.without(err)
+}
+
+// SuspendComm suspends ops, which must be all that there is.
+func (c *Comms) SuspendComm(h driver.Comm) error { return c.rest("suspend comm", h, (*rank).suspend) }
+
+// ResumeComm resumes it.
+func (c *Comms) ResumeComm(h driver.Comm) error { return c.rest("resume comm", h, (*rank).resume) }
+
+func (c *Comms) rest(op string, h driver.Comm, f func(*rank, nccl.Comm) error) error {
+	r, x, err := c.enterAnyway(h)
+	if err == nil {
+		err = r.leave(f(r, x))
+	}
+	if err != nil {
+		return c.failComm(op, h, err)
+	}
+	return nil
+}
+
+func (r *rank) suspend(x nccl.Comm) error {
+	switch have := r.lib.Version(); {
+	case !r.lib.HasSymbol("ncclCommSuspend"):
+		return unsupported{r.lib.CommSuspend(0, 0)} // which says so
+	case have != 0 && have < since2_30:
+		return unsupported{fmt.Errorf("ncclCommSuspend of release %s cannot be aborted: %s or a newer one is needed",
+			nccl.FormatVersion(have), nccl.FormatVersion(since2_30))}
+	case !r.plain:
+		return errShares
+	case r.suspended:
+		return errSuspended
+	}
+	err := r.call(func() error { return r.lib.CommSuspend(x, nccl.SuspendMem) })
+	if err == nccl.ErrorInvalidUsage { // it has not begun
+		return r.without(err)
+	}
+	return r.settled(x, err, true)
+}
+
+func (r *rank) resume(x nccl.Comm) error {
+	if !r.suspended {
+		return fmt.Errorf("it is not suspended: %w", nccl.ErrorInvalidUsage)
+	}
+	return r.settled(x, r.call(func() error { return r.lib.CommResume(x) }), false)
+}
+
+// settled waits for what the library has begun. If that fails nobody knows what memory there is.
+func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
+	if err == nccl.ErrorInProgress {
+		err = r.wait(x)
+	} else if err != nil {
+		err = explain(r.lib, err)
+	}
+	err = outOfMemory(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suspended = suspended && err == nil; err != nil {
+		r.stage, r.err = failed, err
+	}
+	return err
+}
+
+// without says of a call that the library refuses, for it keeps no account of memory or lacks the function, that it is unsupported.
+func (r *rank) without(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == nccl.ErrorInvalidUsage || !r.lib.HasSymbol("ncclCommMemStats"):
+		return unsupported{explain(r.lib, err)}
+	}
+	return explain(r.lib, err)
+}
+
+// isSuspended reports whether the rank is suspended.
+func (r *rank) isSuspended() (nccl.Comm, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ops, r.suspended
+}
