@@ -48,7 +48,7 @@ type ChannelOptions struct {
 	More []ChannelID
 
 	// Plain joins with one call of the library's (C: ncclCommInitRankConfig), as programs of others do, so that other ranks may be PyTorch's, say,
-	// or of C: all of this package's then give it. Such a channel can be aborted as any, but neither be split nor shrunk: [driver.ErrUnsupported].
+	// or of C: all of this package's then give it. Such a channel can be aborted as any, and be suspended, but neither be split nor shrunk: [driver.ErrUnsupported].
 	// Without it the ranks make more of the library's communicators together, which they are split by, and others' ranks would be waited for in vain.
 	Plain bool
 
@@ -446,8 +446,8 @@ func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms
 	})
 }
 
-// begin has the thread begin to make a communicator of this one, for one goroutine at a time may use it. The thread may be held up
-// before, or by that, until other ranks come: if the context ends, or the channel, that is given up.
+// begin has the thread call the library, to begin to make a communicator of this one or for something else, for one goroutine at a time may
+// use it. The thread may be held up before, or by that, until other ranks come: if the context ends, or the channel, that is given up.
 func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm
@@ -469,21 +469,31 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 	if !posted {
 		return 0, fmt.Errorf("gpu: channel: %w", ErrClosed)
 	}
+	look := time.NewTicker(watchEvery)
+	defer look.Stop()
 	var why error
-	select {
-	case r := <-done:
-		return r.h, r.err
-	case <-c.aborted:
-		why = c.Err()
-	case <-c.shut:
-		why = ErrClosed
-	case <-ctx.Done():
-		why = context.Cause(ctx)
+	for why == nil {
+		select {
+		case r := <-done:
+			return r.h, r.err
+		case <-c.aborted:
+			why = c.Err()
+		case <-c.shut:
+			why = ErrClosed
+		case <-ctx.Done():
+			why = context.Cause(ctx)
+		case <-look.C:
+			if c.Err() == nil {
+				c.mu.Lock()
+				why = c.fault()
+				c.mu.Unlock()
+			}
+		}
 	}
 	if taken.CompareAndSwap(false, true) {
 		return 0, fmt.Errorf("the library had not begun it: %w", why)
 	}
-	why = fmt.Errorf("no channel could be made of it in time: %w", why)
+	why = fmt.Errorf("the library did not come to an end with it in time: %w", why)
 	c.fail(why)
 	c.awaitAbort()
 	select {

@@ -233,6 +233,10 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	if err != nil {
 		return failing(sound, err)
 	}
+	plain, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: limit, Plain: true})
+	if err != nil {
+		return failing(sound, err)
+	}
 	var mu sync.Mutex
 	var signals []*gpu.Semaphore
 	var first error
@@ -254,7 +258,8 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	var wg sync.WaitGroup
 	for i, c := range chans {
 		wg.Go(func() {
-			dev := g.Devices()[i]
+			dev, rest := g.Devices()[i], plain[i]
+			defer rest.Abort(nil)
 			b, err := dev.Alloc(gpu.CommMem, 64)
 			if !note(err) {
 				c.Abort(err) // or the other rank would wait for its timeout
@@ -294,6 +299,18 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 				}
 				note(part.Close())
 			}
+			if !note(rest.Suspend(split)) {
+				return
+			}
+			_, err = rest.Stats()
+			if note(err) && note(rest.Resume(split)) {
+				s := sem()
+				note(rest.Submit(ctx, gpu.Order{Signal: pts(s, 3)}, sum))
+				note(s.Wait(ctx, 3))
+			}
+			if note(rest.Suspend(split)) {
+				note(rest.Shutdown(split))
+			}
 		})
 	}
 	wg.Wait()
@@ -315,8 +332,8 @@ func failing(sound bool, err error) error {
 	return nil
 }
 
-// TestRandomChannels has ranks submit groups that wait for each other, for hosts and for queues, while somebody aborts or closes
-// one: everything ends.
+// TestRandomChannels has ranks submit groups that wait for each other, for hosts and for queues, and suspend and resume in between, while
+// somebody aborts or closes one: everything ends.
 func TestRandomChannels(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -341,7 +358,8 @@ func TestRandomChannels(t *testing.T) {
 		}
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
 		must(t, err)
-		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{Timeout: time.Second})
+		rest := r.IntN(40) // before which group they rest, if it is one
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{Timeout: time.Second, Plain: rest < 20})
 		must(t, err)
 		const groups = 20
 		host := semaphores(t, 1)[0]
@@ -357,6 +375,16 @@ func TestRandomChannels(t *testing.T) {
 			pace := rand.New(rand.NewPCG(seed, uint64(i+1)))
 			wg.Go(func() {
 				for k, s := range done[i] {
+					if k == rest {
+						ctx := in(t, 10*time.Second)
+						err := ch.Suspend(ctx)
+						if err == nil {
+							err = ch.Resume(ctx)
+						}
+						if how == 3 && err != nil {
+							t.Errorf("seed %d, rank %d of %d: %v", seed, i, n, err)
+						}
+					}
 					var o gpu.Order
 					switch o.Signal = pts(s, 1); {
 					case waits[k] == 1:

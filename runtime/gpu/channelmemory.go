@@ -121,6 +121,9 @@ func (m *ChannelMemory) Close() error {
 		return nil
 	}
 	err := m.c.do(func() error {
+		if m.c.failed() == nil && m.c.isSuspended() {
+			return errSuspended // the library still has it
+		}
 		if !m.c.memory.remove(m) {
 			return nil
 		}

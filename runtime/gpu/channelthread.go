@@ -33,6 +33,8 @@ type channelThread struct {
 	owed    []*Semaphore // what it signals, while it is being issued
 	timer   *time.Timer
 	ticking bool
+
+	suspended bool // takes no groups, for the communicator is, or is about to be
 }
 
 // collectPart is the part of a submission's record for a group of collective operations.
@@ -224,6 +226,9 @@ func (c *Channel) take(s *submission) error {
 	if err == nil && c.ended {
 		err = ErrClosed
 	}
+	if err == nil && c.suspended {
+		err = errSuspended
+	}
 	if err != nil {
 		return err
 	}
@@ -397,12 +402,7 @@ func (c *Channel) look() {
 	more := c.issuing
 	switch {
 	case c.Err() == nil:
-		if c.made && !c.ended {
-			if err = c.comms.CommError(c.comm); err != nil {
-				err = fmt.Errorf("found while it was under way: %w", err)
-			}
-		}
-		if err == nil {
+		if err = c.fault(); err == nil {
 			err = c.overdue()
 		}
 		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
@@ -423,6 +423,17 @@ func (c *Channel) look() {
 	case stuck != nil:
 		c.stuck(stuck)
 	}
+}
+
+// fault asks the library what is wrong. The caller holds mu.
+func (c *Channel) fault() error {
+	if !c.made || c.ended {
+		return nil
+	}
+	if err := c.comms.CommError(c.comm); err != nil {
+		return fmt.Errorf("found while it was under way: %w", err)
+	}
+	return nil
 }
 
 // late returns what is wrong with a group that is not done.

@@ -262,8 +262,8 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 // The groups of a channel go to the device in the order in which they were submitted, also when a later one has less to wait
 // for, because that order must be the same on all ranks. If the context ends before the group is done the channel is aborted,
 // as it is after [ChannelOptions.Timeout], for what other ranks do in the meantime nobody knows; and also if a wait fails, for
-// then this rank misses what the others do. An error says that nothing was submitted; of a channel that has failed, or a device
-// that is lost or closed, the signals fail too.
+// then this rank misses what the others do. An error says that nothing was submitted; of a channel that has failed or is suspended, or
+// a device that is lost or closed, the signals fail too.
 //
 // What the library is too old for, or has no function for, is refused with [driver.ErrUnsupported]; if that is found out later it
 // fails alone, and what waits for it. Ranks with the same library all find that. Where only some do the others wait for them, until

@@ -23,6 +23,9 @@ var (
 	// ErrAborted is the failure of a channel that was aborted.
 	ErrAborted = errors.New("aborted")
 
+	// ErrSuspended is the failure of what was submitted to a channel while it was suspended.
+	ErrSuspended = errors.New("suspended")
+
 	// ErrArgument is an argument that can never be right.
 	ErrArgument = errors.New("invalid argument")
 )

@@ -25,6 +25,7 @@ type comms struct {
 	memory table[commMemory]
 	lazy   bool
 	linger bool
+	needs  uint64 // bytes that a rank takes
 }
 
 // A communicator is what its ranks have in common.
@@ -63,7 +64,11 @@ type rank struct {
 	shrunk  *rank         // what ShrinkComm makes of it, which has aborted it
 	leaving bool          // DestroyComm was called
 
-	window *making  // what NewWindow waits for
+	awaits *making // what NewWindow, SuspendComm or ResumeComm waits for
+
+	has       uint64 // bytes that it has taken
+	suspended bool
+
 	groups int      // those that streams have
 	begun  []*group // of these, those that have begun
 	last   mark     // the last one has executed here
@@ -241,17 +246,21 @@ func (r *rank) trouble() error {
 				ErrRankGone, o.number, o.dev.index, r.number)
 		}
 	}
-	if r.window != nil {
-		return r.window.trouble()
+	if r.awaits != nil {
+		return r.awaits.trouble()
 	}
 	return nil
 }
 
-// usable fails unless CommReady has reported r and nothing is wrong with it.
+// usable fails unless CommReady has reported r and nothing is wrong with it, nor is it suspended.
 func (r *rank) usable(c code) error {
 	err := r.trouble()
-	if err == nil && !r.made {
+	switch {
+	case err != nil:
+	case !r.made:
 		err = fmt.Errorf("%w: CommReady has not reported it", ErrNotReady)
+	case r.suspended && c != codeResumeComm && c != codeCommStats:
+		err = fmt.Errorf("%w: ResumeComm is to come before", ErrSuspended)
 	}
 	if err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -288,8 +297,14 @@ func (v *device) CommReady(h driver.Comm) (bool, error) {
 	if err := r.trouble(); err != nil {
 		return false, failf(codeCommReady, "%v: %w", r, err)
 	}
-	r.made = r.of != nil && !r.of.at.IsZero() && !time.Now().Before(r.of.at)
-	return r.made, nil
+	if r.of == nil || r.of.at.IsZero() || time.Now().Before(r.of.at) {
+		return false, nil
+	}
+	if err := r.take(); err != nil {
+		return false, failf(codeCommReady, "%v: %w", r, err)
+	}
+	r.made = true
+	return true, nil
 }
 
 // CommRank returns the rank's number and how many there are. It may be called on any thread.
@@ -411,6 +426,9 @@ func (v *device) DestroyComm(h driver.Comm) error {
 	}
 	r.depart()
 	r.abortOrigin()
+	if r.suspended && r.out == nil && err == nil {
+		err = r.resume(codeDestroyComm)
+	}
 	if r.out == nil && err == nil && r.made {
 		if cs.linger && r.trouble() == nil {
 			parted := r.of.parted
@@ -447,6 +465,7 @@ func (d *Driver) forgetRank(r *rank) {
 		return // closing the device has done it
 	}
 	r.depart()
+	r.give()
 	for _, cm := range r.memory {
 		d.comms.memory.remove(uintptr(cm.id))
 	}

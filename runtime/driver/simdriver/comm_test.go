@@ -699,6 +699,9 @@ func commCalls(v driver.Comms, s driver.Stream, c driver.Comm) map[simdriver.Op]
 		simdriver.OpRegisterComm:      second(v.RegisterComm(c, 0, 0)),
 		simdriver.OpNewWindow:         second(v.NewWindow(c, 0, 0, false)),
 		simdriver.OpReleaseCommMemory: v.ReleaseCommMemory(c, 0),
+		simdriver.OpCommStats:         second(v.(driver.CommSuspension).CommStats(c)),
+		simdriver.OpSuspendComm:       v.(driver.CommSuspension).SuspendComm(c),
+		simdriver.OpResumeComm:        v.(driver.CommSuspension).ResumeComm(c),
 	}
 }
 

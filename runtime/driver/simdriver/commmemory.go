@@ -103,21 +103,7 @@ func (v *device) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric b
 		return 0, failf(codeNewWindow, "%v: memory at %#x: %w: a window begins at a multiple of %d bytes of its allocation",
 			r, uint64(p), ErrInvalidValue, pageSize)
 	}
-	g, err := r.join(&making{code: codeNewWindow, size: size, symmetric: symmetric}, new(caller))
-	if err != nil {
-		return 0, failf(codeNewWindow, "%v: %w", r, err)
-	}
-	r.window = g
-	cs.mu.Unlock()
-	err = r.await(codeNewWindow, g.done)
-	cs.mu.Lock()
-	r.window = nil
-	if err == nil && g.bad != nil {
-		err = failf(codeNewWindow, "%v: %w", r, g.bad)
-	}
-	if err == nil && r.out != nil {
-		err = failf(codeNewWindow, "%v: %w", r, r.out)
-	}
+	g, err := r.meet(codeNewWindow, &making{code: codeNewWindow, size: size, symmetric: symmetric})
 	if err != nil {
 		return 0, err
 	}
@@ -144,6 +130,8 @@ func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	switch {
 	case r.out != nil && err == nil:
 		return failf(codeReleaseCommMemory, "%v: %w", r, r.out)
+	case r.suspended && err == nil:
+		return failf(codeReleaseCommMemory, "%v: %w: ResumeComm is to come before", r, ErrSuspended)
 	case cm == nil:
 		return failf(codeReleaseCommMemory, "registration %#x: %w: there is none, or it was released", uint64(mh), ErrInvalidHandle)
 	case cm.rank != r:

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A making is a call that ranks of a communicator make together: for new communicators, or for a window. Each rank makes
+// A making is a call that ranks of a communicator make together: for new communicators, for a window, or to be suspended or resumed. Each rank makes
 // its calls in the same order, so that they find each other.
 type making struct {
 	of        *communicator
@@ -96,6 +96,27 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 	return g, nil
 }
 
+// meet lets r call for what g says, and waits until all have. The caller holds mu, which is unlocked meanwhile.
+func (r *rank) meet(c code, g *making) (*making, error) {
+	g, err := r.join(g, new(caller))
+	if err != nil {
+		return nil, failf(c, "%v: %w", r, err)
+	}
+	cs := &r.dev.d.comms
+	r.awaits = g
+	cs.mu.Unlock()
+	err = r.await(c, g.done)
+	cs.mu.Lock()
+	r.awaits = nil
+	if err == nil && g.bad != nil {
+		err = failf(c, "%v: %w", r, g.bad)
+	}
+	if err == nil && r.out != nil {
+		err = failf(c, "%v: %w", r, r.out)
+	}
+	return g, err
+}
+
 // String describes the call.
 func (g *making) String() string {
 	switch g.code {
@@ -118,7 +139,7 @@ func (g *making) end(bad error) {
 	}
 	g.bad = bad
 	close(g.done)
-	if bad != nil || g.code == codeNewWindow {
+	if bad != nil {
 		return
 	}
 	var children []*caller

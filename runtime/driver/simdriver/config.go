@@ -52,6 +52,10 @@ type Config struct {
 	// LingerComms lets DestroyComm wait for the other ranks to destroy theirs, unless the communicator was aborted.
 	LingerComms bool
 
+	// CommMemory is how many bytes of its device each rank of a communicator takes once it has been made, which it gives back while it is
+	// suspended. 0 is none.
+	CommMemory uint64
+
 	// Kernels are the kernels that modules can have, by name. One of C++ that is not extern "C", such as an instance of a template, has
 	// the expression for a name by which sources that are compiled ask for it: "scale<float>". Space in names means nothing. The map is read by New alone.
 	Kernels map[string]Kernel

@@ -5,14 +5,15 @@
 // events mark positions in streams, and streams wait for events of any device of the driver. Kernels are Go functions
 // that are registered by name ([NewKernel]); a program that loads PTX runs them in place of the kernels of the same names.
 //
-// The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers], [driver.Comms], [driver.MemInfo],
+// The devices are [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers], [driver.Comms], [driver.CommSuspension], [driver.MemInfo],
 // [driver.Links], [driver.Occupancy], [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem], [driver.IPCEvents],
 // [driver.MemSharing] and [driver.PoolSharing] as far as their [driver.Caps] say so; where they do not, the methods fail with [driver.ErrUnsupported]. Nodes of a graph that no path orders execute concurrently. A dependent launch begins when the one in
 // front of it is done, as any other, and priorities are kept and told, but nothing follows them.
 //
 // The ranks of a communicator are devices of one Driver. What a rank collects waits in its stream, as a kernel would, until the
 // other ranks' streams have come as far; then all of it is done. Where ranks disagree, or one goes away, the others hang until
-// AbortComm, and find an error in CommError. Floats are reduced as float64 and rounded once; integers wrap.
+// AbortComm, and find an error in CommError. As with NCCL only ranks that joined plainly can be suspended,
+// and one that is suspended takes its memory again, together with the others, before it is destroyed. Floats are reduced as float64 and rounded once; integers wrap.
 //
 // A multiprocessor holds as many blocks of a kernel as its limits in [driver.Info] allow: threads, counted in whole warps, blocks,
 // registers, of which every thread has 32, and shared memory.

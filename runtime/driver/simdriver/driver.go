@@ -71,7 +71,7 @@ func New(c Config) *Driver {
 		executed: c.OnExecute,
 		threads:  threads{current: make(map[int]int), id: threadID()},
 		machine:  c.Machine,
-		comms:    comms{ids: make(map[driver.UniqueID]*communicator), lazy: c.LazyComms, linger: c.LingerComms},
+		comms:    comms{ids: make(map[driver.UniqueID]*communicator), lazy: c.LazyComms, linger: c.LingerComms, needs: c.CommMemory},
 	}
 	for name, k := range c.Kernels {
 		delete(d.kernels, name)

@@ -18,6 +18,7 @@ var (
 	ErrClosed         = errors.New("the device is closed")
 	ErrAborted        = errors.New("the communicator was aborted")
 	ErrMismatch       = errors.New("the ranks of the communicator disagree")
+	ErrSuspended      = errors.New("the communicator is suspended")
 	ErrRankGone       = errors.New("a rank of the communicator is gone")
 	ErrKilled         = errors.New("the process was killed")
 	ErrInjected       = errors.New("injected fault")

@@ -2,7 +2,7 @@ package simdriver
 
 // An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
 // [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.Adopter], [driver.Values], [driver.MemInfo], [driver.Links],
-// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.MemSharing], [driver.PoolSharing] or [driver.Comms], as [driver.Error] does.
+// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.MemSharing], [driver.PoolSharing], [driver.Comms] or [driver.CommSuspension], as [driver.Error] does.
 type Op string
 
 // The operations. Those marked as submitted go to a stream and execute later.
@@ -100,6 +100,9 @@ const (
 	OpRegisterComm      Op = "register comm"
 	OpNewWindow         Op = "new window"
 	OpReleaseCommMemory Op = "release comm memory"
+	OpCommStats         Op = "comm stats"
+	OpSuspendComm       Op = "suspend comm"
+	OpResumeComm        Op = "resume comm"
 )
 
 // A code is an Op as an index.
@@ -189,6 +192,9 @@ const (
 	codeRegisterComm
 	codeNewWindow
 	codeReleaseCommMemory
+	codeCommStats
+	codeSuspendComm
+	codeResumeComm
 	codes // how many there are
 )
 
@@ -209,7 +215,7 @@ var ops = [codes]Op{
 	OpExportShareable, OpImportShareable,
 	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
-	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory,
+	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory, OpCommStats, OpSuspendComm, OpResumeComm,
 }
 
 // String returns the name.

@@ -1,0 +1,106 @@
+package simdriver
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.CommSuspension = (*device)(nil)
+
+// errShares is why a rank is not suspended that did not join plainly.
+var errShares = fmt.Errorf("it did not join plainly (CommDesc.Plain), and libraries suspend only what did: %w", driver.ErrUnsupported)
+
+// take takes the memory that r needs. Without it r takes no part any more. The caller holds the communicators' mu, here and below.
+func (r *rank) take() error {
+	n, limit := r.dev.d.comms.needs, r.dev.d.memory
+	s := &r.dev.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > limit-min(s.used, limit) {
+		err := fmt.Errorf("%d bytes, while %d of device %d's %d are allocated: %w", n, s.used, r.dev.index, limit, driver.ErrOutOfMemory)
+		r.leave(err)
+		return err
+	}
+	s.used += n
+	r.has = n
+	return nil
+}
+
+// give gives it back.
+func (r *rank) give() {
+	s := &r.dev.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= r.has
+	r.has = 0
+}
+
+// resume takes the memory of r again and waits until all ranks have.
+func (r *rank) resume(c code) error {
+	if err := r.take(); err != nil {
+		return failf(c, "%v: %w", r, err)
+	}
+	_, err := r.meet(c, &making{code: codeResumeComm})
+	r.suspended = false
+	return err
+}
+
+// CommStats tells that a rank has what Config.CommMemory says.
+func (v *device) CommStats(h driver.Comm) (s driver.CommStats, err error) {
+	if err := v.communicate(codeCommStats, true); err != nil {
+		return s, err
+	}
+	v.d.comms.mu.Lock()
+	defer v.d.comms.mu.Unlock()
+	r, err := v.rank(codeCommStats, h)
+	if err == nil {
+		err = r.usable(codeCommStats)
+	}
+	if err != nil {
+		return s, err
+	}
+	return driver.CommStats{Suspendable: v.d.comms.needs, Suspended: r.suspended}, nil
+}
+
+// SuspendComm gives a rank's memory back when all ranks have called it.
+func (v *device) SuspendComm(h driver.Comm) error {
+	if err := v.communicate(codeSuspendComm, true); err != nil {
+		return err
+	}
+	v.d.comms.mu.Lock()
+	defer v.d.comms.mu.Unlock()
+	r, err := v.divide(codeSuspendComm, h)
+	if err == nil && !r.plain {
+		err = failf(codeSuspendComm, "%v: %w", r, errShares)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := r.meet(codeSuspendComm, &making{code: codeSuspendComm}); err != nil {
+		return err
+	}
+	r.suspended = true
+	r.give()
+	return nil
+}
+
+// ResumeComm takes it again. It returns when all ranks have called it.
+func (v *device) ResumeComm(h driver.Comm) error {
+	if err := v.communicate(codeResumeComm, true); err != nil {
+		return err
+	}
+	v.d.comms.mu.Lock()
+	defer v.d.comms.mu.Unlock()
+	r, err := v.rank(codeResumeComm, h)
+	if err == nil {
+		err = r.usable(codeResumeComm)
+	}
+	if err != nil {
+		return err
+	}
+	if !r.suspended {
+		return failf(codeResumeComm, "%v: %w: it is not suspended", r, ErrInvalidValue)
+	}
+	return r.resume(codeResumeComm)
+}
