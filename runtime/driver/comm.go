@@ -113,7 +113,7 @@ type CommDesc struct {
 	Name  string // for the library's own messages; may be empty
 
 	// Plain makes this rank with one call of the library's that joins (ncclCommInitRankConfig, ncclCommInitRank), as programs of others do,
-	// so that ranks of theirs can take part. The Comm can be aborted like any, but not be split or shrunk: ErrUnsupported. Without it all ranks
+	// so that ranks of theirs can take part. The Comm can be aborted like any, but not be split or shrunk: ErrUnsupported; and libraries suspend only such. Without it all ranks
 	// must be of this driver's kind, for they may make more of the library's communicators together. All ranks of the driver give the same.
 	Plain bool
 

@@ -23,7 +23,7 @@ func TestCollectives(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
 		"lazy":           {Devices: 4, Caps: &cuda, LazyComms: true},
-		"lingering":      {Devices: 2, Caps: &cuda, LingerComms: true},
+		"lingering":      {Devices: 2, Caps: &cuda, LingerComms: true, CommMemory: 1 << 20},
 		"lazy, like HIP": {Devices: 2, Caps: &hip, LazyComms: true, LingerComms: true},
 	} {
 		t.Run(name, func(t *testing.T) {

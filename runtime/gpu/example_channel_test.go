@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -95,4 +96,71 @@ func ExampleChannelError() {
 	// Output:
 	// true gradients 0 2
 	// true gpu: channel gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
+}
+
+// A program takes the memory of a channel for something else, and gives it back. All ranks do so at once.
+func ExampleChannel_Suspend() {
+	ctx := context.Background()
+	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})
+	check(err)
+	defer group.Close()
+	channels, err := group.NewChannels(ctx, gpu.ChannelOptions{Plain: true})
+	check(err)
+	onAll := func(f func(*gpu.Channel, context.Context) error) {
+		var ranks sync.WaitGroup
+		for _, c := range channels {
+			ranks.Go(func() { check(f(c, ctx)) })
+		}
+		ranks.Wait()
+	}
+	tell := func() {
+		stats, err := channels[0].Stats()
+		check(err)
+		free, _, err := channels[0].Device().MemInfo()
+		check(err)
+		fmt.Printf("suspended: %t, %d MiB of the channel's, %d MiB free\n", stats.Suspended, stats.Suspendable>>20, free>>20)
+	}
+	tell()
+	onAll((*gpu.Channel).Suspend)
+	tell()
+	onAll((*gpu.Channel).Resume)
+	tell()
+	// Output:
+	// suspended: false, 64 MiB of the channel's, 960 MiB free
+	// suspended: true, 64 MiB of the channel's, 1024 MiB free
+	// suspended: false, 64 MiB of the channel's, 960 MiB free
+}
+
+// A third rank joins the other two: all make a new channel, and the old one goes on until they have.
+func ExampleDevice_NewChannel_moreRanks() {
+	ctx := context.Background()
+	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)
+	check(err)
+	defer group.Close()
+	join := func(id gpu.ChannelID, devices ...*gpu.Device) []*gpu.Channel { // as each rank would in a process of its own
+		channels := make([]*gpu.Channel, len(devices))
+		var ranks sync.WaitGroup
+		for i, dev := range devices {
+			ranks.Go(func() {
+				var err error
+				channels[i], err = dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: i, Count: len(devices)})
+				check(err)
+			})
+		}
+		ranks.Wait()
+		return channels
+	}
+	devices := group.Devices()
+	id, err := devices[0].NewChannelID()
+	check(err)
+	old := join(id, devices[:2]...)
+	id, err = devices[0].NewChannelID()
+	check(err)
+	all := join(id, devices...)
+	for _, c := range old {
+		check(c.Close())
+	}
+	fmt.Println(old[1].Rank(), "of", old[1].Count(), "became", all[1].Rank(), "of", all[1].Count())
+	// Output:
+	// 1 of 2 became 1 of 3
 }

@@ -555,6 +555,50 @@ var collectives = []test{
 			t.meet() // nothing happened to it
 		})
 	}},
+	{name: "B192 channels that are suspended", comms: true, run: func(e *env) {
+		infos, err := e.h.Driver.Devices()
+		e.must(err)
+		e.team(min(len(infos), 2), gpu.ChannelOptions{Plain: true}, func(t *team) {
+			rest := func(what string, f func(c *gpu.Channel, ctx context.Context) error) (unsupported bool) {
+				errs := make([]error, len(t.chans))
+				t.all(func(rank int) { errs[rank] = f(t.chans[rank], t.ctx) })
+				for rank, err := range errs {
+					if unsupported = errors.Is(err, driver.ErrUnsupported); err != nil && !unsupported {
+						t.Fatalf("%s, rank %d of %d: %v", what, rank, len(t.chans), err)
+					}
+				}
+				return unsupported
+			}
+			t.checkReduction(&reductions[0], gpu.Float32, 1000)
+			for range 2 {
+				if rest("suspend", (*gpu.Channel).Suspend) {
+					t.Logf("the library cannot suspend") // and nothing happened
+					t.checkReduction(&reductions[0], gpu.Float32, 1000)
+					return
+				}
+				if s, err := t.chans[0].Stats(); !s.Suspended || err != nil {
+					t.Errorf("a suspended channel has %+v, %v", s, err)
+				}
+				b, s := t.memory(0, make([]byte, 64)), t.sem()
+				if err := t.chans[0].Submit(t.ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())); !errors.Is(err, gpu.ErrSuspended) {
+					t.Errorf("submitted to a suspended channel: %v", err)
+				}
+				t.must(b.Close())
+				if rest("resume", (*gpu.Channel).Resume) {
+					t.Fatal("what was suspended cannot be resumed")
+				}
+				t.checkReduction(&reductions[0], gpu.Float32, 1000)
+				t.checkMoves(gpu.Int32, 33)
+			}
+			rest("suspend", (*gpu.Channel).Suspend) // and it is closed so
+		})
+		e.team(1, gpu.ChannelOptions{}, func(t *team) {
+			if err := t.chans[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("a channel with several communicators: %v", err)
+			}
+			t.checkReduction(&reductions[0], gpu.Float32, 1000)
+		})
+	}},
 	{name: "B82 mistakes", comms: true, run: func(e *env) {
 		e.team(1, gpu.ChannelOptions{}, func(t *team) {
 			b := t.memory(0, make([]byte, 64))
