@@ -19,6 +19,10 @@ type team struct {
 }
 
 func meet(x *explore.T, n int, c simdriver.Config) *team {
+	return meetAs(x, n, c, gpu.ChannelOptions{})
+}
+
+func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team {
 	x.Window(false)
 	c.Devices, c.Strict = n, true
 	sim := simdriver.New(c)
@@ -30,7 +34,7 @@ func meet(x *explore.T, n int, c simdriver.Config) *team {
 	g, err := gpu.OpenGroup(sim, quick(), all...)
 	r.must(err)
 	r.devs = g.Devices()
-	r.chans, err = g.NewChannels(context.Background(), gpu.ChannelOptions{})
+	r.chans, err = g.NewChannels(context.Background(), o)
 	r.must(err)
 	x.Window(true)
 	return r
@@ -186,6 +190,67 @@ func TestSplitAgainstAbort(t *testing.T) {
 					c.Close()
 				})
 			}
+		}
+		r.lose()
+	})
+}
+
+// TestSuspendAgainstAll suspends and resumes a channel while groups are submitted, or it is aborted or closed, or its context or the other rank or its device ends:
+// the library is given no group of a suspended communicator, and everything ends.
+func TestSuspendAgainstAll(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		how := x.Choose(6)
+		r := meetAs(x, 2-how/5, simdriver.Config{CommMemory: 1 << 20}, gpu.ChannelOptions{Plain: true})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		r.do(func() {
+			switch how {
+			case 0:
+				cancel(errBoom)
+			case 1:
+				r.chans[0].Abort(errBoom)
+			case 2:
+				r.chans[0].Close()
+			case 3:
+				r.sim.LoseDevice(0, nil)
+			case 5: // a rank that is alone
+				d := r.devs[0]
+				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
+				err := r.chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum()))
+				for _, err := range []error{err, r.wait(s, 1)} {
+					if err != nil {
+						r.is(err, gpu.ErrSuspended)
+					}
+				}
+				r.must(errors.Join(a.Close(), b.Close()))
+			}
+		})
+		for _, c := range r.chans {
+			r.do(func() {
+				for range 2 {
+					err := c.Suspend(ctx)
+					if err == nil {
+						err = c.Resume(ctx)
+					}
+					if err == nil {
+						continue
+					}
+					if how > 3 || c.Err() == nil && how != 0 && how != 2 && how != 3 {
+						r.Errorf("%v, and the channel: %v", err, c.Err())
+					}
+					if errors.Is(c.Err(), simdriver.ErrSuspended) {
+						r.Errorf("the library was given what a suspended communicator does not take: %v", c.Err())
+					}
+					c.Abort(errBoom) // or the other one waits
+					return
+				}
+			})
+		}
+		r.wg.Wait()
+		cancel(nil)
+		r.closeAll()
+		if how > 3 {
+			r.end()
+			return
 		}
 		r.lose()
 	})

@@ -88,10 +88,15 @@ func NewTicker(d Duration) *Ticker {
 	k := &Ticker{C: c}
 	k.t = explore.Call(d, func() {
 		explore.Push(c, explore.Fired())
-		k.t.Again(d)
+		k.again(d)
 	})
 	return k
 }
+
+// again is called when time has come, by whoever is at a step, and so by nothing ordered after what made the ticker.
+//
+//go:norace
+func (k *Ticker) again(d Duration) { k.t.Again(d) }
 
 func (k *Ticker) Stop()            { k.t.Stop() }
 func (k *Ticker) Reset(d Duration) { k.t.Reset(d) }
