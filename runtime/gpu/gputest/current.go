@@ -223,6 +223,23 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 	})
 }
 
+// rest suspends and resumes a channel, if the library can.
+func (x *stand) rest() {
+	x.Helper()
+	x.onChannel(func() {
+		id, err := x.d.NewChannelID()
+		x.must(err)
+		c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1, Plain: true})
+		x.must(err)
+		able := false
+		x.keeps("Suspend", func() { able = x.may(c.Suspend(x.ctx)) })
+		if able {
+			x.keeps("Resume", func() { x.must(c.Resume(x.ctx)) })
+		}
+		x.must(c.Close())
+	})
+}
+
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
@@ -497,6 +514,14 @@ var operations = []struct {
 	{"Channel.NewWindow", func(x *stand) {
 		x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.NewWindow(x.ctx, b, false) })
 	}},
+	{"Channel.Stats", func(x *stand) {
+		x.onChannel(func() {
+			_, err := x.ch.Stats()
+			x.may(err)
+		})
+	}},
+	{"Channel.Suspend", (*stand).rest},
+	{"Channel.Resume", (*stand).rest},
 	{"ChannelMemory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
 	{"Channel.Abort", func(x *stand) {
 		x.onChannel(func() {
