@@ -164,6 +164,43 @@ func TestTraceClockLate(t *testing.T) {
 	}
 }
 
+// TestTraceClockWide: where the device's clock is known to a millisecond only, times are off by no more than is said, and none is missing.
+func TestTraceClockWide(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{Caps: &caps})
+				tracer := newTracer(t, gpu.TracerOptions{})
+				d.SetLatency(simdriver.OpRecord, 2*time.Millisecond)
+				d.SetLatency(simdriver.OpQuery, time.Millisecond/10)
+				dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
+				d.SetLatency(simdriver.OpRecord, 0)
+				d.SetLatency(simdriver.OpQuery, 0)
+				const took = 20 * time.Microsecond
+				d.SetLatency(simdriver.OpFill, took)
+				b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+				at := time.Since(tracer.Start())
+				for i := range uint64(10) {
+					must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{byte(i)}))
+				}
+				must(t, s.Wait(minute(t), 10))
+				must(t, b.Close())
+				must(t, dev.Close())
+				list := submissions(taken(tracer))
+				for _, r := range list {
+					if r.Timed != gpu.DeviceTime || (r.Begun-at).Abs() > r.Within || (r.Ended-at-took).Abs() > r.Within || r.Within < time.Millisecond || r.Ended-r.Begun != took {
+						t.Errorf("at %v: %+v", at, r)
+					}
+					at += took
+				}
+				if len(list) != 10 {
+					t.Errorf("%d records of 10 submissions", len(list))
+				}
+			})
+		})
+	}
+}
+
 // TestTraceRefused: where the driver refuses work, the event in front of that is not recorded anew while the stream has it, which HIP does not let be done.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
