@@ -349,15 +349,16 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 		if m.tl.dev != tl.dev && m.tl.dev.of != tl.dev.of {
 			return foreign, false, nil
 		}
-		if err := m.failed(); err != nil {
-			return notIssued, false, err
-		}
 	}
 	left := s.deps[:0]
 	for _, m := range s.deps {
-		if !tl.covers(m.tl, m.seq) {
+		covered, passed := tl.covers(m.tl, m.seq), m.tl.passed.Load() >= m.seq
+		if err := m.failed(); err != nil { // looked at last: work that its stream has passed has failed before that, or not at all
+			return notIssued, false, err
+		}
+		if !covered {
 			left = append(left, m)
-		} else if m.tl != tl && m.tl.passed.Load() < m.seq { // if it fails, this fails as well
+		} else if m.tl != tl && !passed { // if it fails, this fails as well
 			s.follows.add(m)
 		}
 	}
