@@ -6,11 +6,15 @@
 # What Debian has is fetched from its pool, and only unpacked. Headers are not committed. Of the rest, folders are taken that these
 # variables name; a release that is nowhere is named and left out, and what the tables say of it stays.
 #
-#	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit
+#	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit; and what is beside
+#	                        it of nvrtc.h, nvJitLink.h and nvml.h
 #	PUREGPU_NCCL_REPOSITORY a clone of github.com/NVIDIA/nccl with its tags: every release since 2.3.5
+#	PUREGPU_NVML_REPOSITORY a clone of github.com/NVIDIA/go-nvml with its tags, which has the nvml.h of every release since 11.1
 #	PUREGPU_HIP_REPOSITORY  a clone of github.com/ROCm/HIP with its tags, 5.3 to 6.2, and with it
 #	PUREGPU_CLR_REPOSITORY  one of github.com/ROCm/clr (from 5.6 on), and for those before of github.com/ROCm/hipamd:
 #	PUREGPU_HIPAMD_REPOSITORY
+#
+# Headers that come together are in one folder, to which the other libraries' folders are links: nvrtc/12.4 to cuda/12.4, hiprtc/6.4 to hip/6.4.
 #
 # It needs curl, ar (binutils), tar and xz.
 
@@ -22,46 +26,78 @@ debian=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# deb LIBRARY RELEASE POOL-PATH BYTES PATTERN: unpacks headers out of a package. Only its first bytes are fetched: headers come before libraries.
+# deb LIBRARY RELEASE FILE POOL-PATH BYTES PATTERN...: unpacks headers out of a package, unless FILE is among those that are there. Only the
+# package's first bytes are fetched: headers come before libraries.
 deb() {
-	[ -d "$dir/$1/$2" ] && return
+	library=$1 release=$2 file=$3 pool=$4 bytes=$5
+	shift 5
+	to=$dir/$library/$release
+	[ -e "$to/$file" ] && return
 	rm -rf "$tmp/root" && mkdir -p "$tmp/root"
-	if ! curl -sS --fail -r "0-$4" -o "$tmp/deb" "$debian/pool/$3"; then
-		echo "headers: $1 $2: $debian/pool/$3 is not there, left out"
+	if ! curl -sS --fail -r "0-$bytes" -o "$tmp/deb" "$debian/pool/$pool"; then
+		echo "headers: $library $release: $debian/pool/$pool is not there, left out"
 		return
 	fi
 	# ar wants a whole archive; the data begins behind two members and three heads of 60 bytes.
 	offset=$(LC_ALL=C grep -obUa 'data\.tar\.xz' "$tmp/deb" | head -n 1 | cut -d : -f 1)
-	tail -c "+$((offset + 61))" "$tmp/deb" | xz -dc 2>/dev/null | tar -C "$tmp/root" -x --wildcards "./usr/include/$5" 2>/dev/null || true
-	if [ -z "$(find "$tmp/root" -name '*.h' | head -n 1)" ]; then
-		echo "headers: $1 $2: no headers in the first $4 bytes of $3, left out" >&2
+	tail -c "+$((offset + 61))" "$tmp/deb" | xz -dc 2>/dev/null | (
+		cd "$tmp/root"
+		for pattern; do
+			shift
+			set -- "$@" "./usr/include/$pattern"
+		done
+		tar -x --wildcards --no-wildcards-match-slash "$@" 2>/dev/null
+	) || true # the archive ends early, and has not every pattern
+	if ! [ -e "$tmp/root/usr/include/$file" ]; then
+		echo "headers: $library $release: no $file in the first $bytes bytes of $pool, left out" >&2
 		return
 	fi
-	mkdir -p "$dir/$1"
-	mv "$tmp/root/usr/include" "$dir/$1/$2"
-	echo "headers: $1 $2 from Debian"
+	mkdir -p "$to"
+	cp -R "$tmp/root/usr/include/." "$to"
+	echo "headers: $library $release from Debian"
 }
 
-deb cuda 11.2 non-free/n/nvidia-cuda-toolkit/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 'cuda*.h'
-deb cuda 11.8 non-free/n/nvidia-cuda-toolkit/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 'cuda*.h'
-deb cuda 12.4 non-free/n/nvidia-cuda-toolkit/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 'cuda*.h'
-deb cuda 12.5 non-free/n/nvidia-cuda-toolkit/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 'cuda*.h'
-deb hip 5.2 main/r/rocm-hipamd/libamdhip64-dev_5.2.3-8_amd64.deb 9000000 'hip/*'
-deb hip 5.7 main/r/rocm-hipamd/libamdhip64-dev_5.7.1-6%2bdeb13u1_amd64.deb 9000000 'hip/*'
-deb hip 6.4 main/r/rocm-hipamd/libamdhip64-dev_6.4.3-5_amd64.deb 9000000 'hip/*'
-deb hip 7.2 main/r/rocm-hipamd/libamdhip64-dev_7.2.4-1%7eexp2_amd64.deb 9000000 'hip/*'
+nvidia=non-free/n/nvidia-cuda-toolkit
+deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 'cuda*.h' nvrtc.h
+deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 'cuda*.h' nvrtc.h
+deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 'cuda*.h' nvrtc.h nvJitLink.h
+deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 'cuda*.h' nvrtc.h nvJitLink.h
+deb nvml 11.2 nvml.h $nvidia/libnvidia-ml-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 1000000 nvml.h
+deb nvml 11.8 nvml.h $nvidia/libnvidia-ml-dev_11.8.86%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 nvml.h
+deb nvml 12.4 nvml.h $nvidia/libnvidia-ml-dev_12.4.127%7e12.4.1-2_amd64.deb 1000000 nvml.h
+deb nvml 12.5 nvml.h $nvidia/libnvidia-ml-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 1000000 nvml.h
+deb hip 5.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.2.3-8_amd64.deb 9000000 'hip/*'
+deb hip 5.7 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.7.1-6%2bdeb13u1_amd64.deb 9000000 'hip/*'
+deb hip 6.4 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_6.4.3-5_amd64.deb 9000000 'hip/*'
+deb hip 7.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_7.2.4-1%7eexp2_amd64.deb 9000000 'hip/*'
+
+# Of tags of the same release, such as v0.12.4-0 and v0.12.4-1, the last.
+if [ -n "${PUREGPU_NVML_REPOSITORY:-}" ]; then
+	for tag in $(git -C "$PUREGPU_NVML_REPOSITORY" tag | grep -E '^v0\.[0-9]+\.[0-9]+-' | sort -rV); do
+		release=${tag#v0.} && release=${release%-*}
+		to=$dir/nvml/$release
+		[ "$release" != 11.0 ] && ! [ -e "$to/nvml.h" ] || continue # the package is for 11.1 and newer
+		mkdir -p "$to"
+		git -C "$PUREGPU_NVML_REPOSITORY" show "$tag:gen/nvml/nvml.h" >"$to/nvml.h"
+	done
+	echo "headers: nvml, $(find "$dir/nvml" -name nvml.h | wc -l) releases, with those from $PUREGPU_NVML_REPOSITORY"
+fi
 
 toolkits=${PUREGPU_CUDA_TOOLKITS:-}
 while [ -n "$toolkits" ]; do
 	from=${toolkits%%:*}
 	case $toolkits in *:*) toolkits=${toolkits#*:} ;; *) toolkits= ;; esac
-	code=$(sed -n 's/^#define CUDA_VERSION \([0-9]*\)$/\1/p' "$from/cuda.h")
+	code=$(sed -n 's/^#define CUDA_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cuda.h")
 	[ -n "$code" ] || { echo "headers: $from/cuda.h does not tell its version" >&2; exit 1; }
-	to=$dir/cuda/$((code / 1000)).$((code % 1000 / 10))
-	[ -d "$to" ] && continue
-	mkdir -p "$to"
-	cp "$from"/cuda*.h "$to"
-	echo "headers: cuda ${to##*/} from $from"
+	release=$((code / 1000)).$((code % 1000 / 10))
+	for file in "$from"/cuda*.h "$from/nvrtc.h" "$from/nvJitLink.h" "$from/nvml.h"; do
+		to=$dir/cuda/$release
+		[ "${file##*/}" = nvml.h ] && to=$dir/nvml/$release
+		[ -e "$file" ] && ! [ -e "$to/${file##*/}" ] || continue
+		mkdir -p "$to"
+		cp "$file" "$to"
+		echo "headers: ${file##*/} of $release from $from"
+	done
 done
 
 # nccl TAG: the header of a tag, with the version that its makefile fills in.
@@ -102,10 +138,23 @@ if [ -n "${PUREGPU_HIP_REPOSITORY:-}" ]; then
 	done
 fi
 
+# link LIBRARY FILE OTHER: folders of a library whose headers, of which FILE is one, come with those of another.
+link() {
+	for from in "$dir/$3"/*; do
+		[ -e "$from/$2" ] || continue
+		mkdir -p "$dir/$1"
+		[ -e "$dir/$1/${from##*/}" ] || ln -s "../$3/${from##*/}" "$dir/$1/${from##*/}"
+	done
+}
+link nvrtc nvrtc.h cuda
+link nvjitlink nvJitLink.h cuda
+link hiprtc hip/hiprtc.h hip
+
 # What the tables were made of and is not here.
 for table in symbols/*/table.json; do
-	library=$(basename "$(dirname "$table")")
+	library=$(basename "$(dirname "$table")") absent=
 	for release in $(sed -n 's/^"releases": \[\(.*\)\],$/\1/p' "$table" | tr -d '"' | tr , ' '); do
-		[ -d "$dir/$library/$release" ] || echo "headers: $library $release: not here; what the table says of it stays"
+		[ -d "$dir/$library/$release" ] || absent="$absent $release"
 	done
+	[ -z "$absent" ] || echo "headers: $library: not here, and what the table says of them stays:$absent"
 done
