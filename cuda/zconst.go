@@ -60,7 +60,7 @@ const (
 	CtxCoredumpEnable     CtxFlags = 32  // CU_CTX_COREDUMP_ENABLE, since 12.4
 	CtxUserCoredumpEnable CtxFlags = 64  // CU_CTX_USER_COREDUMP_ENABLE, since 12.4
 	CtxSyncMemops         CtxFlags = 128 // CU_CTX_SYNC_MEMOPS, since 12.4
-	CtxFlagsMask          CtxFlags = 255 // CU_CTX_FLAGS_MASK
+	CtxFlagsMask          CtxFlags = 255 // CU_CTX_FLAGS_MASK; 31 in 11.2 to 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -762,8 +762,8 @@ const (
 	DeviceAttributeMemPoolSupportedHandleTypes              DeviceAttribute = 119 // CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, since 11.8
 	DeviceAttributeClusterLaunch                            DeviceAttribute = 120 // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, since 11.8
 	DeviceAttributeDeferredMappingCUDAArraySupported        DeviceAttribute = 121 // CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, since 11.8
-	DeviceAttributeCanUse64BitStreamMemOps                  DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS
-	DeviceAttributeCanUseStreamWaitValueNor                 DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR
+	DeviceAttributeCanUse64BitStreamMemOps                  DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS; 93 in 11.2 to 11.8
+	DeviceAttributeCanUseStreamWaitValueNor                 DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR; 94 in 11.2 to 11.8
 	DeviceAttributeDMABufSupported                          DeviceAttribute = 124 // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, since 11.8
 	DeviceAttributeIPCEventSupported                        DeviceAttribute = 125 // CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, since 12.4
 	DeviceAttributeMemSyncDomainCount                       DeviceAttribute = 126 // CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, since 12.4
@@ -788,10 +788,10 @@ const (
 	DeviceAttributeHostVirtualMemoryManagementSupported     DeviceAttribute = 145 // CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, since 13.0
 	DeviceAttributeHostAllocDMABufSupported                 DeviceAttribute = 146 // CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, since 13.0
 	DeviceAttributeOnlyPartialHostNativeAtomicSupported     DeviceAttribute = 147 // CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, since 13.0
-	DeviceAttributeMax                                      DeviceAttribute = 148 // CU_DEVICE_ATTRIBUTE_MAX
-	DeviceAttributeCanUseStreamMemOps                       DeviceAttribute = 92  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS
-	DeviceAttributeCanUse64BitStreamMemOpsV2                DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2, since 11.8
-	DeviceAttributeCanUseStreamWaitValueNorV2               DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2, since 11.8
+	DeviceAttributeMax                                      DeviceAttribute = 148 // CU_DEVICE_ATTRIBUTE_MAX; others until 12.6
+	DeviceAttributeCanUseStreamMemOps                       DeviceAttribute = 92  // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS, until 11.8
+	DeviceAttributeCanUse64BitStreamMemOpsV2                DeviceAttribute = 122 // CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2, since 11.8, until 11.8
+	DeviceAttributeCanUseStreamWaitValueNorV2               DeviceAttribute = 123 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2, since 11.8, until 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1195,7 +1195,7 @@ const (
 	FuncAttributeRequiredClusterDepth              FunctionAttribute = 13 // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, since 11.8
 	FuncAttributeNonPortableClusterSizeAllowed     FunctionAttribute = 14 // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, since 11.8
 	FuncAttributeClusterSchedulingPolicyPreference FunctionAttribute = 15 // CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, since 11.8
-	FuncAttributeMax                               FunctionAttribute = 16 // CU_FUNC_ATTRIBUTE_MAX
+	FuncAttributeMax                               FunctionAttribute = 16 // CU_FUNC_ATTRIBUTE_MAX; 10 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1470,7 +1470,7 @@ const (
 	JITMaxThreadsPerBlock            JitOption = 32 // CU_JIT_MAX_THREADS_PER_BLOCK, since 12.4
 	JITOverrideDirectiveValues       JitOption = 33 // CU_JIT_OVERRIDE_DIRECTIVE_VALUES, since 12.4
 	JITSplitCompile                  JitOption = 34 // CU_JIT_SPLIT_COMPILE, since 13.0
-	JITNumOptions                    JitOption = 35 // CU_JIT_NUM_OPTIONS
+	JITNumOptions                    JitOption = 35 // CU_JIT_NUM_OPTIONS; others until 12.6
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1591,8 +1591,8 @@ const (
 	TargetCompute103f JitTarget = 131175 // CU_TARGET_COMPUTE_103F, since 13.0
 	TargetCompute120f JitTarget = 131192 // CU_TARGET_COMPUTE_120F, since 13.0
 	TargetCompute121f JitTarget = 131193 // CU_TARGET_COMPUTE_121F, since 13.0
-	TargetCompute20   JitTarget = 20     // CU_TARGET_COMPUTE_20
-	TargetCompute21   JitTarget = 21     // CU_TARGET_COMPUTE_21
+	TargetCompute20   JitTarget = 20     // CU_TARGET_COMPUTE_20, until 11.8
+	TargetCompute21   JitTarget = 21     // CU_TARGET_COMPUTE_21, until 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1728,7 +1728,7 @@ const (
 	JITInputObject    JitInputType = 3 // CU_JIT_INPUT_OBJECT
 	JITInputLibrary   JitInputType = 4 // CU_JIT_INPUT_LIBRARY
 	JITInputNVVM      JitInputType = 5 // CU_JIT_INPUT_NVVM, since 11.8
-	JITNumInputTypes  JitInputType = 6 // CU_JIT_NUM_INPUT_TYPES
+	JITNumInputTypes  JitInputType = 6 // CU_JIT_NUM_INPUT_TYPES; 5 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1851,7 +1851,7 @@ const (
 	LimitShmemSize                    Limit = 7  // CU_LIMIT_SHMEM_SIZE, since 12.5
 	LimitCigEnabled                   Limit = 8  // CU_LIMIT_CIG_ENABLED, since 12.5
 	LimitCigShmemFallbackEnabled      Limit = 9  // CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, since 12.5
-	LimitMax                          Limit = 10 // CU_LIMIT_MAX
+	LimitMax                          Limit = 10 // CU_LIMIT_MAX; 7 in 11.2 to 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2153,7 +2153,7 @@ const (
 	LaunchAttributeDeviceUpdatableKernelNode         LaunchAttributeID = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, since 12.4
 	LaunchAttributePreferredSharedMemoryCarveout     LaunchAttributeID = 14 // CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, since 12.5
 	LaunchAttributeNVLINKUtilCentricScheduling       LaunchAttributeID = 16 // CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, since 13.0
-	LaunchAttributeMax                               LaunchAttributeID = 17 // CU_LAUNCH_ATTRIBUTE_MAX, since 12.4
+	LaunchAttributeMax                               LaunchAttributeID = 17 // CU_LAUNCH_ATTRIBUTE_MAX, since 12.4; 14 in 12.4; 15 in 12.5 to 12.6
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3004,7 +3004,7 @@ const (
 	MemHandleTypeWin32               MemAllocationHandleType = 2          // CU_MEM_HANDLE_TYPE_WIN32
 	MemHandleTypeWin32Kmt            MemAllocationHandleType = 4          // CU_MEM_HANDLE_TYPE_WIN32_KMT
 	MemHandleTypeFabric              MemAllocationHandleType = 8          // CU_MEM_HANDLE_TYPE_FABRIC, since 12.4
-	MemHandleTypeMax                 MemAllocationHandleType = 2147483647 // CU_MEM_HANDLE_TYPE_MAX
+	MemHandleTypeMax                 MemAllocationHandleType = 2147483647 // CU_MEM_HANDLE_TYPE_MAX; 4294967295 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3034,7 +3034,7 @@ const (
 	MemAccessFlagsProtNone      MemAccessFlags = 0          // CU_MEM_ACCESS_FLAGS_PROT_NONE
 	MemAccessFlagsProtRead      MemAccessFlags = 1          // CU_MEM_ACCESS_FLAGS_PROT_READ
 	MemAccessFlagsProtReadWrite MemAccessFlags = 3          // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-	MemAccessFlagsProtMax       MemAccessFlags = 2147483647 // CU_MEM_ACCESS_FLAGS_PROT_MAX
+	MemAccessFlagsProtMax       MemAccessFlags = 2147483647 // CU_MEM_ACCESS_FLAGS_PROT_MAX; 4294967295 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3063,7 +3063,7 @@ const (
 	MemLocationTypeHost            MemLocationType = 2          // CU_MEM_LOCATION_TYPE_HOST, since 12.4
 	MemLocationTypeHostNUMA        MemLocationType = 3          // CU_MEM_LOCATION_TYPE_HOST_NUMA, since 12.4
 	MemLocationTypeHostNUMACurrent MemLocationType = 4          // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, since 12.4
-	MemLocationTypeMax             MemLocationType = 2147483647 // CU_MEM_LOCATION_TYPE_MAX
+	MemLocationTypeMax             MemLocationType = 2147483647 // CU_MEM_LOCATION_TYPE_MAX; 4294967295 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3093,7 +3093,7 @@ const (
 	MemAllocationTypeInvalid MemAllocationType = 0          // CU_MEM_ALLOCATION_TYPE_INVALID
 	MemAllocationTypePinned  MemAllocationType = 1          // CU_MEM_ALLOCATION_TYPE_PINNED
 	MemAllocationTypeManaged MemAllocationType = 2          // CU_MEM_ALLOCATION_TYPE_MANAGED, since 13.0
-	MemAllocationTypeMax     MemAllocationType = 2147483647 // CU_MEM_ALLOCATION_TYPE_MAX
+	MemAllocationTypeMax     MemAllocationType = 2147483647 // CU_MEM_ALLOCATION_TYPE_MAX; 4294967295 in 11.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3792,7 +3792,7 @@ const (
 	CoredumpFile                   CoredumpSettings = 5 // CU_COREDUMP_FILE, since 12.4
 	CoredumpPipe                   CoredumpSettings = 6 // CU_COREDUMP_PIPE, since 12.4
 	CoredumpSettingGenerationFlags CoredumpSettings = 7 // CU_COREDUMP_GENERATION_FLAGS, since 12.5
-	CoredumpMax                    CoredumpSettings = 8 // CU_COREDUMP_MAX, since 12.4
+	CoredumpMax                    CoredumpSettings = 8 // CU_COREDUMP_MAX, since 12.4; 7 in 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3830,7 +3830,7 @@ const (
 	CoredumpSkipLocalMemory           CoredumpGenerationFlags = 8  // CU_COREDUMP_SKIP_LOCAL_MEMORY, since 12.5
 	CoredumpSkipAbort                 CoredumpGenerationFlags = 16 // CU_COREDUMP_SKIP_ABORT, since 12.5
 	CoredumpSkipConstbankMemory       CoredumpGenerationFlags = 32 // CU_COREDUMP_SKIP_CONSTBANK_MEMORY, since 12.6
-	CoredumpLightweightFlags          CoredumpGenerationFlags = 47 // CU_COREDUMP_LIGHTWEIGHT_FLAGS, since 12.5
+	CoredumpLightweightFlags          CoredumpGenerationFlags = 47 // CU_COREDUMP_LIGHTWEIGHT_FLAGS, since 12.5; 15 in 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -3938,31 +3938,31 @@ func (v LogLevel) String() string {
 
 // Macros of the header.
 const (
-	HeaderVersion                                                          = 13000  // CUDA_VERSION
+	HeaderVersion                                                          = 13000  // CUDA_VERSION; others until 12.6
 	IPCHandleSize                                                          = 64     // CU_IPC_HANDLE_SIZE
 	StreamLegacy                                         uintptr           = 1      // CU_STREAM_LEGACY
 	StreamPerThread                                      uintptr           = 2      // CU_STREAM_PER_THREAD
-	ComputeAcceleratedTargetBase                                           = 65536  // CU_COMPUTE_ACCELERATED_TARGET_BASE
-	ComputeFamilyTargetBase                                                = 131072 // CU_COMPUTE_FAMILY_TARGET_BASE
-	GraphCondAssignDefault                                                 = 1      // CU_GRAPH_COND_ASSIGN_DEFAULT
-	GraphKernelNodePortDefault                                             = 0      // CU_GRAPH_KERNEL_NODE_PORT_DEFAULT
-	GraphKernelNodePortProgrammatic                                        = 1      // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
-	GraphKernelNodePortLaunchOrder                                         = 2      // CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER
+	ComputeAcceleratedTargetBase                                           = 65536  // CU_COMPUTE_ACCELERATED_TARGET_BASE, since 12.4
+	ComputeFamilyTargetBase                                                = 131072 // CU_COMPUTE_FAMILY_TARGET_BASE, since 13.0
+	GraphCondAssignDefault                                                 = 1      // CU_GRAPH_COND_ASSIGN_DEFAULT, since 12.4
+	GraphKernelNodePortDefault                                             = 0      // CU_GRAPH_KERNEL_NODE_PORT_DEFAULT, since 12.4
+	GraphKernelNodePortProgrammatic                                        = 1      // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, since 12.4
+	GraphKernelNodePortLaunchOrder                                         = 2      // CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, since 12.4
 	KernelNodeAttributeAccessPolicyWindow                LaunchAttributeID = 1      // CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW
 	KernelNodeAttributeCooperative                       LaunchAttributeID = 2      // CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE
-	KernelNodeAttributeClusterDimension                  LaunchAttributeID = 4      // CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION
-	KernelNodeAttributeClusterSchedulingPolicyPreference LaunchAttributeID = 5      // CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
-	KernelNodeAttributePriority                          LaunchAttributeID = 8      // CU_KERNEL_NODE_ATTRIBUTE_PRIORITY
-	KernelNodeAttributeMemSyncDomainMap                  LaunchAttributeID = 9      // CU_KERNEL_NODE_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
-	KernelNodeAttributeMemSyncDomain                     LaunchAttributeID = 10     // CU_KERNEL_NODE_ATTRIBUTE_MEM_SYNC_DOMAIN
-	KernelNodeAttributePreferredClusterDimension         LaunchAttributeID = 11     // CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
-	KernelNodeAttributeDeviceUpdatableKernelNode         LaunchAttributeID = 13     // CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
-	KernelNodeAttributePreferredSharedMemoryCarveout     LaunchAttributeID = 14     // CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+	KernelNodeAttributeClusterDimension                  LaunchAttributeID = 4      // CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION, since 11.8
+	KernelNodeAttributeClusterSchedulingPolicyPreference LaunchAttributeID = 5      // CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, since 11.8
+	KernelNodeAttributePriority                          LaunchAttributeID = 8      // CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, since 11.8
+	KernelNodeAttributeMemSyncDomainMap                  LaunchAttributeID = 9      // CU_KERNEL_NODE_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, since 12.4
+	KernelNodeAttributeMemSyncDomain                     LaunchAttributeID = 10     // CU_KERNEL_NODE_ATTRIBUTE_MEM_SYNC_DOMAIN, since 12.4
+	KernelNodeAttributePreferredClusterDimension         LaunchAttributeID = 11     // CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, since 13.0
+	KernelNodeAttributeDeviceUpdatableKernelNode         LaunchAttributeID = 13     // CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, since 12.4
+	KernelNodeAttributePreferredSharedMemoryCarveout     LaunchAttributeID = 14     // CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, since 12.5
 	StreamAttributeAccessPolicyWindow                    LaunchAttributeID = 1      // CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW
 	StreamAttributeSynchronizationPolicy                 LaunchAttributeID = 3      // CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY
-	StreamAttributePriority                              LaunchAttributeID = 8      // CU_STREAM_ATTRIBUTE_PRIORITY
-	StreamAttributeMemSyncDomainMap                      LaunchAttributeID = 9      // CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
-	StreamAttributeMemSyncDomain                         LaunchAttributeID = 10     // CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN
+	StreamAttributePriority                              LaunchAttributeID = 8      // CU_STREAM_ATTRIBUTE_PRIORITY, since 12.4
+	StreamAttributeMemSyncDomainMap                      LaunchAttributeID = 9      // CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, since 12.4
+	StreamAttributeMemSyncDomain                         LaunchAttributeID = 10     // CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, since 12.4
 	MemHostAllocPortable                                                   = 1      // CU_MEMHOSTALLOC_PORTABLE
 	MemHostAllocDeviceMap                                                  = 2      // CU_MEMHOSTALLOC_DEVICEMAP
 	MemHostAllocWriteCombined                                              = 4      // CU_MEMHOSTALLOC_WRITECOMBINED
@@ -3971,15 +3971,15 @@ const (
 	MemHostRegisterIOMemory                                                = 4      // CU_MEMHOSTREGISTER_IOMEMORY
 	MemHostRegisterReadOnly                                                = 8      // CU_MEMHOSTREGISTER_READ_ONLY
 	ArraySparsePropertiesSingleMiptail                                     = 1      // CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL
-	TensorMapNumQwords                                                     = 16     // CU_TENSOR_MAP_NUM_QWORDS
+	TensorMapNumQwords                                                     = 16     // CU_TENSOR_MAP_NUM_QWORDS, since 12.4
 	ExternalMemoryDedicated                                                = 1      // CUDA_EXTERNAL_MEMORY_DEDICATED
 	ExternalSemaphoreSignalSkipNvSciBufMemSync                             = 1      // CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC
 	ExternalSemaphoreWaitSkipNvSciBufMemSync                               = 2      // CUDA_EXTERNAL_SEMAPHORE_WAIT_SKIP_NVSCIBUF_MEMSYNC
 	NvSciSyncAttrSignal                                                    = 1      // CUDA_NVSCISYNC_ATTR_SIGNAL
 	NvSciSyncAttrWait                                                      = 2      // CUDA_NVSCISYNC_ATTR_WAIT
 	MemCreateUsageTilePool                                                 = 1      // CU_MEM_CREATE_USAGE_TILE_POOL
-	MemCreateUsageHwDecompress                                             = 2      // CU_MEM_CREATE_USAGE_HW_DECOMPRESS
-	MemPoolCreateUsageHwDecompress                                         = 2      // CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS
+	MemCreateUsageHwDecompress                                             = 2      // CU_MEM_CREATE_USAGE_HW_DECOMPRESS, since 13.0
+	MemPoolCreateUsageHwDecompress                                         = 2      // CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS, since 13.0
 	CooperativeLaunchMultiDeviceNoPreLaunchSync                            = 1      // CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC
 	CooperativeLaunchMultiDeviceNoPostLaunchSync                           = 2      // CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC
 	Array3DLayered                                                         = 1      // CUDA_ARRAY3D_LAYERED
@@ -3990,24 +3990,24 @@ const (
 	Array3DDepthTexture                                                    = 16     // CUDA_ARRAY3D_DEPTH_TEXTURE
 	Array3DColorAttachment                                                 = 32     // CUDA_ARRAY3D_COLOR_ATTACHMENT
 	Array3DSparse                                                          = 64     // CUDA_ARRAY3D_SPARSE
-	Array3DDeferredMapping                                                 = 128    // CUDA_ARRAY3D_DEFERRED_MAPPING
-	Array3DVideoEncodeDecode                                               = 256    // CUDA_ARRAY3D_VIDEO_ENCODE_DECODE
+	Array3DDeferredMapping                                                 = 128    // CUDA_ARRAY3D_DEFERRED_MAPPING, since 11.8
+	Array3DVideoEncodeDecode                                               = 256    // CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, since 12.5
 	TexRefOverrideFormat                                                   = 1      // CU_TRSA_OVERRIDE_FORMAT
 	TexFlagReadAsInteger                                                   = 1      // CU_TRSF_READ_AS_INTEGER
 	TexFlagNormalizedCoordinates                                           = 2      // CU_TRSF_NORMALIZED_COORDINATES
 	TexFlagSRGB                                                            = 16     // CU_TRSF_SRGB
 	TexFlagDisableTrilinearOptimization                                    = 32     // CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION
-	TexFlagSeamlessCubemap                                                 = 64     // CU_TRSF_SEAMLESS_CUBEMAP
-	LaunchKernelRequiredBlockDim                                           = 1      // CU_LAUNCH_KERNEL_REQUIRED_BLOCK_DIM
-	LaunchParamEndAsInt                                                    = 0      // CU_LAUNCH_PARAM_END_AS_INT
+	TexFlagSeamlessCubemap                                                 = 64     // CU_TRSF_SEAMLESS_CUBEMAP, since 11.8
+	LaunchKernelRequiredBlockDim                                           = 1      // CU_LAUNCH_KERNEL_REQUIRED_BLOCK_DIM, since 13.0
+	LaunchParamEndAsInt                                                    = 0      // CU_LAUNCH_PARAM_END_AS_INT, since 11.8
 	LaunchParamEnd                                       uintptr           = 0      // CU_LAUNCH_PARAM_END
-	LaunchParamBufferPointerAsInt                                          = 1      // CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT
+	LaunchParamBufferPointerAsInt                                          = 1      // CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, since 11.8
 	LaunchParamBufferPointer                             uintptr           = 1      // CU_LAUNCH_PARAM_BUFFER_POINTER
-	LaunchParamBufferSizeAsInt                                             = 2      // CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT
+	LaunchParamBufferSizeAsInt                                             = 2      // CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, since 11.8
 	LaunchParamBufferSize                                uintptr           = 2      // CU_LAUNCH_PARAM_BUFFER_SIZE
 	ParamTexRefDefault                                                     = -1     // CU_PARAM_TR_DEFAULT
 	DeviceCPU                                                              = -1     // CU_DEVICE_CPU
 	DeviceInvalid                                                          = -2     // CU_DEVICE_INVALID
-	ResourceABIVersion                                                     = 1      // RESOURCE_ABI_VERSION
-	ResourceABIExternalBytes                                               = 48     // RESOURCE_ABI_EXTERNAL_BYTES
+	ResourceABIVersion                                                     = 1      // RESOURCE_ABI_VERSION, since 12.4
+	ResourceABIExternalBytes                                               = 48     // RESOURCE_ABI_EXTERNAL_BYTES, since 12.4
 )

@@ -171,7 +171,7 @@ func (p *pkg) emitConstants() *File {
 				if c.typ != "" {
 					s.Id(c.typ)
 				}
-				s.Op("=").Op(c.lit).Comment(c.cname)
+				s.Op("=").Op(c.lit).Comment(c.cname + c.life)
 			}
 		})
 	}
@@ -179,10 +179,7 @@ func (p *pkg) emitConstants() *File {
 }
 
 func valueComment(v value) string {
-	s := v.cname
-	if !v.since.IsZero() {
-		s += ", since " + v.since.String()
-	}
+	s := v.cname + v.life
 	if v.doc != "" {
 		s += ": " + v.doc
 	}

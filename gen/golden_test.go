@@ -103,6 +103,7 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 			if err := json.Unmarshal(f.Data, add); err != nil {
 				return nil, fmt.Errorf("table.json: %w", err)
 			}
+			table.Releases = append(table.Releases, add.Releases...)
 			table.Handles = append(table.Handles, add.Handles...)
 			table.Scalars = append(table.Scalars, add.Scalars...)
 			table.Aliases = append(table.Aliases, add.Aliases...)

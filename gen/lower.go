@@ -110,7 +110,11 @@ func (w *lowering) enumerations() {
 				w.fail(v.Name, "the value %d does not fit into %s", v.Value, out.under)
 				continue
 			}
-			out.values = append(out.values, value{v.Name, w.names.value(v.Name), v.Value, w.lib.TypeDoc(v.Name), v.Since})
+			spans, others := make([]symbols.Span, len(v.Others)), make([]string, len(v.Others))
+			for i, o := range v.Others {
+				spans[i], others[i] = o.Span, strconv.FormatInt(o.Value, 10)
+			}
+			out.values = append(out.values, value{v.Name, w.names.value(v.Name), v.Value, w.lib.TypeDoc(v.Name), lifeOf(v.Since, v.Until, spans, others)})
 		}
 		w.enums = append(w.enums, out)
 	}
@@ -119,6 +123,28 @@ func (w *lowering) enumerations() {
 			w.fail(n.Name, "is no enumeration, as a type of error codes must be")
 		}
 	}
+}
+
+// lifeOf says when a value came and went, and what number it has in other releases, in words that go on after its name. Of what has many, such as
+// the count of an enumeration, only until when.
+func lifeOf(since, until symbols.Version, spans []symbols.Span, others []string) string {
+	text := ""
+	if !since.IsZero() {
+		text += ", since " + since.String()
+	}
+	if !until.IsZero() {
+		text += ", until " + until.String()
+	}
+	if n := len(spans); n > 2 {
+		return text + "; others until " + spans[n-1].Until.String()
+	}
+	for i, s := range spans {
+		text += "; " + others[i] + " in " + s.Since.String()
+		if s.Until != s.Since {
+			text += " to " + s.Until.String()
+		}
+	}
+	return text
 }
 
 func (w *lowering) constants() {
@@ -132,7 +158,13 @@ func (w *lowering) constants() {
 		if enumerators[c.Name] {
 			continue // an enumerator in one release of the headers and a macro for it in another
 		}
-		k := constant{cname: c.Name, name: w.names.value(c.Name), lit: c.Value}
+		spans, others := make([]symbols.Span, len(c.Others)), make([]string, len(c.Others))
+		for i, o := range c.Others {
+			if spans[i], others[i] = o.Span, o.Value; o.Type == "string" {
+				others[i] = strconv.Quote(o.Value)
+			}
+		}
+		k := constant{cname: c.Name, name: w.names.value(c.Name), lit: c.Value, life: lifeOf(c.Since, c.Until, spans, others)}
 		switch c.Type {
 		case "int", "uint", "float":
 		case "pointer":

@@ -46,7 +46,7 @@ type value struct {
 	cname, name string
 	n           int64
 	doc         string
-	since       symbols.Version
+	life        string // as lifeOf has it
 }
 
 // A constant is a macro.
@@ -54,6 +54,7 @@ type constant struct {
 	cname, name string
 	typ         string // Go type, "" for an untyped constant
 	lit         string // Go literal
+	life        string // as lifeOf has it
 }
 
 // A structure is a C struct or union.

@@ -39,7 +39,7 @@ const (
 	JitOptionMinCTAPerSM             JitOption = 26    // hipJitOptionMinCTAPerSM, since 6.4
 	JitOptionMaxThreadsPerBlock      JitOption = 27    // hipJitOptionMaxThreadsPerBlock, since 6.4
 	JitOptionOverrideDirectiveValues JitOption = 28    // hipJitOptionOverrideDirectiveValues, since 6.4
-	JitOptionNumOptions              JitOption = 29    // hipJitOptionNumOptions
+	JitOptionNumOptions              JitOption = 29    // hipJitOptionNumOptions; 17 in 5.2 to 6.2
 	JitOptionIRtoISAOptExt           JitOption = 10000 // hipJitOptionIRtoISAOptExt, since 6.4
 	JitOptionIRtoISAOptCountExt      JitOption = 10001 // hipJitOptionIRtoISAOptCountExt, since 6.4
 )
@@ -221,11 +221,11 @@ type MemoryType uint32
 // Values of MemoryType.
 const (
 	MemoryTypeUnregistered MemoryType = 0  // hipMemoryTypeUnregistered, since 6.0
-	MemoryTypeHost         MemoryType = 1  // hipMemoryTypeHost
-	MemoryTypeDevice       MemoryType = 2  // hipMemoryTypeDevice
-	MemoryTypeManaged      MemoryType = 3  // hipMemoryTypeManaged, since 5.3
-	MemoryTypeArray        MemoryType = 10 // hipMemoryTypeArray
-	MemoryTypeUnified      MemoryType = 11 // hipMemoryTypeUnified
+	MemoryTypeHost         MemoryType = 1  // hipMemoryTypeHost; 0 in 5.2 to 5.7
+	MemoryTypeDevice       MemoryType = 2  // hipMemoryTypeDevice; 1 in 5.2 to 5.7
+	MemoryTypeManaged      MemoryType = 3  // hipMemoryTypeManaged, since 5.3; 4 in 5.3 to 5.7
+	MemoryTypeArray        MemoryType = 10 // hipMemoryTypeArray; 2 in 5.2 to 5.7
+	MemoryTypeUnified      MemoryType = 11 // hipMemoryTypeUnified; 3 in 5.2 to 5.7
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -454,11 +454,11 @@ const (
 	DeviceAttributeWallClockRate                            DeviceAttribute = 10017 // hipDeviceAttributeWallClockRate, since 5.3
 	DeviceAttributeAmdSpecificEnd                           DeviceAttribute = 19999 // hipDeviceAttributeAmdSpecificEnd
 	DeviceAttributeVendorSpecificBegin                      DeviceAttribute = 20000 // hipDeviceAttributeVendorSpecificBegin
-	DeviceAttributeName                                     DeviceAttribute = 64    // hipDeviceAttributeName
-	DeviceAttributeUuid                                     DeviceAttribute = 86    // hipDeviceAttributeUuid
-	DeviceAttributeArch                                     DeviceAttribute = 10001 // hipDeviceAttributeArch
-	DeviceAttributeGcnArch                                  DeviceAttribute = 10003 // hipDeviceAttributeGcnArch
-	DeviceAttributeGcnArchName                              DeviceAttribute = 10004 // hipDeviceAttributeGcnArchName
+	DeviceAttributeName                                     DeviceAttribute = 64    // hipDeviceAttributeName, until 5.7
+	DeviceAttributeUuid                                     DeviceAttribute = 86    // hipDeviceAttributeUuid, until 5.7
+	DeviceAttributeArch                                     DeviceAttribute = 10001 // hipDeviceAttributeArch, until 5.7
+	DeviceAttributeGcnArch                                  DeviceAttribute = 10003 // hipDeviceAttributeGcnArch, until 5.7
+	DeviceAttributeGcnArchName                              DeviceAttribute = 10004 // hipDeviceAttributeGcnArchName, until 5.7
 	DeviceAttributePciDomainId                              DeviceAttribute = 69    // hipDeviceAttributePciDomainId, since 7.2
 	DeviceAttributeHostNumaId                               DeviceAttribute = 92    // hipDeviceAttributeHostNumaId, since 7.2
 	DeviceAttributeNumberOfXccs                             DeviceAttribute = 10018 // hipDeviceAttributeNumberOfXccs, since 7.2
@@ -1466,7 +1466,7 @@ const (
 	LimitStackSize         Limit = 0    // hipLimitStackSize, since 5.3
 	LimitPrintfFifoSize    Limit = 1    // hipLimitPrintfFifoSize
 	LimitMallocHeapSize    Limit = 2    // hipLimitMallocHeapSize
-	LimitRange             Limit = 4099 // hipLimitRange, since 5.3
+	LimitRange             Limit = 4099 // hipLimitRange, since 5.3; 3 in 5.3 to 6.4
 	ExtLimitScratchMin     Limit = 4096 // hipExtLimitScratchMin, since 7.2
 	ExtLimitScratchMax     Limit = 4097 // hipExtLimitScratchMax, since 7.2
 	ExtLimitScratchCurrent Limit = 4098 // hipExtLimitScratchCurrent, since 7.2
@@ -1947,23 +1947,23 @@ type GraphNodeType uint32
 
 // Values of GraphNodeType.
 const (
-	GraphNodeTypeKernel             GraphNodeType = 0  // hipGraphNodeTypeKernel
-	GraphNodeTypeMemcpy             GraphNodeType = 1  // hipGraphNodeTypeMemcpy
-	GraphNodeTypeMemset             GraphNodeType = 2  // hipGraphNodeTypeMemset
-	GraphNodeTypeHost               GraphNodeType = 3  // hipGraphNodeTypeHost
-	GraphNodeTypeGraph              GraphNodeType = 4  // hipGraphNodeTypeGraph
-	GraphNodeTypeEmpty              GraphNodeType = 5  // hipGraphNodeTypeEmpty
-	GraphNodeTypeWaitEvent          GraphNodeType = 6  // hipGraphNodeTypeWaitEvent
-	GraphNodeTypeEventRecord        GraphNodeType = 7  // hipGraphNodeTypeEventRecord
+	GraphNodeTypeKernel             GraphNodeType = 0  // hipGraphNodeTypeKernel; 1 in 5.2
+	GraphNodeTypeMemcpy             GraphNodeType = 1  // hipGraphNodeTypeMemcpy; 2 in 5.2
+	GraphNodeTypeMemset             GraphNodeType = 2  // hipGraphNodeTypeMemset; 3 in 5.2
+	GraphNodeTypeHost               GraphNodeType = 3  // hipGraphNodeTypeHost; 4 in 5.2
+	GraphNodeTypeGraph              GraphNodeType = 4  // hipGraphNodeTypeGraph; 5 in 5.2
+	GraphNodeTypeEmpty              GraphNodeType = 5  // hipGraphNodeTypeEmpty; 6 in 5.2
+	GraphNodeTypeWaitEvent          GraphNodeType = 6  // hipGraphNodeTypeWaitEvent; 7 in 5.2
+	GraphNodeTypeEventRecord        GraphNodeType = 7  // hipGraphNodeTypeEventRecord; 8 in 5.2
 	GraphNodeTypeExtSemaphoreSignal GraphNodeType = 8  // hipGraphNodeTypeExtSemaphoreSignal, since 5.3
 	GraphNodeTypeExtSemaphoreWait   GraphNodeType = 9  // hipGraphNodeTypeExtSemaphoreWait, since 5.3
 	GraphNodeTypeMemAlloc           GraphNodeType = 10 // hipGraphNodeTypeMemAlloc, since 5.5
 	GraphNodeTypeMemFree            GraphNodeType = 11 // hipGraphNodeTypeMemFree, since 5.5
-	GraphNodeTypeMemcpyFromSymbol   GraphNodeType = 12 // hipGraphNodeTypeMemcpyFromSymbol
-	GraphNodeTypeMemcpyToSymbol     GraphNodeType = 13 // hipGraphNodeTypeMemcpyToSymbol
+	GraphNodeTypeMemcpyFromSymbol   GraphNodeType = 12 // hipGraphNodeTypeMemcpyFromSymbol; 10 in 5.2 to 5.4
+	GraphNodeTypeMemcpyToSymbol     GraphNodeType = 13 // hipGraphNodeTypeMemcpyToSymbol; 11 in 5.2 to 5.4
 	GraphNodeTypeBatchMemOp         GraphNodeType = 14 // hipGraphNodeTypeBatchMemOp, since 6.4
-	GraphNodeTypeCount              GraphNodeType = 15 // hipGraphNodeTypeCount
-	GraphNodeTypeMemcpy1D           GraphNodeType = 9  // hipGraphNodeTypeMemcpy1D
+	GraphNodeTypeCount              GraphNodeType = 15 // hipGraphNodeTypeCount; 12 in 5.2 to 5.4; 14 in 5.5 to 6.2
+	GraphNodeTypeMemcpy1D           GraphNodeType = 9  // hipGraphNodeTypeMemcpy1D, until 5.2
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2452,8 +2452,8 @@ type KernelNodeAttrID uint32
 
 // Values of KernelNodeAttrID.
 const (
-	KernelNodeAttributeAccessPolicyWindow KernelNodeAttrID = 1 // hipKernelNodeAttributeAccessPolicyWindow, since 6.4
-	KernelNodeAttributeCooperative        KernelNodeAttrID = 2 // hipKernelNodeAttributeCooperative, since 6.4
+	KernelNodeAttributeAccessPolicyWindow KernelNodeAttrID = 1 // hipKernelNodeAttributeAccessPolicyWindow, since 6.4, until 6.4
+	KernelNodeAttributeCooperative        KernelNodeAttrID = 2 // hipKernelNodeAttributeCooperative, since 6.4, until 6.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2675,11 +2675,11 @@ const (
 	TRSFNormalizedCoordinates                                = 2                                                                                                                                                                                                              // HIP_TRSF_NORMALIZED_COORDINATES
 	TRSFSRGB                                                 = 16                                                                                                                                                                                                             // HIP_TRSF_SRGB
 	GenericGridLaunch                                        = 1                                                                                                                                                                                                              // GENERIC_GRID_LAUNCH
-	DeprecatedMsg                                            = "This API is marked as deprecated and might not be supported in future releases. For more details please refer https://github.com/ROCm/HIP/blob/develop/docs/reference/deprecated_api_list.md"                 // HIP_DEPRECATED_MSG
+	DeprecatedMsg                                            = "This API is marked as deprecated and might not be supported in future releases. For more details please refer https://github.com/ROCm/HIP/blob/develop/docs/reference/deprecated_api_list.md"                 // HIP_DEPRECATED_MSG, since 6.4
 	LaunchParamBufferPointer               uintptr           = 1                                                                                                                                                                                                              // HIP_LAUNCH_PARAM_BUFFER_POINTER
 	LaunchParamBufferSize                  uintptr           = 2                                                                                                                                                                                                              // HIP_LAUNCH_PARAM_BUFFER_SIZE
 	LaunchParamEnd                         uintptr           = 3                                                                                                                                                                                                              // HIP_LAUNCH_PARAM_END
-	IpcMemLazyEnablePeerAccess                               = 1                                                                                                                                                                                                              // hipIpcMemLazyEnablePeerAccess
+	IpcMemLazyEnablePeerAccess                               = 1                                                                                                                                                                                                              // hipIpcMemLazyEnablePeerAccess; 0 in 5.2 to 5.7
 	IPCHandleSize                                            = 64                                                                                                                                                                                                             // HIP_IPC_HANDLE_SIZE
 	StreamDefault                                            = 0                                                                                                                                                                                                              // hipStreamDefault
 	StreamNonBlocking                                        = 1                                                                                                                                                                                                              // hipStreamNonBlocking
@@ -2687,20 +2687,20 @@ const (
 	EventBlockingSync                                        = 1                                                                                                                                                                                                              // hipEventBlockingSync
 	EventDisableTiming                                       = 2                                                                                                                                                                                                              // hipEventDisableTiming
 	EventInterprocess                                        = 4                                                                                                                                                                                                              // hipEventInterprocess
-	EventRecordDefault                                       = 0                                                                                                                                                                                                              // hipEventRecordDefault
-	EventRecordExternal                                      = 1                                                                                                                                                                                                              // hipEventRecordExternal
-	EventWaitDefault                                         = 0                                                                                                                                                                                                              // hipEventWaitDefault
-	EventWaitExternal                                        = 1                                                                                                                                                                                                              // hipEventWaitExternal
-	EventDisableSystemFence                                  = 536870912                                                                                                                                                                                                      // hipEventDisableSystemFence
+	EventRecordDefault                                       = 0                                                                                                                                                                                                              // hipEventRecordDefault, since 6.4
+	EventRecordExternal                                      = 1                                                                                                                                                                                                              // hipEventRecordExternal, since 6.4
+	EventWaitDefault                                         = 0                                                                                                                                                                                                              // hipEventWaitDefault, since 6.4
+	EventWaitExternal                                        = 1                                                                                                                                                                                                              // hipEventWaitExternal, since 6.4
+	EventDisableSystemFence                                  = 536870912                                                                                                                                                                                                      // hipEventDisableSystemFence, since 5.6
 	EventReleaseToDevice                                     = 1073741824                                                                                                                                                                                                     // hipEventReleaseToDevice
 	EventReleaseToSystem                                     = 2147483648                                                                                                                                                                                                     // hipEventReleaseToSystem
-	HostAllocDefault                                         = 0                                                                                                                                                                                                              // hipHostAllocDefault
+	HostAllocDefault                                         = 0                                                                                                                                                                                                              // hipHostAllocDefault, since 6.4
 	HostMallocDefault                                        = 0                                                                                                                                                                                                              // hipHostMallocDefault
-	HostAllocPortable                                        = 1                                                                                                                                                                                                              // hipHostAllocPortable
+	HostAllocPortable                                        = 1                                                                                                                                                                                                              // hipHostAllocPortable, since 6.4
 	HostMallocPortable                                       = 1                                                                                                                                                                                                              // hipHostMallocPortable
-	HostAllocMapped                                          = 2                                                                                                                                                                                                              // hipHostAllocMapped
+	HostAllocMapped                                          = 2                                                                                                                                                                                                              // hipHostAllocMapped, since 6.4
 	HostMallocMapped                                         = 2                                                                                                                                                                                                              // hipHostMallocMapped
-	HostAllocWriteCombined                                   = 4                                                                                                                                                                                                              // hipHostAllocWriteCombined
+	HostAllocWriteCombined                                   = 4                                                                                                                                                                                                              // hipHostAllocWriteCombined, since 6.4
 	HostMallocWriteCombined                                  = 4                                                                                                                                                                                                              // hipHostMallocWriteCombined
 	HostMallocNumaUser                                       = 536870912                                                                                                                                                                                                      // hipHostMallocNumaUser
 	HostMallocCoherent                                       = 1073741824                                                                                                                                                                                                     // hipHostMallocCoherent
@@ -2711,13 +2711,13 @@ const (
 	DeviceMallocDefault                                      = 0                                                                                                                                                                                                              // hipDeviceMallocDefault
 	DeviceMallocFinegrained                                  = 1                                                                                                                                                                                                              // hipDeviceMallocFinegrained
 	MallocSignalMemory                                       = 2                                                                                                                                                                                                              // hipMallocSignalMemory
-	DeviceMallocUncached                                     = 3                                                                                                                                                                                                              // hipDeviceMallocUncached
-	DeviceMallocContiguous                                   = 4                                                                                                                                                                                                              // hipDeviceMallocContiguous
+	DeviceMallocUncached                                     = 3                                                                                                                                                                                                              // hipDeviceMallocUncached, since 5.5
+	DeviceMallocContiguous                                   = 4                                                                                                                                                                                                              // hipDeviceMallocContiguous, since 6.2
 	HostRegisterDefault                                      = 0                                                                                                                                                                                                              // hipHostRegisterDefault
 	HostRegisterPortable                                     = 1                                                                                                                                                                                                              // hipHostRegisterPortable
 	HostRegisterMapped                                       = 2                                                                                                                                                                                                              // hipHostRegisterMapped
 	HostRegisterIoMemory                                     = 4                                                                                                                                                                                                              // hipHostRegisterIoMemory
-	HostRegisterReadOnly                                     = 8                                                                                                                                                                                                              // hipHostRegisterReadOnly
+	HostRegisterReadOnly                                     = 8                                                                                                                                                                                                              // hipHostRegisterReadOnly, since 5.6
 	ExtHostRegisterCoarseGrained                             = 8                                                                                                                                                                                                              // hipExtHostRegisterCoarseGrained
 	DeviceScheduleAuto                                       = 0                                                                                                                                                                                                              // hipDeviceScheduleAuto
 	DeviceScheduleSpin                                       = 1                                                                                                                                                                                                              // hipDeviceScheduleSpin
@@ -2725,14 +2725,14 @@ const (
 	DeviceScheduleBlockingSync                               = 4                                                                                                                                                                                                              // hipDeviceScheduleBlockingSync
 	DeviceScheduleMask                                       = 7                                                                                                                                                                                                              // hipDeviceScheduleMask
 	DeviceMapHost                                            = 8                                                                                                                                                                                                              // hipDeviceMapHost
-	DeviceLmemResizeToMax                                    = 16                                                                                                                                                                                                             // hipDeviceLmemResizeToMax
+	DeviceLmemResizeToMax                                    = 16                                                                                                                                                                                                             // hipDeviceLmemResizeToMax; 22 in 5.2
 	ArrayDefault                                             = 0                                                                                                                                                                                                              // hipArrayDefault
 	ArrayLayered                                             = 1                                                                                                                                                                                                              // hipArrayLayered
 	ArraySurfaceLoadStore                                    = 2                                                                                                                                                                                                              // hipArraySurfaceLoadStore
 	ArrayCubemap                                             = 4                                                                                                                                                                                                              // hipArrayCubemap
 	ArrayTextureGather                                       = 8                                                                                                                                                                                                              // hipArrayTextureGather
 	OccupancyDefault                                         = 0                                                                                                                                                                                                              // hipOccupancyDefault
-	OccupancyDisableCachingOverride                          = 1                                                                                                                                                                                                              // hipOccupancyDisableCachingOverride
+	OccupancyDisableCachingOverride                          = 1                                                                                                                                                                                                              // hipOccupancyDisableCachingOverride, since 5.5
 	CooperativeLaunchMultiDeviceNoPreSync                    = 1                                                                                                                                                                                                              // hipCooperativeLaunchMultiDeviceNoPreSync
 	CooperativeLaunchMultiDeviceNoPostSync                   = 2                                                                                                                                                                                                              // hipCooperativeLaunchMultiDeviceNoPostSync
 	CpuDeviceId                                              = -1                                                                                                                                                                                                             // hipCpuDeviceId
@@ -2743,13 +2743,13 @@ const (
 	StreamWaitValueAnd                                       = 2                                                                                                                                                                                                              // hipStreamWaitValueAnd
 	StreamWaitValueNor                                       = 3                                                                                                                                                                                                              // hipStreamWaitValueNor
 	StreamPerThread                        uintptr           = 2                                                                                                                                                                                                              // hipStreamPerThread
-	StreamLegacy                           uintptr           = 1                                                                                                                                                                                                              // hipStreamLegacy
-	ExternalMemoryDedicated                                  = 1                                                                                                                                                                                                              // hipExternalMemoryDedicated
-	KernelNodeAttributePriority            LaunchAttributeID = 8                                                                                                                                                                                                              // hipKernelNodeAttributePriority
-	GraphKernelNodePortDefault                               = 0                                                                                                                                                                                                              // hipGraphKernelNodePortDefault
-	GraphKernelNodePortLaunchCompletion                      = 2                                                                                                                                                                                                              // hipGraphKernelNodePortLaunchCompletion
-	GraphKernelNodePortProgrammatic                          = 1                                                                                                                                                                                                              // hipGraphKernelNodePortProgrammatic
-	UsePeerNonUnified                                        = 1                                                                                                                                                                                                              // USE_PEER_NON_UNIFIED
+	StreamLegacy                           uintptr           = 1                                                                                                                                                                                                              // hipStreamLegacy, since 6.2
+	ExternalMemoryDedicated                                  = 1                                                                                                                                                                                                              // hipExternalMemoryDedicated, since 5.5
+	KernelNodeAttributePriority            LaunchAttributeID = 8                                                                                                                                                                                                              // hipKernelNodeAttributePriority, since 6.2
+	GraphKernelNodePortDefault                               = 0                                                                                                                                                                                                              // hipGraphKernelNodePortDefault, since 6.2
+	GraphKernelNodePortLaunchCompletion                      = 2                                                                                                                                                                                                              // hipGraphKernelNodePortLaunchCompletion, since 6.2
+	GraphKernelNodePortProgrammatic                          = 1                                                                                                                                                                                                              // hipGraphKernelNodePortProgrammatic, since 6.2
+	UsePeerNonUnified                                        = 1                                                                                                                                                                                                              // USE_PEER_NON_UNIFIED, until 6.4
 	TextureType1D                                            = 1                                                                                                                                                                                                              // hipTextureType1D
 	TextureType2D                                            = 2                                                                                                                                                                                                              // hipTextureType2D
 	TextureType3D                                            = 3                                                                                                                                                                                                              // hipTextureType3D
@@ -2761,17 +2761,17 @@ const (
 	SamplerObjectSizeDword                                   = 8                                                                                                                                                                                                              // HIP_SAMPLER_OBJECT_SIZE_DWORD
 	SamplerObjectOffsetDword                                 = 12                                                                                                                                                                                                             // HIP_SAMPLER_OBJECT_OFFSET_DWORD
 	TextureObjectSizeDword                                   = 20                                                                                                                                                                                                             // HIP_TEXTURE_OBJECT_SIZE_DWORD
-	DeprecatedMsgOld                                         = "This API is marked as deprecated and may not be supported in future releases. For more details please refer https://github.com/ROCm-Developer-Tools/HIP/blob/master/docs/markdown/hip_deprecated_api_list.md" // DEPRECATED_MSG
-	EnableDefault                                            = 0                                                                                                                                                                                                              // hipEnableDefault
-	EnableLegacyStream                                       = 1                                                                                                                                                                                                              // hipEnableLegacyStream
-	EnablePerThreadDefaultStream                             = 2                                                                                                                                                                                                              // hipEnablePerThreadDefaultStream
-	HostMallocUncached                                       = 268435456                                                                                                                                                                                                      // hipHostMallocUncached
-	HostAllocUncached                                        = 268435456                                                                                                                                                                                                      // hipHostAllocUncached
-	ExtHostRegisterUncached                                  = 2147483648                                                                                                                                                                                                     // hipExtHostRegisterUncached
-	StreamAttributeAccessPolicyWindow      LaunchAttributeID = 1                                                                                                                                                                                                              // hipStreamAttributeAccessPolicyWindow
-	StreamAttributeSynchronizationPolicy   LaunchAttributeID = 3                                                                                                                                                                                                              // hipStreamAttributeSynchronizationPolicy
-	StreamAttributeMemSyncDomainMap        LaunchAttributeID = 9                                                                                                                                                                                                              // hipStreamAttributeMemSyncDomainMap
-	StreamAttributeMemSyncDomain           LaunchAttributeID = 10                                                                                                                                                                                                             // hipStreamAttributeMemSyncDomain
-	StreamAttributePriority                LaunchAttributeID = 8                                                                                                                                                                                                              // hipStreamAttributePriority
-	DrvLaunchAttributeCooperative          LaunchAttributeID = 2                                                                                                                                                                                                              // hipDrvLaunchAttributeCooperative
+	DeprecatedMsgOld                                         = "This API is marked as deprecated and may not be supported in future releases. For more details please refer https://github.com/ROCm-Developer-Tools/HIP/blob/master/docs/markdown/hip_deprecated_api_list.md" // DEPRECATED_MSG, until 6.2; "This API is marked as deprecated and may not be supported in future releases. For more details please refer https://github.com/ROCm/HIP/blob/develop/docs/reference/deprecated_api_list.md" in 6.1 to 6.2
+	EnableDefault                                            = 0                                                                                                                                                                                                              // hipEnableDefault, since 7.2
+	EnableLegacyStream                                       = 1                                                                                                                                                                                                              // hipEnableLegacyStream, since 7.2
+	EnablePerThreadDefaultStream                             = 2                                                                                                                                                                                                              // hipEnablePerThreadDefaultStream, since 7.2
+	HostMallocUncached                                       = 268435456                                                                                                                                                                                                      // hipHostMallocUncached, since 7.2
+	HostAllocUncached                                        = 268435456                                                                                                                                                                                                      // hipHostAllocUncached, since 7.2
+	ExtHostRegisterUncached                                  = 2147483648                                                                                                                                                                                                     // hipExtHostRegisterUncached, since 7.2
+	StreamAttributeAccessPolicyWindow      LaunchAttributeID = 1                                                                                                                                                                                                              // hipStreamAttributeAccessPolicyWindow, since 7.2
+	StreamAttributeSynchronizationPolicy   LaunchAttributeID = 3                                                                                                                                                                                                              // hipStreamAttributeSynchronizationPolicy, since 7.2
+	StreamAttributeMemSyncDomainMap        LaunchAttributeID = 9                                                                                                                                                                                                              // hipStreamAttributeMemSyncDomainMap, since 7.2
+	StreamAttributeMemSyncDomain           LaunchAttributeID = 10                                                                                                                                                                                                             // hipStreamAttributeMemSyncDomain, since 7.2
+	StreamAttributePriority                LaunchAttributeID = 8                                                                                                                                                                                                              // hipStreamAttributePriority, since 7.2
+	DrvLaunchAttributeCooperative          LaunchAttributeID = 2                                                                                                                                                                                                              // hipDrvLaunchAttributeCooperative, since 7.2
 )

@@ -17,7 +17,7 @@ const (
 	ErrorInvalidUsage    Result = 5 // ncclInvalidUsage: the call is not right here: wrong order, ranks that do not agree, or libraries that do not fit
 	ErrorRemote          Result = 6 // ncclRemoteError, since 2.13.4: another rank failed or its connection broke: look at its log, abort the communicator and start anew
 	ErrorInProgress      Result = 7 // ncclInProgress, since 2.14.3: not finished yet; ask the communicator's state again
-	NumResults           Result = 9 // ncclNumResults: the number of codes that the header knows, not an error by itself; NCCL 2.30 says by it that time ran out
+	NumResults           Result = 9 // ncclNumResults; others until 2.29.7: the number of codes that the header knows, not an error by itself; NCCL 2.30 says by it that time ran out
 	ErrorTimeout         Result = 8 // ncclTimeout, since 2.30.3: the operation was not over in the time that was set for it
 )
 
@@ -48,7 +48,7 @@ const (
 	Max      RedOp = 2          // ncclMax
 	Min      RedOp = 3          // ncclMin
 	Avg      RedOp = 4          // ncclAvg, since 2.10.3
-	NumOps   RedOp = 5          // ncclNumOps
+	NumOps   RedOp = 5          // ncclNumOps; 4 in 2.3.5 to 2.9.9
 	MaxRedOp RedOp = 2147483647 // ncclMaxRedOp, since 2.11.4
 )
 
@@ -95,7 +95,7 @@ const (
 	Bfloat16    DataType = 9  // ncclBfloat16, since 2.24.3
 	Float8e4m3  DataType = 10 // ncclFloat8e4m3, since 2.24.3
 	Float8e5m2  DataType = 11 // ncclFloat8e5m2, since 2.24.3
-	NumTypes    DataType = 12 // ncclNumTypes
+	NumTypes    DataType = 12 // ncclNumTypes; 9 in 2.3.5 to 2.23.4
 	RCCLFp8E4M3 DataType = 10 // ncclFp8E4M3
 	RCCLFp8E5M2 DataType = 11 // ncclFp8E5M2
 )
@@ -182,30 +182,30 @@ func (v CommMemStat) String() string {
 // Macros of the header.
 const (
 	HeaderMajor                  = 2           // NCCL_MAJOR
-	HeaderMinor                  = 30          // NCCL_MINOR
-	HeaderPatch                  = 7           // NCCL_PATCH
+	HeaderMinor                  = 30          // NCCL_MINOR; others until 2.29.7
+	HeaderPatch                  = 7           // NCCL_PATCH; others until 2.30.4
 	HeaderSuffix                 = ""          // NCCL_SUFFIX
-	HeaderVersion                = 23007       // NCCL_VERSION_CODE
-	CommNull             uintptr = 0           // NCCL_COMM_NULL
+	HeaderVersion                = 23007       // NCCL_VERSION_CODE; others until 2.30.4
+	CommNull             uintptr = 0           // NCCL_COMM_NULL, since 2.17.1
 	UniqueIDBytes                = 128         // NCCL_UNIQUE_ID_BYTES
-	ConfigUndefInt               = -2147483648 // NCCL_CONFIG_UNDEF_INT
-	ConfigUndefPtr       uintptr = 0           // NCCL_CONFIG_UNDEF_PTR
-	SplitNocolor                 = -1          // NCCL_SPLIT_NOCOLOR
-	UndefFloat                   = -1          // NCCL_UNDEF_FLOAT
-	WinDefault                   = 0           // NCCL_WIN_DEFAULT
-	WinCollSymmetric             = 1           // NCCL_WIN_COLL_SYMMETRIC
-	WinRequiredAlignment         = 4096        // NCCL_WIN_REQUIRED_ALIGNMENT
-	CTAPolicyDefault             = 0           // NCCL_CTA_POLICY_DEFAULT
-	CTAPolicyEfficiency          = 1           // NCCL_CTA_POLICY_EFFICIENCY
-	CTAPolicyZero                = 2           // NCCL_CTA_POLICY_ZERO
-	ShrinkDefault                = 0           // NCCL_SHRINK_DEFAULT
-	ShrinkAbort                  = 1           // NCCL_SHRINK_ABORT
-	RCCLBfloat16                 = 1           // RCCL_BFLOAT16
-	RCCLFloat8                   = 1           // RCCL_FLOAT8
-	RCCLGatherScatter            = 1           // RCCL_GATHER_SCATTER
-	RCCLAllToAllv                = 1           // RCCL_ALLTOALLV
-	RevokeDefault                = 0           // NCCL_REVOKE_DEFAULT
-	APIMagic                     = 3405692655  // NCCL_API_MAGIC
-	WinStrictOrdering            = 2           // NCCL_WIN_STRICT_ORDERING
-	SuspendMem                   = 1           // NCCL_SUSPEND_MEM
+	ConfigUndefInt               = -2147483648 // NCCL_CONFIG_UNDEF_INT, since 2.17.1
+	ConfigUndefPtr       uintptr = 0           // NCCL_CONFIG_UNDEF_PTR, since 2.17.1
+	SplitNocolor                 = -1          // NCCL_SPLIT_NOCOLOR, since 2.18.1
+	UndefFloat                   = -1          // NCCL_UNDEF_FLOAT, since 2.22.3
+	WinDefault                   = 0           // NCCL_WIN_DEFAULT, since 2.27.3
+	WinCollSymmetric             = 1           // NCCL_WIN_COLL_SYMMETRIC, since 2.27.3
+	WinRequiredAlignment         = 4096        // NCCL_WIN_REQUIRED_ALIGNMENT, since 2.28.3
+	CTAPolicyDefault             = 0           // NCCL_CTA_POLICY_DEFAULT, since 2.27.3
+	CTAPolicyEfficiency          = 1           // NCCL_CTA_POLICY_EFFICIENCY, since 2.27.3
+	CTAPolicyZero                = 2           // NCCL_CTA_POLICY_ZERO, since 2.28.3
+	ShrinkDefault                = 0           // NCCL_SHRINK_DEFAULT, since 2.27.3
+	ShrinkAbort                  = 1           // NCCL_SHRINK_ABORT, since 2.27.3
+	RCCLBfloat16                 = 1           // RCCL_BFLOAT16, since 2.28.3, until 2.28.3
+	RCCLFloat8                   = 1           // RCCL_FLOAT8, since 2.28.3, until 2.28.3
+	RCCLGatherScatter            = 1           // RCCL_GATHER_SCATTER, since 2.28.3, until 2.28.3
+	RCCLAllToAllv                = 1           // RCCL_ALLTOALLV, since 2.28.3, until 2.28.3
+	RevokeDefault                = 0           // NCCL_REVOKE_DEFAULT, since 2.28.7
+	APIMagic                     = 3405692655  // NCCL_API_MAGIC, since 2.29.2
+	WinStrictOrdering            = 2           // NCCL_WIN_STRICT_ORDERING, since 2.29.7
+	SuspendMem                   = 1           // NCCL_SUSPEND_MEM, since 2.29.7
 )
