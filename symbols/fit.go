@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 )
 
 // A Misfit is a range of releases in which a function must not be called as it is bound, since something that its call passes is another there.
@@ -161,10 +162,11 @@ type view struct {
 	other   map[string]bool // handles' tags and callbacks: only behind pointers
 	funcs   map[string]*Function
 	cache   map[string]CType
+	values  map[*Enum]map[string]int64
 }
 
 func viewOf(t *Table) *view {
-	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, other: map[string]bool{}, funcs: map[string]*Function{}, cache: map[string]CType{}}
+	v := &view{t: t, structs: map[string]*Struct{}, enums: map[string]*Enum{}, other: map[string]bool{}, funcs: map[string]*Function{}, cache: map[string]CType{}, values: map[*Enum]map[string]int64{}}
 	for i := range t.Structs {
 		v.structs[t.Structs[i].Name] = &t.Structs[i]
 	}
@@ -291,7 +293,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		if a.Base != b.Base {
 			return different
 		}
-		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base])
+		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
 	if !there.t.defines(b.Base) { // the headers of this release do not have the function, though its library may
 		return nil
@@ -310,13 +312,31 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 
 func isFloat(base string) bool { return base == "float" || base == "double" }
 
-func (c *comparer) numbers(x, y *Enum) *difference {
-	theirs := map[string]int64{}
-	for _, v := range y.Values {
-		theirs[v.Name] = v.Value
+// numbers returns the numbers of an enumeration's enumerators, and of the macros for them.
+func (v *view) numbers(e *Enum) map[string]int64 {
+	if out, ok := v.values[e]; ok {
+		return out
 	}
-	for _, v := range x.Values {
-		if n, ok := theirs[v.Name]; ok && n != v.Value && !c.harmless(v.Name) {
+	out := map[string]int64{}
+	v.values[e] = out
+	for _, x := range e.Values {
+		out[x.Name] = x.Value
+	}
+	for _, c := range v.t.Constants {
+		if c.Type != e.Name || e.Name == "" {
+			continue
+		}
+		if n, err := strconv.ParseInt(c.Value, 0, 64); err == nil {
+			out[c.Name] = n
+		}
+	}
+	return out
+}
+
+func (c *comparer) numbers(x, y *Enum, there *view) *difference {
+	here, theirs := c.bound.numbers(x), there.numbers(y)
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if n, ok := theirs[name]; ok && n != here[name] && !c.harmless(name) {
 			if c.harmless(x.Name) {
 				return nil
 			}

@@ -35,6 +35,8 @@ func TestMisfits(t *testing.T) {
 			"E", `{"name":"E","use":"Other","reason":"a test"}`, "before 2.0: E has other numbers before 2.0; use Other"},
 		{"other numbers, harmless", `{"name":"E","values":[{"name":"A","value":1,"others":[{"since":"1.0","until":"1.1","value":0}]}]}`,
 			"E *", `{"name":"A","harmless":true,"reason":"a test"}`, ""},
+		{"other numbers of a macro", `{"name":"E","values":[{"name":"A","value":1}]}],"constants":[{"name":"M","type":"E","value":"1","others":[{"since":"1.0","until":"1.0","type":"E","value":"0"}]}`,
+			"E", "", "before 1.1: E has other numbers before 1.1"},
 		{"another parameter", `{"name":"S","size":4,"align":4,"fields":[` + f("a", "int", 0, 4) + `]},{"name":"T","size":8,"align":8,"fields":[` + f("a", "long", 0, 8) + `]}`,
 			`S *","others":T *`, `{"name":"fn","since":"1.5","reason":"a test"}`, "from 1.5 on: it takes T from 1.5 on"},
 	} {
@@ -47,8 +49,12 @@ func TestMisfits(t *testing.T) {
 			}
 			empty := map[string]string{"enums": "", "structs": ""}
 			empty[kind] = test.record
+			constants := `"constants":[],`
+			if strings.Contains(test.record, `"constants"`) {
+				constants = "" // the record brings them
+			}
 			table := `{"library":"x","version":"2.1","releases":["1.0","1.1","2.0","2.1"],"headers":[],"handles":[],"scalars":[],"aliases":[],"enums":[` + empty["enums"] +
-				`],"structs":[` + empty["structs"] + `],"callbacks":[],"constants":[],"functions":[` + function + `}]}`
+				`],"structs":[` + empty["structs"] + `],"callbacks":[],` + constants + `"functions":[` + function + `}]}`
 			overlay := `{"sets":[{"name":"core","since":"1.0","doc":"all","match":["*"]}],"functions":[],"params":[],"types":[],"names":[],"docs":[],"changes":[` + test.change + `]}`
 			l, err := Decode("table", []byte(table), "overlay", []byte(overlay))
 			if err != nil {

@@ -172,12 +172,12 @@ func (u *union) rename(h *symbols.Table) {
 	}
 }
 
-// macrosFor returns the enumeration that all enumerators of another one are macros for in the table, with the same numbers, or "".
+// macrosFor returns the enumeration that all enumerators of another one are macros for in the table, or "".
 func (u *union) macrosFor(e *symbols.Enum) string {
 	of := ""
 	for _, v := range e.Values {
 		i := slices.IndexFunc(u.t.Constants, func(c symbols.Constant) bool { return c.Name == v.Name })
-		if i < 0 || u.t.Constants[i].Value != fmt.Sprint(v.Value) || of != "" && u.t.Constants[i].Type != of {
+		if i < 0 || of != "" && u.t.Constants[i].Type != of {
 			return ""
 		}
 		of = u.t.Constants[i].Type
@@ -497,12 +497,16 @@ func (u *union) constants(h *symbols.Table, s spans) {
 		}
 	}
 	seen := map[string]bool{}
+	theirs := slices.Clone(h.Constants)
 	for _, e := range h.Enums {
 		for _, v := range e.Values {
 			seen[v.Name] = true
+			if i, ok := index[v.Name]; ok { // it has become a macro, or was one
+				theirs = append(theirs, symbols.Constant{Name: v.Name, Type: t.Constants[i].Type, Value: fmt.Sprint(v.Value)})
+			}
 		}
 	}
-	for _, o := range h.Constants {
+	for _, o := range theirs {
 		seen[o.Name] = true
 		if is, ok := enumerators[o.Name]; ok {
 			if text := fmt.Sprint(is); text != o.Value {

@@ -136,3 +136,47 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 		}
 	}
 }
+
+// TestUnionOfMacrosForEnumerators has an enumeration become macros for the enumerators of another one.
+func TestUnionOfMacrosForEnumerators(t *testing.T) {
+	const head = "#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1\ntypedef enum { ncclSuccess = 0 } ncclResult_t;\n"
+	older := fmt.Sprintf(head, 20) + `
+typedef enum { NCCL_OPTION_A = 0, NCCL_OPTION_B = 1, NCCL_NUM_OPTIONS = 2 } ncclOption;
+ncclResult_t ncclSet(ncclOption *options, int n);
+`
+	newer := fmt.Sprintf(head, 21) + `
+typedef enum { ncclChoiceA = 0, ncclChoiceB = 1, ncclChoiceC = 2, ncclNumChoices = 3 } ncclChoice;
+#define ncclOption ncclChoice
+#define NCCL_OPTION_A ncclChoiceA
+#define NCCL_OPTION_B ncclChoiceB
+#define NCCL_OPTION_C ncclChoiceC
+#define NCCL_NUM_OPTIONS ncclNumChoices
+ncclResult_t ncclSet(ncclOption *options, int n);
+`
+	table, err := Table(describe(t, "nccl"), Input{Releases: []fs.FS{
+		fstest.MapFS{"nccl.h": {Data: []byte(newer)}}, fstest.MapFS{"nccl.h": {Data: []byte(older)}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := symbols.Encode(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := symbols.DecodeTable("joined", text); err != nil {
+		t.Fatal(err)
+	}
+	if f := table.Functions[0]; len(f.Others) > 0 {
+		t.Errorf("ncclSet has other parameters: %v", f.Others)
+	}
+	got := map[string]string{}
+	for _, c := range table.At(symbols.Version{Major: 2, Minor: 20, Patch: 1}).Constants {
+		if c.Type == "ncclChoice" {
+			got[c.Name] = c.Value
+		}
+	}
+	want := map[string]string{"NCCL_OPTION_A": "0", "NCCL_OPTION_B": "1", "NCCL_NUM_OPTIONS": "2"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("2.20.1 has %v, want %v", got, want)
+	}
+}
