@@ -58,6 +58,9 @@ func includeAll(h *symbols.Headers) string {
 	if h.Typedefs != nil {
 		fmt.Fprintf(&b, "#define %s 1 /* old ABIs too */\n", h.Typedefs.Define)
 	}
+	if h.Old != "" {
+		fmt.Fprintf(&b, "#define %s 1 /* old ABIs by their own names */\n", h.Old)
+	}
 	for _, line := range h.Prelude {
 		b.WriteString(line + "\n")
 	}
@@ -76,6 +79,8 @@ func IncludeAll(lib *symbols.Library) string { return includeAll(&lib.Descriptio
 func ReleaseAsserts(lib *symbols.Library, v symbols.Version, headers string) (text string, checks, left int) {
 	t := lib.At(v)
 	var b strings.Builder
+	// What a pointer leads to may be const in one release and not in another: to the ABI it is the same.
+	b.WriteString("#define const\n")
 	b.WriteString(includeAll(&lib.Description.Headers))
 	words := map[string]bool{}
 	for _, w := range cWord.FindAllString(headers, -1) {
@@ -143,11 +148,15 @@ func ReleaseAsserts(lib *symbols.Library, v symbols.Version, headers string) (te
 			assert(fmt.Sprintf("(long long)%s == %dLL", x.Name, x.Value), "value of "+x.Name)
 		}
 	}
+	enums := map[string]bool{}
+	for _, e := range t.Enums {
+		enums[e.Name] = true
+	}
 	for _, c := range t.Constants {
 		switch {
 		case !declares(c.Name):
 			left++
-		case c.Type == "int":
+		case c.Type == "int" || enums[c.Type]:
 			assert(fmt.Sprintf("(long long)(%s) == %sLL", c.Name, c.Value), "value of "+c.Name)
 		case c.Type == "uint":
 			assert(fmt.Sprintf("(unsigned long long)(%s) == %sULL", c.Name, c.Value), "value of "+c.Name)
@@ -173,25 +182,12 @@ func ReleaseAsserts(lib *symbols.Library, v symbols.Version, headers string) (te
 		if len(params) == 0 {
 			params, plain = []string{"void"}, []string{"void"}
 		}
-		// What a pointer leads to may be const in one release and not in another: to the ABI it is the same.
 		same := func(params []string) string {
 			return fmt.Sprintf("__builtin_types_compatible_p(__typeof__(%s), %s (%s))", f.Symbol, f.Result, strings.Join(params, ", "))
 		}
-		cond := "0"
-		for _, list := range [][]string{plain, params} {
-			cond += " || " + same(list)
-			for i, p := range list {
-				if !strings.HasSuffix(p, "*") {
-					continue
-				}
-				other := slices.Clone(list)
-				if rest, is := strings.CutPrefix(p, "const "); is {
-					other[i] = rest
-				} else {
-					other[i] = "const " + p
-				}
-				cond += " || " + same(other)
-			}
+		cond := same(plain)
+		if !slices.Equal(plain, params) {
+			cond += " || " + same(params)
 		}
 		assert(cond, "type of "+f.Symbol)
 	}
