@@ -19,15 +19,15 @@ const (
 	ErrorThreadpool          Result = 7  // NVJITLINK_ERROR_THREADPOOL: the threads for the option -split-compile could not be made
 	ErrorUnrecognizedInput   Result = 8  // NVJITLINK_ERROR_UNRECOGNIZED_INPUT: the library cannot tell what an input is
 	ErrorFinalize            Result = 9  // NVJITLINK_ERROR_FINALIZE, since 12.6: the result could not be made; the error log says why
-	ErrorNullInput           Result = 10 // NVJITLINK_ERROR_NULL_INPUT: an argument is null that must not be; 12.6 returns ErrorInvalidInput in its place
-	ErrorIncompatibleOptions Result = 11 // NVJITLINK_ERROR_INCOMPATIBLE_OPTIONS: options do not go together; 12.6 returns ErrorInvalidInput in its place
-	ErrorIncorrectInputType  Result = 12 // NVJITLINK_ERROR_INCORRECT_INPUT_TYPE: an input is not of the type that it was said to be; 12.6 returns ErrorInvalidInput in its place
-	ErrorArchMismatch        Result = 13 // NVJITLINK_ERROR_ARCH_MISMATCH: an input is for another architecture; 12.6 returns ErrorInternal in its place
-	ErrorOutdatedLibrary     Result = 14 // NVJITLINK_ERROR_OUTDATED_LIBRARY: an input was made by a newer release than the library; 12.6 returns ErrorInternal in its place
-	ErrorMissingFatbin       Result = 15 // NVJITLINK_ERROR_MISSING_FATBIN: an input has no device code; 12.6 returns ErrorInvalidInput in its place
-	ErrorUnrecognizedArch    Result = 16 // NVJITLINK_ERROR_UNRECOGNIZED_ARCH: the option -arch has a value that is unknown to this release
-	ErrorUnsupportedArch     Result = 17 // NVJITLINK_ERROR_UNSUPPORTED_ARCH: this release cannot link for the architecture
-	ErrorLTONotEnabled       Result = 18 // NVJITLINK_ERROR_LTO_NOT_ENABLED: an input or an option needs the option -lto
+	ErrorNullInput           Result = 10 // NVJITLINK_ERROR_NULL_INPUT, since 13.0: an argument is null that must not be; 12.6 returns ErrorInvalidInput in its place
+	ErrorIncompatibleOptions Result = 11 // NVJITLINK_ERROR_INCOMPATIBLE_OPTIONS, since 13.0: options do not go together; 12.6 returns ErrorInvalidInput in its place
+	ErrorIncorrectInputType  Result = 12 // NVJITLINK_ERROR_INCORRECT_INPUT_TYPE, since 13.0: an input is not of the type that it was said to be; 12.6 returns ErrorInvalidInput in its place
+	ErrorArchMismatch        Result = 13 // NVJITLINK_ERROR_ARCH_MISMATCH, since 13.0: an input is for another architecture; 12.6 returns ErrorInternal in its place
+	ErrorOutdatedLibrary     Result = 14 // NVJITLINK_ERROR_OUTDATED_LIBRARY, since 13.0: an input was made by a newer release than the library; 12.6 returns ErrorInternal in its place
+	ErrorMissingFatbin       Result = 15 // NVJITLINK_ERROR_MISSING_FATBIN, since 13.0: an input has no device code; 12.6 returns ErrorInvalidInput in its place
+	ErrorUnrecognizedArch    Result = 16 // NVJITLINK_ERROR_UNRECOGNIZED_ARCH, since 13.0: the option -arch has a value that is unknown to this release
+	ErrorUnsupportedArch     Result = 17 // NVJITLINK_ERROR_UNSUPPORTED_ARCH, since 13.0: this release cannot link for the architecture
+	ErrorLTONotEnabled       Result = 18 // NVJITLINK_ERROR_LTO_NOT_ENABLED, since 13.0: an input or an option needs the option -lto
 )
 
 // InputType is what an input is (C: nvJitLinkInputType).

@@ -9,11 +9,11 @@ type ProcessMode uint32
 
 // Values of ProcessMode.
 const (
-	ProcessModeCompute  ProcessMode = 0 // NVML_PROCESS_MODE_COMPUTE
-	ProcessModeGraphics ProcessMode = 1 // NVML_PROCESS_MODE_GRAPHICS
-	ProcessModeMPS      ProcessMode = 2 // NVML_PROCESS_MODE_MPS
-	ProcessModeAll      ProcessMode = 3 // NVML_PROCESS_MODE_ALL
-	ProcessModeMax      ProcessMode = 4 // NVML_PROCESS_MODE_MAX
+	ProcessModeCompute  ProcessMode = 0 // NVML_PROCESS_MODE_COMPUTE, since 13.3
+	ProcessModeGraphics ProcessMode = 1 // NVML_PROCESS_MODE_GRAPHICS, since 13.3
+	ProcessModeMPS      ProcessMode = 2 // NVML_PROCESS_MODE_MPS, since 13.3
+	ProcessModeAll      ProcessMode = 3 // NVML_PROCESS_MODE_ALL, since 13.3
+	ProcessModeMax      ProcessMode = 4 // NVML_PROCESS_MODE_MAX, since 13.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -191,7 +191,7 @@ const (
 	NVLINKErrorDlCrcFlit  NvLinkErrorCounter = 2 // NVML_NVLINK_ERROR_DL_CRC_FLIT
 	NVLINKErrorDlCrcData  NvLinkErrorCounter = 3 // NVML_NVLINK_ERROR_DL_CRC_DATA
 	NVLINKErrorDlECCData  NvLinkErrorCounter = 4 // NVML_NVLINK_ERROR_DL_ECC_DATA, since 11.4
-	NVLINKErrorCount      NvLinkErrorCounter = 5 // NVML_NVLINK_ERROR_COUNT, since 11.4
+	NVLINKErrorCount      NvLinkErrorCounter = 5 // NVML_NVLINK_ERROR_COUNT; 4 in 11.1 to 11.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -355,7 +355,7 @@ const (
 	ModulePowerSamples       SamplingType = 7  // NVML_MODULE_POWER_SAMPLES, since 12.2
 	JpgUtilizationSamples    SamplingType = 8  // NVML_JPG_UTILIZATION_SAMPLES, since 12.4
 	OfaUtilizationSamples    SamplingType = 9  // NVML_OFA_UTILIZATION_SAMPLES, since 12.4
-	SamplingtypeCount        SamplingType = 10 // NVML_SAMPLINGTYPE_COUNT, since 12.4
+	SamplingtypeCount        SamplingType = 10 // NVML_SAMPLINGTYPE_COUNT; 7 in 11.1 to 12.1; 8 in 12.2 to 12.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -422,7 +422,7 @@ const (
 	ValueTypeSignedLongLong   ValueType = 4 // NVML_VALUE_TYPE_SIGNED_LONG_LONG
 	ValueTypeSignedInt        ValueType = 5 // NVML_VALUE_TYPE_SIGNED_INT, since 12.2
 	ValueTypeUnsignedShort    ValueType = 6 // NVML_VALUE_TYPE_UNSIGNED_SHORT, since 12.6
-	ValueTypeCount            ValueType = 7 // NVML_VALUE_TYPE_COUNT, since 12.6
+	ValueTypeCount            ValueType = 7 // NVML_VALUE_TYPE_COUNT; 5 in 11.1 to 12.1; 6 in 12.2 to 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -725,7 +725,7 @@ const (
 	BrandNvidia            BrandType = 14 // NVML_BRAND_NVIDIA, since 11.2
 	BrandGeforceRtx        BrandType = 15 // NVML_BRAND_GEFORCE_RTX, since 11.2
 	BrandTitanRtx          BrandType = 16 // NVML_BRAND_TITAN_RTX, since 11.2
-	BrandCount             BrandType = 18 // NVML_BRAND_COUNT, since 13.0
+	BrandCount             BrandType = 18 // NVML_BRAND_COUNT; 7 in 11.1; 17 in 11.2 to 12.9
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -784,7 +784,7 @@ const (
 	TemperatureThresholdAcousticCurr TemperatureThresholds = 5 // NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_CURR, since 11.2
 	TemperatureThresholdAcousticMax  TemperatureThresholds = 6 // NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_MAX, since 11.2
 	TemperatureThresholdGpsCurr      TemperatureThresholds = 7 // NVML_TEMPERATURE_THRESHOLD_GPS_CURR, since 12.5
-	TemperatureThresholdCount        TemperatureThresholds = 8 // NVML_TEMPERATURE_THRESHOLD_COUNT, since 12.5
+	TemperatureThresholdCount        TemperatureThresholds = 8 // NVML_TEMPERATURE_THRESHOLD_COUNT; 4 in 11.1; 7 in 11.2 to 12.4
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1085,7 +1085,7 @@ const (
 	InforomECC   InforomObject = 1 // NVML_INFOROM_ECC
 	InforomPower InforomObject = 2 // NVML_INFOROM_POWER
 	InforomDen   InforomObject = 3 // NVML_INFOROM_DEN, since 12.8
-	InforomCount InforomObject = 4 // NVML_INFOROM_COUNT, since 12.8
+	InforomCount InforomObject = 4 // NVML_INFOROM_COUNT; 3 in 11.1 to 12.6
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1387,7 +1387,7 @@ const (
 	VgpuCapMultiVgpuExclusive VgpuCapability = 2 // NVML_VGPU_CAP_MULTI_VGPU_EXCLUSIVE, since 12.0
 	VgpuCapExclusiveType      VgpuCapability = 3 // NVML_VGPU_CAP_EXCLUSIVE_TYPE, since 12.0
 	VgpuCapExclusiveSize      VgpuCapability = 4 // NVML_VGPU_CAP_EXCLUSIVE_SIZE, since 12.0
-	VgpuCapCount              VgpuCapability = 5 // NVML_VGPU_CAP_COUNT, since 12.0
+	VgpuCapCount              VgpuCapability = 5 // NVML_VGPU_CAP_COUNT, since 11.7; 2 in 11.7 to 11.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1416,7 +1416,7 @@ type VgpuDriverCapability uint32
 const (
 	VgpuDriverCapHeterogeneousMultiVgpu VgpuDriverCapability = 0 // NVML_VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU, since 12.0
 	VgpuDriverCapWarmUpdate             VgpuDriverCapability = 1 // NVML_VGPU_DRIVER_CAP_WARM_UPDATE, since 12.6
-	VgpuDriverCapCount                  VgpuDriverCapability = 2 // NVML_VGPU_DRIVER_CAP_COUNT, since 12.6
+	VgpuDriverCapCount                  VgpuDriverCapability = 2 // NVML_VGPU_DRIVER_CAP_COUNT, since 12.0; 1 in 12.0 to 12.5
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1449,7 +1449,7 @@ const (
 	DeviceVgpuCapHomogeneousPlacements          DeviceVgpuCapability = 9  // NVML_DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS, since 12.8
 	DeviceVgpuCapMIGTimeslicingSupported        DeviceVgpuCapability = 10 // NVML_DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED, since 12.9
 	DeviceVgpuCapMIGTimeslicingEnabled          DeviceVgpuCapability = 11 // NVML_DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED, since 12.9
-	DeviceVgpuCapCount                          DeviceVgpuCapability = 12 // NVML_DEVICE_VGPU_CAP_COUNT, since 12.9
+	DeviceVgpuCapCount                          DeviceVgpuCapability = 12 // NVML_DEVICE_VGPU_CAP_COUNT, since 12.0; others until 12.8
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1495,7 +1495,7 @@ const (
 	GPURecoveryActionNodeReboot        DeviceGpuRecoveryAction = 2 // NVML_GPU_RECOVERY_ACTION_NODE_REBOOT, since 12.8
 	GPURecoveryActionDrainP2P          DeviceGpuRecoveryAction = 3 // NVML_GPU_RECOVERY_ACTION_DRAIN_P2P, since 12.8
 	GPURecoveryActionDrainAndReset     DeviceGpuRecoveryAction = 4 // NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET, since 12.8
-	GPURecoveryActionRecoverImexDomain DeviceGpuRecoveryAction = 5 // NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN
+	GPURecoveryActionRecoverImexDomain DeviceGpuRecoveryAction = 5 // NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN, since 13.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1657,7 +1657,7 @@ type CPERType uint32
 
 // Values of CPERType.
 const (
-	CperAccessTypeGPU CPERType = 1 // NVML_CPER_ACCESS_TYPE_GPU
+	CperAccessTypeGPU CPERType = 1 // NVML_CPER_ACCESS_TYPE_GPU, since 13.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -1705,7 +1705,7 @@ const (
 	NVLINKVersion3_1     NvlinkVersion = 5 // NVML_NVLINK_VERSION_3_1, since 12.8
 	NVLINKVersion4_0     NvlinkVersion = 6 // NVML_NVLINK_VERSION_4_0, since 12.8
 	NVLINKVersion5_0     NvlinkVersion = 7 // NVML_NVLINK_VERSION_5_0, since 12.8
-	NVLINKVersion6_0     NvlinkVersion = 8 // NVML_NVLINK_VERSION_6_0
+	NVLINKVersion6_0     NvlinkVersion = 8 // NVML_NVLINK_VERSION_6_0, since 13.3
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2036,42 +2036,42 @@ const (
 	GpmMetricGr7CtxswRequests       GpmMetricId = 207 // NVML_GPM_METRIC_GR7_CTXSW_REQUESTS, since 12.9
 	GpmMetricGr7CtxswCyclesPerReq   GpmMetricId = 208 // NVML_GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ, since 12.9
 	GpmMetricGr7CtxswActivePct      GpmMetricId = 209 // NVML_GPM_METRIC_GR7_CTXSW_ACTIVE_PCT, since 12.9
-	GpmMetricNVLINKL18RxPerSec      GpmMetricId = 212 // NVML_GPM_METRIC_NVLINK_L18_RX_PER_SEC
-	GpmMetricNVLINKL18TxPerSec      GpmMetricId = 213 // NVML_GPM_METRIC_NVLINK_L18_TX_PER_SEC
-	GpmMetricNVLINKL19RxPerSec      GpmMetricId = 214 // NVML_GPM_METRIC_NVLINK_L19_RX_PER_SEC
-	GpmMetricNVLINKL19TxPerSec      GpmMetricId = 215 // NVML_GPM_METRIC_NVLINK_L19_TX_PER_SEC
-	GpmMetricNVLINKL20RxPerSec      GpmMetricId = 216 // NVML_GPM_METRIC_NVLINK_L20_RX_PER_SEC
-	GpmMetricNVLINKL20TxPerSec      GpmMetricId = 217 // NVML_GPM_METRIC_NVLINK_L20_TX_PER_SEC
-	GpmMetricNVLINKL21RxPerSec      GpmMetricId = 218 // NVML_GPM_METRIC_NVLINK_L21_RX_PER_SEC
-	GpmMetricNVLINKL21TxPerSec      GpmMetricId = 219 // NVML_GPM_METRIC_NVLINK_L21_TX_PER_SEC
-	GpmMetricNVLINKL22RxPerSec      GpmMetricId = 220 // NVML_GPM_METRIC_NVLINK_L22_RX_PER_SEC
-	GpmMetricNVLINKL22TxPerSec      GpmMetricId = 221 // NVML_GPM_METRIC_NVLINK_L22_TX_PER_SEC
-	GpmMetricNVLINKL23RxPerSec      GpmMetricId = 222 // NVML_GPM_METRIC_NVLINK_L23_RX_PER_SEC
-	GpmMetricNVLINKL23TxPerSec      GpmMetricId = 223 // NVML_GPM_METRIC_NVLINK_L23_TX_PER_SEC
-	GpmMetricNVLINKL24RxPerSec      GpmMetricId = 224 // NVML_GPM_METRIC_NVLINK_L24_RX_PER_SEC
-	GpmMetricNVLINKL24TxPerSec      GpmMetricId = 225 // NVML_GPM_METRIC_NVLINK_L24_TX_PER_SEC
-	GpmMetricNVLINKL25RxPerSec      GpmMetricId = 226 // NVML_GPM_METRIC_NVLINK_L25_RX_PER_SEC
-	GpmMetricNVLINKL25TxPerSec      GpmMetricId = 227 // NVML_GPM_METRIC_NVLINK_L25_TX_PER_SEC
-	GpmMetricNVLINKL26RxPerSec      GpmMetricId = 228 // NVML_GPM_METRIC_NVLINK_L26_RX_PER_SEC
-	GpmMetricNVLINKL26TxPerSec      GpmMetricId = 229 // NVML_GPM_METRIC_NVLINK_L26_TX_PER_SEC
-	GpmMetricNVLINKL27RxPerSec      GpmMetricId = 230 // NVML_GPM_METRIC_NVLINK_L27_RX_PER_SEC
-	GpmMetricNVLINKL27TxPerSec      GpmMetricId = 231 // NVML_GPM_METRIC_NVLINK_L27_TX_PER_SEC
-	GpmMetricNVLINKL28RxPerSec      GpmMetricId = 232 // NVML_GPM_METRIC_NVLINK_L28_RX_PER_SEC
-	GpmMetricNVLINKL28TxPerSec      GpmMetricId = 233 // NVML_GPM_METRIC_NVLINK_L28_TX_PER_SEC
-	GpmMetricNVLINKL29RxPerSec      GpmMetricId = 234 // NVML_GPM_METRIC_NVLINK_L29_RX_PER_SEC
-	GpmMetricNVLINKL29TxPerSec      GpmMetricId = 235 // NVML_GPM_METRIC_NVLINK_L29_TX_PER_SEC
-	GpmMetricNVLINKL30RxPerSec      GpmMetricId = 236 // NVML_GPM_METRIC_NVLINK_L30_RX_PER_SEC
-	GpmMetricNVLINKL30TxPerSec      GpmMetricId = 237 // NVML_GPM_METRIC_NVLINK_L30_TX_PER_SEC
-	GpmMetricNVLINKL31RxPerSec      GpmMetricId = 238 // NVML_GPM_METRIC_NVLINK_L31_RX_PER_SEC
-	GpmMetricNVLINKL31TxPerSec      GpmMetricId = 239 // NVML_GPM_METRIC_NVLINK_L31_TX_PER_SEC
-	GpmMetricNVLINKL32RxPerSec      GpmMetricId = 240 // NVML_GPM_METRIC_NVLINK_L32_RX_PER_SEC
-	GpmMetricNVLINKL32TxPerSec      GpmMetricId = 241 // NVML_GPM_METRIC_NVLINK_L32_TX_PER_SEC
-	GpmMetricNVLINKL33RxPerSec      GpmMetricId = 242 // NVML_GPM_METRIC_NVLINK_L33_RX_PER_SEC
-	GpmMetricNVLINKL33TxPerSec      GpmMetricId = 243 // NVML_GPM_METRIC_NVLINK_L33_TX_PER_SEC
-	GpmMetricNVLINKL34RxPerSec      GpmMetricId = 244 // NVML_GPM_METRIC_NVLINK_L34_RX_PER_SEC
-	GpmMetricNVLINKL34TxPerSec      GpmMetricId = 245 // NVML_GPM_METRIC_NVLINK_L34_TX_PER_SEC
-	GpmMetricNVLINKL35RxPerSec      GpmMetricId = 246 // NVML_GPM_METRIC_NVLINK_L35_RX_PER_SEC
-	GpmMetricNVLINKL35TxPerSec      GpmMetricId = 247 // NVML_GPM_METRIC_NVLINK_L35_TX_PER_SEC
+	GpmMetricNVLINKL18RxPerSec      GpmMetricId = 212 // NVML_GPM_METRIC_NVLINK_L18_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL18TxPerSec      GpmMetricId = 213 // NVML_GPM_METRIC_NVLINK_L18_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL19RxPerSec      GpmMetricId = 214 // NVML_GPM_METRIC_NVLINK_L19_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL19TxPerSec      GpmMetricId = 215 // NVML_GPM_METRIC_NVLINK_L19_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL20RxPerSec      GpmMetricId = 216 // NVML_GPM_METRIC_NVLINK_L20_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL20TxPerSec      GpmMetricId = 217 // NVML_GPM_METRIC_NVLINK_L20_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL21RxPerSec      GpmMetricId = 218 // NVML_GPM_METRIC_NVLINK_L21_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL21TxPerSec      GpmMetricId = 219 // NVML_GPM_METRIC_NVLINK_L21_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL22RxPerSec      GpmMetricId = 220 // NVML_GPM_METRIC_NVLINK_L22_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL22TxPerSec      GpmMetricId = 221 // NVML_GPM_METRIC_NVLINK_L22_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL23RxPerSec      GpmMetricId = 222 // NVML_GPM_METRIC_NVLINK_L23_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL23TxPerSec      GpmMetricId = 223 // NVML_GPM_METRIC_NVLINK_L23_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL24RxPerSec      GpmMetricId = 224 // NVML_GPM_METRIC_NVLINK_L24_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL24TxPerSec      GpmMetricId = 225 // NVML_GPM_METRIC_NVLINK_L24_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL25RxPerSec      GpmMetricId = 226 // NVML_GPM_METRIC_NVLINK_L25_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL25TxPerSec      GpmMetricId = 227 // NVML_GPM_METRIC_NVLINK_L25_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL26RxPerSec      GpmMetricId = 228 // NVML_GPM_METRIC_NVLINK_L26_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL26TxPerSec      GpmMetricId = 229 // NVML_GPM_METRIC_NVLINK_L26_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL27RxPerSec      GpmMetricId = 230 // NVML_GPM_METRIC_NVLINK_L27_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL27TxPerSec      GpmMetricId = 231 // NVML_GPM_METRIC_NVLINK_L27_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL28RxPerSec      GpmMetricId = 232 // NVML_GPM_METRIC_NVLINK_L28_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL28TxPerSec      GpmMetricId = 233 // NVML_GPM_METRIC_NVLINK_L28_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL29RxPerSec      GpmMetricId = 234 // NVML_GPM_METRIC_NVLINK_L29_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL29TxPerSec      GpmMetricId = 235 // NVML_GPM_METRIC_NVLINK_L29_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL30RxPerSec      GpmMetricId = 236 // NVML_GPM_METRIC_NVLINK_L30_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL30TxPerSec      GpmMetricId = 237 // NVML_GPM_METRIC_NVLINK_L30_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL31RxPerSec      GpmMetricId = 238 // NVML_GPM_METRIC_NVLINK_L31_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL31TxPerSec      GpmMetricId = 239 // NVML_GPM_METRIC_NVLINK_L31_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL32RxPerSec      GpmMetricId = 240 // NVML_GPM_METRIC_NVLINK_L32_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL32TxPerSec      GpmMetricId = 241 // NVML_GPM_METRIC_NVLINK_L32_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL33RxPerSec      GpmMetricId = 242 // NVML_GPM_METRIC_NVLINK_L33_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL33TxPerSec      GpmMetricId = 243 // NVML_GPM_METRIC_NVLINK_L33_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL34RxPerSec      GpmMetricId = 244 // NVML_GPM_METRIC_NVLINK_L34_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL34TxPerSec      GpmMetricId = 245 // NVML_GPM_METRIC_NVLINK_L34_TX_PER_SEC, since 13.3
+	GpmMetricNVLINKL35RxPerSec      GpmMetricId = 246 // NVML_GPM_METRIC_NVLINK_L35_RX_PER_SEC, since 13.3
+	GpmMetricNVLINKL35TxPerSec      GpmMetricId = 247 // NVML_GPM_METRIC_NVLINK_L35_TX_PER_SEC, since 13.3
 	GpmMetricSMCyclesElapsed        GpmMetricId = 248 // NVML_GPM_METRIC_SM_CYCLES_ELAPSED, since 13.2
 	GpmMetricSMCyclesActive         GpmMetricId = 249 // NVML_GPM_METRIC_SM_CYCLES_ACTIVE, since 13.2
 	GpmMetricMmaCyclesActive        GpmMetricId = 250 // NVML_GPM_METRIC_MMA_CYCLES_ACTIVE, since 13.2
@@ -2121,43 +2121,43 @@ const (
 	GpmMetricNVLINKL16Tx            GpmMetricId = 294 // NVML_GPM_METRIC_NVLINK_L16_TX, since 13.2
 	GpmMetricNVLINKL17Rx            GpmMetricId = 295 // NVML_GPM_METRIC_NVLINK_L17_RX, since 13.2
 	GpmMetricNVLINKL17Tx            GpmMetricId = 296 // NVML_GPM_METRIC_NVLINK_L17_TX, since 13.2
-	GpmMetricNVLINKL18Rx            GpmMetricId = 297 // NVML_GPM_METRIC_NVLINK_L18_RX
-	GpmMetricNVLINKL18Tx            GpmMetricId = 298 // NVML_GPM_METRIC_NVLINK_L18_TX
-	GpmMetricNVLINKL19Rx            GpmMetricId = 299 // NVML_GPM_METRIC_NVLINK_L19_RX
-	GpmMetricNVLINKL19Tx            GpmMetricId = 300 // NVML_GPM_METRIC_NVLINK_L19_TX
-	GpmMetricNVLINKL20Rx            GpmMetricId = 301 // NVML_GPM_METRIC_NVLINK_L20_RX
-	GpmMetricNVLINKL20Tx            GpmMetricId = 302 // NVML_GPM_METRIC_NVLINK_L20_TX
-	GpmMetricNVLINKL21Rx            GpmMetricId = 303 // NVML_GPM_METRIC_NVLINK_L21_RX
-	GpmMetricNVLINKL21Tx            GpmMetricId = 304 // NVML_GPM_METRIC_NVLINK_L21_TX
-	GpmMetricNVLINKL22Rx            GpmMetricId = 305 // NVML_GPM_METRIC_NVLINK_L22_RX
-	GpmMetricNVLINKL22Tx            GpmMetricId = 306 // NVML_GPM_METRIC_NVLINK_L22_TX
-	GpmMetricNVLINKL23Rx            GpmMetricId = 307 // NVML_GPM_METRIC_NVLINK_L23_RX
-	GpmMetricNVLINKL23Tx            GpmMetricId = 308 // NVML_GPM_METRIC_NVLINK_L23_TX
-	GpmMetricNVLINKL24Rx            GpmMetricId = 309 // NVML_GPM_METRIC_NVLINK_L24_RX
-	GpmMetricNVLINKL24Tx            GpmMetricId = 310 // NVML_GPM_METRIC_NVLINK_L24_TX
-	GpmMetricNVLINKL25Rx            GpmMetricId = 311 // NVML_GPM_METRIC_NVLINK_L25_RX
-	GpmMetricNVLINKL25Tx            GpmMetricId = 312 // NVML_GPM_METRIC_NVLINK_L25_TX
-	GpmMetricNVLINKL26Rx            GpmMetricId = 313 // NVML_GPM_METRIC_NVLINK_L26_RX
-	GpmMetricNVLINKL26Tx            GpmMetricId = 314 // NVML_GPM_METRIC_NVLINK_L26_TX
-	GpmMetricNVLINKL27Rx            GpmMetricId = 315 // NVML_GPM_METRIC_NVLINK_L27_RX
-	GpmMetricNVLINKL27Tx            GpmMetricId = 316 // NVML_GPM_METRIC_NVLINK_L27_TX
-	GpmMetricNVLINKL28Rx            GpmMetricId = 317 // NVML_GPM_METRIC_NVLINK_L28_RX
-	GpmMetricNVLINKL28Tx            GpmMetricId = 318 // NVML_GPM_METRIC_NVLINK_L28_TX
-	GpmMetricNVLINKL29Rx            GpmMetricId = 319 // NVML_GPM_METRIC_NVLINK_L29_RX
-	GpmMetricNVLINKL29Tx            GpmMetricId = 320 // NVML_GPM_METRIC_NVLINK_L29_TX
-	GpmMetricNVLINKL30Rx            GpmMetricId = 321 // NVML_GPM_METRIC_NVLINK_L30_RX
-	GpmMetricNVLINKL30Tx            GpmMetricId = 322 // NVML_GPM_METRIC_NVLINK_L30_TX
-	GpmMetricNVLINKL31Rx            GpmMetricId = 323 // NVML_GPM_METRIC_NVLINK_L31_RX
-	GpmMetricNVLINKL31Tx            GpmMetricId = 324 // NVML_GPM_METRIC_NVLINK_L31_TX
-	GpmMetricNVLINKL32Rx            GpmMetricId = 325 // NVML_GPM_METRIC_NVLINK_L32_RX
-	GpmMetricNVLINKL32Tx            GpmMetricId = 326 // NVML_GPM_METRIC_NVLINK_L32_TX
-	GpmMetricNVLINKL33Rx            GpmMetricId = 327 // NVML_GPM_METRIC_NVLINK_L33_RX
-	GpmMetricNVLINKL33Tx            GpmMetricId = 328 // NVML_GPM_METRIC_NVLINK_L33_TX
-	GpmMetricNVLINKL34Rx            GpmMetricId = 329 // NVML_GPM_METRIC_NVLINK_L34_RX
-	GpmMetricNVLINKL34Tx            GpmMetricId = 330 // NVML_GPM_METRIC_NVLINK_L34_TX
-	GpmMetricNVLINKL35Rx            GpmMetricId = 331 // NVML_GPM_METRIC_NVLINK_L35_RX
-	GpmMetricNVLINKL35Tx            GpmMetricId = 332 // NVML_GPM_METRIC_NVLINK_L35_TX
-	GpmMetricMax                    GpmMetricId = 333 // NVML_GPM_METRIC_MAX, since 13.2
+	GpmMetricNVLINKL18Rx            GpmMetricId = 297 // NVML_GPM_METRIC_NVLINK_L18_RX, since 13.3
+	GpmMetricNVLINKL18Tx            GpmMetricId = 298 // NVML_GPM_METRIC_NVLINK_L18_TX, since 13.3
+	GpmMetricNVLINKL19Rx            GpmMetricId = 299 // NVML_GPM_METRIC_NVLINK_L19_RX, since 13.3
+	GpmMetricNVLINKL19Tx            GpmMetricId = 300 // NVML_GPM_METRIC_NVLINK_L19_TX, since 13.3
+	GpmMetricNVLINKL20Rx            GpmMetricId = 301 // NVML_GPM_METRIC_NVLINK_L20_RX, since 13.3
+	GpmMetricNVLINKL20Tx            GpmMetricId = 302 // NVML_GPM_METRIC_NVLINK_L20_TX, since 13.3
+	GpmMetricNVLINKL21Rx            GpmMetricId = 303 // NVML_GPM_METRIC_NVLINK_L21_RX, since 13.3
+	GpmMetricNVLINKL21Tx            GpmMetricId = 304 // NVML_GPM_METRIC_NVLINK_L21_TX, since 13.3
+	GpmMetricNVLINKL22Rx            GpmMetricId = 305 // NVML_GPM_METRIC_NVLINK_L22_RX, since 13.3
+	GpmMetricNVLINKL22Tx            GpmMetricId = 306 // NVML_GPM_METRIC_NVLINK_L22_TX, since 13.3
+	GpmMetricNVLINKL23Rx            GpmMetricId = 307 // NVML_GPM_METRIC_NVLINK_L23_RX, since 13.3
+	GpmMetricNVLINKL23Tx            GpmMetricId = 308 // NVML_GPM_METRIC_NVLINK_L23_TX, since 13.3
+	GpmMetricNVLINKL24Rx            GpmMetricId = 309 // NVML_GPM_METRIC_NVLINK_L24_RX, since 13.3
+	GpmMetricNVLINKL24Tx            GpmMetricId = 310 // NVML_GPM_METRIC_NVLINK_L24_TX, since 13.3
+	GpmMetricNVLINKL25Rx            GpmMetricId = 311 // NVML_GPM_METRIC_NVLINK_L25_RX, since 13.3
+	GpmMetricNVLINKL25Tx            GpmMetricId = 312 // NVML_GPM_METRIC_NVLINK_L25_TX, since 13.3
+	GpmMetricNVLINKL26Rx            GpmMetricId = 313 // NVML_GPM_METRIC_NVLINK_L26_RX, since 13.3
+	GpmMetricNVLINKL26Tx            GpmMetricId = 314 // NVML_GPM_METRIC_NVLINK_L26_TX, since 13.3
+	GpmMetricNVLINKL27Rx            GpmMetricId = 315 // NVML_GPM_METRIC_NVLINK_L27_RX, since 13.3
+	GpmMetricNVLINKL27Tx            GpmMetricId = 316 // NVML_GPM_METRIC_NVLINK_L27_TX, since 13.3
+	GpmMetricNVLINKL28Rx            GpmMetricId = 317 // NVML_GPM_METRIC_NVLINK_L28_RX, since 13.3
+	GpmMetricNVLINKL28Tx            GpmMetricId = 318 // NVML_GPM_METRIC_NVLINK_L28_TX, since 13.3
+	GpmMetricNVLINKL29Rx            GpmMetricId = 319 // NVML_GPM_METRIC_NVLINK_L29_RX, since 13.3
+	GpmMetricNVLINKL29Tx            GpmMetricId = 320 // NVML_GPM_METRIC_NVLINK_L29_TX, since 13.3
+	GpmMetricNVLINKL30Rx            GpmMetricId = 321 // NVML_GPM_METRIC_NVLINK_L30_RX, since 13.3
+	GpmMetricNVLINKL30Tx            GpmMetricId = 322 // NVML_GPM_METRIC_NVLINK_L30_TX, since 13.3
+	GpmMetricNVLINKL31Rx            GpmMetricId = 323 // NVML_GPM_METRIC_NVLINK_L31_RX, since 13.3
+	GpmMetricNVLINKL31Tx            GpmMetricId = 324 // NVML_GPM_METRIC_NVLINK_L31_TX, since 13.3
+	GpmMetricNVLINKL32Rx            GpmMetricId = 325 // NVML_GPM_METRIC_NVLINK_L32_RX, since 13.3
+	GpmMetricNVLINKL32Tx            GpmMetricId = 326 // NVML_GPM_METRIC_NVLINK_L32_TX, since 13.3
+	GpmMetricNVLINKL33Rx            GpmMetricId = 327 // NVML_GPM_METRIC_NVLINK_L33_RX, since 13.3
+	GpmMetricNVLINKL33Tx            GpmMetricId = 328 // NVML_GPM_METRIC_NVLINK_L33_TX, since 13.3
+	GpmMetricNVLINKL34Rx            GpmMetricId = 329 // NVML_GPM_METRIC_NVLINK_L34_RX, since 13.3
+	GpmMetricNVLINKL34Tx            GpmMetricId = 330 // NVML_GPM_METRIC_NVLINK_L34_TX, since 13.3
+	GpmMetricNVLINKL35Rx            GpmMetricId = 331 // NVML_GPM_METRIC_NVLINK_L35_RX, since 13.3
+	GpmMetricNVLINKL35Tx            GpmMetricId = 332 // NVML_GPM_METRIC_NVLINK_L35_TX, since 13.3
+	GpmMetricMax                    GpmMetricId = 333 // NVML_GPM_METRIC_MAX, since 11.8; 98 in 11.8 to 12.8; 210 in 12.9 to 13.1
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2866,11 +2866,11 @@ type NvLinkEccLaneErrorCounter uint32
 
 // Values of NvLinkEccLaneErrorCounter.
 const (
-	NVLINKErrorDlECCLane0 NvLinkEccLaneErrorCounter = 0 // NVML_NVLINK_ERROR_DL_ECC_LANE0, since 11.4
-	NVLINKErrorDlECCLane1 NvLinkEccLaneErrorCounter = 1 // NVML_NVLINK_ERROR_DL_ECC_LANE1, since 11.4
-	NVLINKErrorDlECCLane2 NvLinkEccLaneErrorCounter = 2 // NVML_NVLINK_ERROR_DL_ECC_LANE2, since 11.4
-	NVLINKErrorDlECCLane3 NvLinkEccLaneErrorCounter = 3 // NVML_NVLINK_ERROR_DL_ECC_LANE3, since 11.4
-	NVLINKErrorDlECCCount NvLinkEccLaneErrorCounter = 4 // NVML_NVLINK_ERROR_DL_ECC_COUNT, since 11.4
+	NVLINKErrorDlECCLane0 NvLinkEccLaneErrorCounter = 0 // NVML_NVLINK_ERROR_DL_ECC_LANE0, since 11.4, until 11.6
+	NVLINKErrorDlECCLane1 NvLinkEccLaneErrorCounter = 1 // NVML_NVLINK_ERROR_DL_ECC_LANE1, since 11.4, until 11.6
+	NVLINKErrorDlECCLane2 NvLinkEccLaneErrorCounter = 2 // NVML_NVLINK_ERROR_DL_ECC_LANE2, since 11.4, until 11.6
+	NVLINKErrorDlECCLane3 NvLinkEccLaneErrorCounter = 3 // NVML_NVLINK_ERROR_DL_ECC_LANE3, since 11.4, until 11.6
+	NVLINKErrorDlECCCount NvLinkEccLaneErrorCounter = 4 // NVML_NVLINK_ERROR_DL_ECC_COUNT, since 11.4, until 11.6
 )
 
 // String returns the value's C name, or its number if it has none.
@@ -2892,20 +2892,20 @@ func (v NvLinkEccLaneErrorCounter) String() string {
 
 // Macros of the header.
 const (
-	APIVersion                                                                    = 13                   // NVML_API_VERSION
-	APIVersionStr                                                                 = "13"                 // NVML_API_VERSION_STR
+	APIVersion                                                                    = 13                   // NVML_API_VERSION; 11 in 11.1 to 12.0; 12 in 12.1 to 12.9
+	APIVersionStr                                                                 = "13"                 // NVML_API_VERSION_STR; "11" in 11.1 to 12.0; "12" in 12.1 to 12.9
 	ValueNotAvailable                                                             = -1                   // NVML_VALUE_NOT_AVAILABLE
 	DevicePCIBusIDBufferSize                                                      = 32                   // NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE
 	DevicePCIBusIDBufferV2Size                                                    = 16                   // NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE
 	PciInfoExtV1Version                                                           = 16777280             // nvmlPciInfoExt_v1, since 12.4
 	DevicePCIBusIDLegacyFmt                                                       = "%04X:%02X:%02X.0"   // NVML_DEVICE_PCI_BUS_ID_LEGACY_FMT
 	DevicePCIBusIDFmt                                                             = "%08X:%02X:%02X.0"   // NVML_DEVICE_PCI_BUS_ID_FMT
-	MemoryV2Version                                                               = 33554472             // nvmlMemory_v2, since 11.7
+	MemoryV2Version                                                               = 33554472             // nvmlMemory_v2, since 11.6
 	ProcessDetailListV1Version                                                    = 16777240             // nvmlProcessDetailList_v1, since 12.2
 	C2cModeInfoV1Version                                                          = 16777220             // nvmlC2cModeInfo_v1, since 12.3
 	DeviceAddressingModeV1Version                                                 = 16777224             // nvmlDeviceAddressingMode_v1, since 13.0
 	RepairStatusV1Version                                                         = 16777228             // nvmlRepairStatus_v1, since 13.0
-	NVLINKMaxLinks                                                                = 36                   // NVML_NVLINK_MAX_LINKS
+	NVLINKMaxLinks                                                                = 36                   // NVML_NVLINK_MAX_LINKS; 12 in 11.1 to 11.7; 18 in 11.8 to 13.2
 	TopologyCPU                                                  GpuTopologyLevel = 40                   // NVML_TOPOLOGY_CPU
 	MaxPhysicalBridge                                                             = 128                  // NVML_MAX_PHYSICAL_BRIDGE
 	MaxThermalSensorsPerGPU                                                       = 3                    // NVML_MAX_THERMAL_SENSORS_PER_GPU, since 11.7
@@ -2958,7 +2958,7 @@ const (
 	DeviceArchAda                                                                 = 8                    // NVML_DEVICE_ARCH_ADA, since 11.8
 	DeviceArchHopper                                                              = 9                    // NVML_DEVICE_ARCH_HOPPER, since 11.8
 	DeviceArchBlackwell                                                           = 10                   // NVML_DEVICE_ARCH_BLACKWELL, since 12.6
-	DeviceArchRubin                                                               = 13                   // NVML_DEVICE_ARCH_RUBIN
+	DeviceArchRubin                                                               = 13                   // NVML_DEVICE_ARCH_RUBIN, since 13.3
 	DeviceArchUnknown                                                             = 4294967295           // NVML_DEVICE_ARCH_UNKNOWN
 	BusTypeUnknown                                                                = 0                    // NVML_BUS_TYPE_UNKNOWN, since 11.5
 	BusTypePCI                                                                    = 1                    // NVML_BUS_TYPE_PCI, since 11.5
@@ -2991,8 +2991,8 @@ const (
 	PowerScopeGPU                                                                 = 0                    // NVML_POWER_SCOPE_GPU, since 12.2
 	PowerScopeModule                                                              = 1                    // NVML_POWER_SCOPE_MODULE, since 12.2
 	PowerScopeMemory                                                              = 2                    // NVML_POWER_SCOPE_MEMORY, since 12.3
-	PowerScopeGPUBase                                                             = 3                    // NVML_POWER_SCOPE_GPU_BASE
-	PowerScopeCount                                                               = 4                    // NVML_POWER_SCOPE_COUNT
+	PowerScopeGPUBase                                                             = 3                    // NVML_POWER_SCOPE_GPU_BASE, since 13.3
+	PowerScopeCount                                                               = 4                    // NVML_POWER_SCOPE_COUNT, since 13.3
 	PowerValueV2Version                                                           = 33554444             // nvmlPowerValue_v2, since 12.2
 	GridLicenseExpiryNotAvailable                                                 = 0                    // NVML_GRID_LICENSE_EXPIRY_NOT_AVAILABLE, since 11.4
 	GridLicenseExpiryInvalid                                                      = 1                    // NVML_GRID_LICENSE_EXPIRY_INVALID, since 11.4
@@ -3242,8 +3242,8 @@ const (
 	FiDevTemperatureGPUMaxTlimit                                                  = 196                  // NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT, since 12.2
 	FiDevPcieCountTxBytes                                                         = 197                  // NVML_FI_DEV_PCIE_COUNT_TX_BYTES, since 12.5
 	FiDevPcieCountRxBytes                                                         = 198                  // NVML_FI_DEV_PCIE_COUNT_RX_BYTES, since 12.5
-	FiDevIsMIGModeIndependentMIGQueryCapable                                      = 199                  // NVML_FI_DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE, since 12.4
-	FiDevNVLINKGetPowerThresholdMax                                               = 200                  // NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX, since 12.5
+	FiDevIsMIGModeIndependentMIGQueryCapable                                      = 199                  // NVML_FI_DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE, since 12.4; 200 in 12.5 to 12.6
+	FiDevNVLINKGetPowerThresholdMax                                               = 200                  // NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX, since 12.5; 199 in 12.5 to 12.6
 	FiDevNVLINKCountXmitPackets                                                   = 201                  // NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS, since 12.6
 	FiDevNVLINKCountXmitBytes                                                     = 202                  // NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, since 12.6
 	FiDevNVLINKCountRcvPackets                                                    = 203                  // NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS, since 12.6
@@ -3294,31 +3294,31 @@ const (
 	FiDevNVLINKCountFecHistory13                                                  = 248                  // NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_13, since 12.8
 	FiDevNVLINKCountFecHistory14                                                  = 249                  // NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_14, since 12.8
 	FiDevNVLINKCountFecHistory15                                                  = 250                  // NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15, since 12.8
-	FiPwrSmoothingEnabled                                                         = 251                  // NVML_FI_PWR_SMOOTHING_ENABLED, since 12.8
-	FiPwrSmoothingPrivLvl                                                         = 252                  // NVML_FI_PWR_SMOOTHING_PRIV_LVL, since 12.8
-	FiPwrSmoothingImmRampDownEnabled                                              = 253                  // NVML_FI_PWR_SMOOTHING_IMM_RAMP_DOWN_ENABLED, since 12.8
-	FiPwrSmoothingAppliedTmpCeil                                                  = 254                  // NVML_FI_PWR_SMOOTHING_APPLIED_TMP_CEIL, since 12.8
-	FiPwrSmoothingAppliedTmpFloor                                                 = 255                  // NVML_FI_PWR_SMOOTHING_APPLIED_TMP_FLOOR, since 12.8
-	FiPwrSmoothingMaxPercentTmpFloorSetting                                       = 256                  // NVML_FI_PWR_SMOOTHING_MAX_PERCENT_TMP_FLOOR_SETTING, since 12.8
-	FiPwrSmoothingMinPercentTmpFloorSetting                                       = 257                  // NVML_FI_PWR_SMOOTHING_MIN_PERCENT_TMP_FLOOR_SETTING, since 12.8
-	FiPwrSmoothingHwCircuitryPercentLifetimeRemaining                             = 258                  // NVML_FI_PWR_SMOOTHING_HW_CIRCUITRY_PERCENT_LIFETIME_REMAINING, since 12.8
-	FiPwrSmoothingMaxNumPresetProfiles                                            = 259                  // NVML_FI_PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES, since 12.8
-	FiPwrSmoothingProfilePercentTmpFloor                                          = 260                  // NVML_FI_PWR_SMOOTHING_PROFILE_PERCENT_TMP_FLOOR, since 12.8
-	FiPwrSmoothingProfileRampUpRate                                               = 261                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_UP_RATE, since 12.8
-	FiPwrSmoothingProfileRampDownRate                                             = 262                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_RATE, since 12.8
-	FiPwrSmoothingProfileRampDownHystVal                                          = 263                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_HYST_VAL, since 12.8
-	FiPwrSmoothingActivePresetProfile                                             = 264                  // NVML_FI_PWR_SMOOTHING_ACTIVE_PRESET_PROFILE, since 12.8
-	FiPwrSmoothingAdminOverridePercentTmpFloor                                    = 265                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PERCENT_TMP_FLOOR, since 12.8
-	FiPwrSmoothingAdminOverrideRampUpRate                                         = 266                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_UP_RATE, since 12.8
-	FiPwrSmoothingAdminOverrideRampDownRate                                       = 267                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_RATE, since 12.8
-	FiPwrSmoothingAdminOverrideRampDownHystVal                                    = 268                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_HYST_VAL, since 12.8
+	FiPwrSmoothingEnabled                                                         = 251                  // NVML_FI_PWR_SMOOTHING_ENABLED, since 12.8; 256 in 12.9 to 13.0
+	FiPwrSmoothingPrivLvl                                                         = 252                  // NVML_FI_PWR_SMOOTHING_PRIV_LVL, since 12.8; 257 in 12.9 to 13.0
+	FiPwrSmoothingImmRampDownEnabled                                              = 253                  // NVML_FI_PWR_SMOOTHING_IMM_RAMP_DOWN_ENABLED, since 12.8; 258 in 12.9 to 13.0
+	FiPwrSmoothingAppliedTmpCeil                                                  = 254                  // NVML_FI_PWR_SMOOTHING_APPLIED_TMP_CEIL, since 12.8; 259 in 12.9 to 13.0
+	FiPwrSmoothingAppliedTmpFloor                                                 = 255                  // NVML_FI_PWR_SMOOTHING_APPLIED_TMP_FLOOR, since 12.8; 260 in 12.9 to 13.0
+	FiPwrSmoothingMaxPercentTmpFloorSetting                                       = 256                  // NVML_FI_PWR_SMOOTHING_MAX_PERCENT_TMP_FLOOR_SETTING, since 12.8; 261 in 12.9 to 13.0
+	FiPwrSmoothingMinPercentTmpFloorSetting                                       = 257                  // NVML_FI_PWR_SMOOTHING_MIN_PERCENT_TMP_FLOOR_SETTING, since 12.8; 262 in 12.9 to 13.0
+	FiPwrSmoothingHwCircuitryPercentLifetimeRemaining                             = 258                  // NVML_FI_PWR_SMOOTHING_HW_CIRCUITRY_PERCENT_LIFETIME_REMAINING, since 12.8; 263 in 12.9 to 13.0
+	FiPwrSmoothingMaxNumPresetProfiles                                            = 259                  // NVML_FI_PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES, since 12.8; 264 in 12.9 to 13.0
+	FiPwrSmoothingProfilePercentTmpFloor                                          = 260                  // NVML_FI_PWR_SMOOTHING_PROFILE_PERCENT_TMP_FLOOR, since 12.8; 265 in 12.9 to 13.0
+	FiPwrSmoothingProfileRampUpRate                                               = 261                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_UP_RATE, since 12.8; 266 in 12.9 to 13.0
+	FiPwrSmoothingProfileRampDownRate                                             = 262                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_RATE, since 12.8; 267 in 12.9 to 13.0
+	FiPwrSmoothingProfileRampDownHystVal                                          = 263                  // NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_HYST_VAL, since 12.8; 268 in 12.9 to 13.0
+	FiPwrSmoothingActivePresetProfile                                             = 264                  // NVML_FI_PWR_SMOOTHING_ACTIVE_PRESET_PROFILE, since 12.8; 269 in 12.9 to 13.0
+	FiPwrSmoothingAdminOverridePercentTmpFloor                                    = 265                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PERCENT_TMP_FLOOR, since 12.8; 270 in 12.9 to 13.0
+	FiPwrSmoothingAdminOverrideRampUpRate                                         = 266                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_UP_RATE, since 12.8; 271 in 12.9 to 13.0
+	FiPwrSmoothingAdminOverrideRampDownRate                                       = 267                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_RATE, since 12.8; 272 in 12.9 to 13.0
+	FiPwrSmoothingAdminOverrideRampDownHystVal                                    = 268                  // NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_HYST_VAL, since 12.8; 273 in 12.9 to 13.0
 	FiDevClocksEventReasonSwPowerCap                                              = 74                   // NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, since 12.9
 	FiDevClocksEventReasonSyncBoost                                               = 76                   // NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST, since 12.9
-	FiDevClocksEventReasonSwThermSlowdown                                         = 269                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, since 12.9
-	FiDevClocksEventReasonHwThermSlowdown                                         = 270                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, since 12.9
-	FiDevClocksEventReasonHwPowerBrakeSlowdown                                    = 271                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, since 12.9
-	FiDevPowerSyncBalancingFreq                                                   = 272                  // NVML_FI_DEV_POWER_SYNC_BALANCING_FREQ, since 12.9
-	FiDevPowerSyncBalancingAf                                                     = 273                  // NVML_FI_DEV_POWER_SYNC_BALANCING_AF, since 12.9
+	FiDevClocksEventReasonSwThermSlowdown                                         = 269                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, since 12.9; 251 in 12.9 to 13.0
+	FiDevClocksEventReasonHwThermSlowdown                                         = 270                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, since 12.9; 252 in 12.9 to 13.0
+	FiDevClocksEventReasonHwPowerBrakeSlowdown                                    = 271                  // NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, since 12.9; 253 in 12.9 to 13.0
+	FiDevPowerSyncBalancingFreq                                                   = 272                  // NVML_FI_DEV_POWER_SYNC_BALANCING_FREQ, since 12.9; 254 in 12.9 to 13.0
+	FiDevPowerSyncBalancingAf                                                     = 273                  // NVML_FI_DEV_POWER_SYNC_BALANCING_AF, since 12.9; 255 in 12.9 to 13.0
 	FiDevEdppMultiplier                                                           = 274                  // NVML_FI_DEV_EDPP_MULTIPLIER, since 13.1
 	FiPwrSmoothingPrimaryPowerFloor                                               = 275                  // NVML_FI_PWR_SMOOTHING_PRIMARY_POWER_FLOOR, since 13.1
 	FiPwrSmoothingSecondaryPowerFloor                                             = 276                  // NVML_FI_PWR_SMOOTHING_SECONDARY_POWER_FLOOR, since 13.1
@@ -3341,17 +3341,17 @@ const (
 	FiDevNVLINKCountRawBerV2                                                      = 293                  // NVML_FI_DEV_NVLINK_COUNT_RAW_BER_V2, since 13.2
 	FiDevNVLINKPlrXmitBlocks                                                      = 294                  // NVML_FI_DEV_NVLINK_PLR_XMIT_BLOCKS, since 13.2
 	FiDevNVLINKPlrXmitRetryBlocks                                                 = 295                  // NVML_FI_DEV_NVLINK_PLR_XMIT_RETRY_BLOCKS, since 13.2
-	FiDevNVLINKGetDataRate                                                        = 296                  // NVML_FI_DEV_NVLINK_GET_DATA_RATE
-	FiDevMmaStallPercent                                                          = 297                  // NVML_FI_DEV_MMA_STALL_PERCENT
-	FiDevMclkSwitchType                                                           = 298                  // NVML_FI_DEV_MCLK_SWITCH_TYPE
-	FiDevMclkMinSwitchIntervalMilliseconds                                        = 299                  // NVML_FI_DEV_MCLK_MIN_SWITCH_INTERVAL_MILLISECONDS
-	FiPwrSmoothingSocPowerSmoothingEnabled                                        = 300                  // NVML_FI_PWR_SMOOTHING_SOC_POWER_SMOOTHING_ENABLED
+	FiDevNVLINKGetDataRate                                                        = 296                  // NVML_FI_DEV_NVLINK_GET_DATA_RATE, since 13.3
+	FiDevMmaStallPercent                                                          = 297                  // NVML_FI_DEV_MMA_STALL_PERCENT, since 13.3
+	FiDevMclkSwitchType                                                           = 298                  // NVML_FI_DEV_MCLK_SWITCH_TYPE, since 13.3
+	FiDevMclkMinSwitchIntervalMilliseconds                                        = 299                  // NVML_FI_DEV_MCLK_MIN_SWITCH_INTERVAL_MILLISECONDS, since 13.3
+	FiPwrSmoothingSocPowerSmoothingEnabled                                        = 300                  // NVML_FI_PWR_SMOOTHING_SOC_POWER_SMOOTHING_ENABLED, since 13.3
 	FiDevRemappedRowsCorInactive                                                  = 301                  // NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE, since 13.2
 	FiDevRemappedRowsUncInactive                                                  = 302                  // NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE, since 13.2
-	FiMax                                                                         = 303                  // NVML_FI_MAX
-	MclkSwitchTypeNotSupported                                                    = 0                    // NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED
-	MclkSwitchTypeDeferred                                                        = 1                    // NVML_MCLK_SWITCH_TYPE_DEFERRED
-	MclkSwitchTypeRuntime                                                         = 2                    // NVML_MCLK_SWITCH_TYPE_RUNTIME
+	FiMax                                                                         = 303                  // NVML_FI_MAX; others until 13.1
+	MclkSwitchTypeNotSupported                                                    = 0                    // NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED, since 13.3
+	MclkSwitchTypeDeferred                                                        = 1                    // NVML_MCLK_SWITCH_TYPE_DEFERRED, since 13.3
+	MclkSwitchTypeRuntime                                                         = 2                    // NVML_MCLK_SWITCH_TYPE_RUNTIME, since 13.3
 	NVLINKLowPowerThresholdUnit100us                                              = 0                    // NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US, since 12.6
 	NVLINKLowPowerThresholdUnit50us                                               = 1                    // NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_50US, since 12.6
 	NVLINKPowerStateHighSpeed                                                     = 0                    // NVML_NVLINK_POWER_STATE_HIGH_SPEED, since 12.0
@@ -3377,7 +3377,7 @@ const (
 	EventTypeFatalPoisonError                                                     = 8192                 // nvmlEventTypeFatalPoisonError, since 12.6
 	EventTypeGpuUnavailableError                                                  = 16384                // nvmlEventTypeGpuUnavailableError, since 12.8
 	EventTypeGpuRecoveryAction                                                    = 32768                // nvmlEventTypeGpuRecoveryAction, since 12.8
-	EventTypeAll                                                                  = 65439                // nvmlEventTypeAll
+	EventTypeAll                                                                  = 65439                // nvmlEventTypeAll; 415 in 11.1 to 12.5; 16287 in 12.6
 	SystemEventTypeGpuDriverUnbind                                                = 1                    // nvmlSystemEventTypeGpuDriverUnbind, since 12.9
 	SystemEventTypeGpuDriverBind                                                  = 2                    // nvmlSystemEventTypeGpuDriverBind, since 12.9
 	SystemEventTypeCount                                                          = 2                    // nvmlSystemEventTypeCount, since 12.9
@@ -3438,7 +3438,7 @@ const (
 	CcCecAttestationReportNotPresent                                              = 0                    // NVML_CC_CEC_ATTESTATION_REPORT_NOT_PRESENT, since 12.2
 	CcCecAttestationReportPresent                                                 = 1                    // NVML_CC_CEC_ATTESTATION_REPORT_PRESENT, since 12.2
 	CcKeyRotationThresholdAttackerAdvantageMin                                    = 50                   // NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MIN, since 12.4
-	CcKeyRotationThresholdAttackerAdvantageMax                                    = 65                   // NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX, since 12.4
+	CcKeyRotationThresholdAttackerAdvantageMax                                    = 65                   // NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX, since 12.4; 75 in 12.4 to 12.6
 	ConfComputeSetKeyRotationThresholdInfoV1Version                               = 16777232             // nvmlConfComputeSetKeyRotationThresholdInfo_v1, since 12.4
 	ConfComputeGetKeyRotationThresholdInfoV1Version                               = 16777232             // nvmlConfComputeGetKeyRotationThresholdInfo_v1, since 12.4
 	GPUFabricUUIDLen                                                              = 16                   // NVML_GPU_FABRIC_UUID_LEN, since 12.0
@@ -3450,7 +3450,7 @@ const (
 	GPUFabricHealthMaskDegradedBwTrue                                             = 1                    // NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE, since 12.4
 	GPUFabricHealthMaskDegradedBwFalse                                            = 2                    // NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE, since 12.4
 	GPUFabricHealthMaskShiftDegradedBw                                            = 0                    // NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW, since 12.4
-	GPUFabricHealthMaskWidthDegradedBw                                            = 3                    // NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW, since 12.4
+	GPUFabricHealthMaskWidthDegradedBw                                            = 3                    // NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW, since 12.4; 17 in 12.4 to 12.6
 	GPUFabricHealthMaskRouteRecoveryNotSupported                                  = 0                    // NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_NOT_SUPPORTED, since 12.8
 	GPUFabricHealthMaskRouteRecoveryTrue                                          = 1                    // NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_TRUE, since 12.8
 	GPUFabricHealthMaskRouteRecoveryFalse                                         = 2                    // NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE, since 12.8
@@ -3501,7 +3501,7 @@ const (
 	DeviceNameV2BufferSize                                                        = 96                   // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 	DeviceSerialBufferSize                                                        = 30                   // NVML_DEVICE_SERIAL_BUFFER_SIZE
 	DeviceVbiosVersionBufferSize                                                  = 32                   // NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE
-	CperCursorHandleInit                                                          = 0                    // NVML_CPER_CURSOR_HANDLE_INIT
+	CperCursorHandleInit                                                          = 0                    // NVML_CPER_CURSOR_HANDLE_INIT, since 13.3
 	SystemDriverBranchInfoV1Version                                               = 16777300             // nvmlSystemDriverBranchInfo_v1, since 12.6
 	AffinityScopeNode                                                             = 0                    // NVML_AFFINITY_SCOPE_NODE
 	AffinityScopeSocket                                                           = 1                    // NVML_AFFINITY_SCOPE_SOCKET
@@ -3546,12 +3546,12 @@ const (
 	GPUInstanceProfile1SliceAllMe                                                 = 15                   // NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME, since 12.9
 	GPUInstanceProfile2SliceAllMe                                                 = 16                   // NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME, since 12.9
 	GPUInstanceProfile3SliceGfx                                                   = 17                   // NVML_GPU_INSTANCE_PROFILE_3_SLICE_GFX, since 13.2
-	GPUInstanceProfileCount                                                       = 18                   // NVML_GPU_INSTANCE_PROFILE_COUNT
+	GPUInstanceProfileCount                                                       = 18                   // NVML_GPU_INSTANCE_PROFILE_COUNT; others until 13.1
 	GPUInstanceProfileCapsP2P                                                     = 1                    // NVML_GPU_INSTANCE_PROFILE_CAPS_P2P, since 12.8
 	GPUIntstanceProfileCapsP2P                                                    = 1                    // NVML_GPU_INTSTANCE_PROFILE_CAPS_P2P, since 12.3
 	GPUInstanceProfileCapsGfx                                                     = 2                    // NVML_GPU_INSTANCE_PROFILE_CAPS_GFX, since 12.8
 	ComputeInstanceProfileCapsGfx                                                 = 1                    // NVML_COMPUTE_INSTANCE_PROFILE_CAPS_GFX, since 12.8
-	GpuInstanceProfileInfoV2Version                                               = 33554584             // nvmlGpuInstanceProfileInfo_v2, since 11.7
+	GpuInstanceProfileInfoV2Version                                               = 33554584             // nvmlGpuInstanceProfileInfo_v2, since 11.6
 	GpuInstanceProfileInfoV3Version                                               = 50331800             // nvmlGpuInstanceProfileInfo_v3, since 12.3
 	ComputeInstanceProfile1Slice                                                  = 0                    // NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE
 	ComputeInstanceProfile2Slice                                                  = 1                    // NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE
@@ -3561,11 +3561,11 @@ const (
 	ComputeInstanceProfile8Slice                                                  = 5                    // NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE
 	ComputeInstanceProfile6Slice                                                  = 6                    // NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE, since 11.2
 	ComputeInstanceProfile1SliceRev1                                              = 7                    // NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1, since 12.0
-	ComputeInstanceProfile7SliceNvl                                               = 8                    // NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL
-	ComputeInstanceProfileCount                                                   = 9                    // NVML_COMPUTE_INSTANCE_PROFILE_COUNT
+	ComputeInstanceProfile7SliceNvl                                               = 8                    // NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL, since 13.3
+	ComputeInstanceProfileCount                                                   = 9                    // NVML_COMPUTE_INSTANCE_PROFILE_COUNT; others until 13.2
 	ComputeInstanceEngineProfileShared                                            = 0                    // NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 	ComputeInstanceEngineProfileCount                                             = 1                    // NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT
-	ComputeInstanceProfileInfoV2Version                                           = 33554568             // nvmlComputeInstanceProfileInfo_v2, since 11.7
+	ComputeInstanceProfileInfoV2Version                                           = 33554568             // nvmlComputeInstanceProfileInfo_v2, since 11.6
 	ComputeInstanceProfileInfoV3Version                                           = 50331788             // nvmlComputeInstanceProfileInfo_v3, since 12.3
 	GpmMetricsGetVersion                                                          = 1                    // NVML_GPM_METRICS_GET_VERSION, since 11.8
 	GpmSupportVersion                                                             = 1                    // NVML_GPM_SUPPORT_VERSION, since 11.8
@@ -3580,7 +3580,7 @@ const (
 	WorkloadPowerProfileRequestedProfilesV1Version                                = 16777252             // nvmlWorkloadPowerProfileRequestedProfiles_v1, since 12.8
 	WorkloadPowerProfileUpdateProfilesV1Version                                   = 16777252             // nvmlWorkloadPowerProfileUpdateProfiles_v1, since 13.1
 	PowerSmoothingMaxNumProfiles                                                  = 5                    // NVML_POWER_SMOOTHING_MAX_NUM_PROFILES, since 12.8
-	PowerSmoothingNumProfileParams                                                = 8                    // NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS, since 12.8
+	PowerSmoothingNumProfileParams                                                = 8                    // NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS, since 12.8; 4 in 12.8 to 13.0
 	PowerSmoothingAdminOverrideNotSet                                             = 4294967295           // NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET, since 12.8
 	PowerSmoothingProfileParamPercentTmpFloor                                     = 0                    // NVML_POWER_SMOOTHING_PROFILE_PARAM_PERCENT_TMP_FLOOR, since 12.8
 	PowerSmoothingProfileParamRampUpRate                                          = 1                    // NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_UP_RATE, since 12.8

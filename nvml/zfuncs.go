@@ -2315,7 +2315,7 @@ func (l *Library) DeviceGetFanControlPolicyV2(device Device, fan uint32) (policy
 
 // DeviceGetNumFans returns the count of fans.
 //
-// C: nvmlDeviceGetNumFans, since CUDA 11.7, set thermal-11.7.
+// C: nvmlDeviceGetNumFans, since CUDA 11.6, set thermal-11.6.
 func (l *Library) DeviceGetNumFans(device Device) (numFans uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetNumFans]); addr != 0 {
 		a0, a1 := uintptr(device), &numFans
@@ -3141,7 +3141,7 @@ func (l *Library) DeviceGetMemoryInfo(device Device) (memory Memory, err error) 
 
 // DeviceGetMemoryInfoV2 fills in the free, used, reserved and total memory in bytes.
 //
-// C: nvmlDeviceGetMemoryInfo_v2, since CUDA 11.7, set runtime-11.7. The library reads and writes *memory.
+// C: nvmlDeviceGetMemoryInfo_v2, since CUDA 11.6, set runtime-11.6. The library reads and writes *memory.
 func (l *Library) DeviceGetMemoryInfoV2(device Device, memory *MemoryV2) (err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetMemoryInfoV2]); addr != 0 {
 		a0, a1 := uintptr(device), memory
@@ -3762,7 +3762,7 @@ func (l *Library) DeviceGetBridgeChipInfo(device Device) (bridgeHierarchy Bridge
 
 // DeviceGetComputeRunningProcesses writes the processes that compute on the GPU, and returns their count.
 //
-// C: nvmlDeviceGetComputeRunningProcesses_v3, since CUDA 11.7, set processes-11.7. The library reads the length
+// C: nvmlDeviceGetComputeRunningProcesses_v3, since CUDA 11.6, set processes-11.6. The library reads the length
 // of infos and returns infoCount. The library writes to infos.
 func (l *Library) DeviceGetComputeRunningProcesses(device Device, infos []ProcessInfoV2) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetComputeRunningProcesses]); addr != 0 {
@@ -3790,7 +3790,7 @@ func (l *Library) DeviceGetComputeRunningProcesses(device Device, infos []Proces
 
 // DeviceGetGraphicsRunningProcesses writes the processes that draw with the GPU, and returns their count.
 //
-// C: nvmlDeviceGetGraphicsRunningProcesses_v3, since CUDA 11.7, set processes-11.7. The library reads the length
+// C: nvmlDeviceGetGraphicsRunningProcesses_v3, since CUDA 11.6, set processes-11.6. The library reads the length
 // of infos and returns infoCount. The library writes to infos.
 func (l *Library) DeviceGetGraphicsRunningProcesses(device Device, infos []ProcessInfoV2) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGraphicsRunningProcesses]); addr != 0 {
@@ -3819,7 +3819,7 @@ func (l *Library) DeviceGetGraphicsRunningProcesses(device Device, infos []Proce
 // DeviceGetMPSComputeRunningProcesses writes the processes that compute on the GPU through MPS, and returns
 // their count.
 //
-// C: nvmlDeviceGetMPSComputeRunningProcesses_v3, since CUDA 11.7, set processes-11.7. The library reads the
+// C: nvmlDeviceGetMPSComputeRunningProcesses_v3, since CUDA 11.6, set processes-11.6. The library reads the
 // length of infos and returns infoCount. The library writes to infos.
 func (l *Library) DeviceGetMPSComputeRunningProcesses(device Device, infos []ProcessInfoV2) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetMPSComputeRunningProcesses]); addr != 0 {
@@ -4028,7 +4028,7 @@ func (l *Library) DeviceGetIrqNum(device Device) (irqNum uint32, err error) {
 
 // DeviceGetNumGpuCores returns the count of CUDA cores.
 //
-// C: nvmlDeviceGetNumGpuCores, since CUDA 11.7, set runtime-11.7.
+// C: nvmlDeviceGetNumGpuCores, since CUDA 11.6, set runtime-11.6.
 func (l *Library) DeviceGetNumGpuCores(device Device) (numCores uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetNumGpuCores]); addr != 0 {
 		a0, a1 := uintptr(device), &numCores
@@ -4052,7 +4052,7 @@ func (l *Library) DeviceGetNumGpuCores(device Device) (numCores uint32, err erro
 
 // DeviceGetPowerSource returns whether power comes from the mains or from a battery.
 //
-// C: nvmlDeviceGetPowerSource, since CUDA 11.7, set power-11.7.
+// C: nvmlDeviceGetPowerSource, since CUDA 11.6, set power-11.6.
 func (l *Library) DeviceGetPowerSource(device Device) (powerSource PowerSource, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetPowerSource]); addr != 0 {
 		a0, a1 := uintptr(device), &powerSource
@@ -4076,7 +4076,7 @@ func (l *Library) DeviceGetPowerSource(device Device) (powerSource PowerSource, 
 
 // DeviceGetMemoryBusWidth returns the width of the memory bus in bits.
 //
-// C: nvmlDeviceGetMemoryBusWidth, since CUDA 11.7, set runtime-11.7.
+// C: nvmlDeviceGetMemoryBusWidth, since CUDA 11.6, set runtime-11.6.
 func (l *Library) DeviceGetMemoryBusWidth(device Device) (busWidth uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetMemoryBusWidth]); addr != 0 {
 		a0, a1 := uintptr(device), &busWidth
@@ -4101,7 +4101,7 @@ func (l *Library) DeviceGetMemoryBusWidth(device Device) (busWidth uint32, err e
 // DeviceGetPcieLinkMaxSpeed returns the highest speed of the PCIe link, a constant such as
 // PcieLinkMaxSpeed16000mbps.
 //
-// C: nvmlDeviceGetPcieLinkMaxSpeed, since CUDA 11.7, set pcie-11.7.
+// C: nvmlDeviceGetPcieLinkMaxSpeed, since CUDA 11.6, set pcie-11.6.
 func (l *Library) DeviceGetPcieLinkMaxSpeed(device Device) (maxSpeed uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetPcieLinkMaxSpeed]); addr != 0 {
 		a0, a1 := uintptr(device), &maxSpeed
@@ -4149,7 +4149,7 @@ func (l *Library) DeviceGetPcieSpeed(device Device) (pcieSpeed uint32, err error
 
 // DeviceGetAdaptiveClockInfoStatus returns whether clocks adapt.
 //
-// C: nvmlDeviceGetAdaptiveClockInfoStatus, since CUDA 11.7, set clocks-11.7.
+// C: nvmlDeviceGetAdaptiveClockInfoStatus, since CUDA 11.6, set clocks-11.6.
 func (l *Library) DeviceGetAdaptiveClockInfoStatus(device Device) (adaptiveClockStatus uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetAdaptiveClockInfoStatus]); addr != 0 {
 		a0, a1 := uintptr(device), &adaptiveClockStatus
@@ -7433,7 +7433,7 @@ func (l *Library) VgpuInstanceGetGpuInstanceId(vgpuInstance VgpuInstance) (gpuIn
 // VgpuInstanceGetGpuPciId writes the PCI address of a vGPU inside its virtual machine as text, and returns its
 // size.
 //
-// C: nvmlVgpuInstanceGetGpuPciId, since CUDA 11.7, set vgpu-11.7. The library reads the length of vgpuPciId and
+// C: nvmlVgpuInstanceGetGpuPciId, since CUDA 11.6, set vgpu-11.6. The library reads the length of vgpuPciId and
 // returns length. The library writes to vgpuPciId.
 func (l *Library) VgpuInstanceGetGpuPciId(vgpuInstance VgpuInstance, vgpuPciId []byte) (length uint32, err error) {
 	if addr := dl.Load(&l.fns[fnVgpuInstanceGetGpuPciId]); addr != 0 {
@@ -8281,7 +8281,7 @@ func (l *Library) VgpuInstanceClearAccountingPids(vgpuInstance VgpuInstance) (er
 
 // VgpuInstanceGetLicenseInfo returns whether a vGPU has a licence, and until when.
 //
-// C: nvmlVgpuInstanceGetLicenseInfo_v2, since CUDA 11.7, set vgpu-11.7.
+// C: nvmlVgpuInstanceGetLicenseInfo_v2, since CUDA 11.6, set vgpu-11.6.
 func (l *Library) VgpuInstanceGetLicenseInfo(vgpuInstance VgpuInstance) (licenseInfo VgpuLicenseInfo, err error) {
 	if addr := dl.Load(&l.fns[fnVgpuInstanceGetLicenseInfo]); addr != 0 {
 		a0, a1 := uintptr(vgpuInstance), &licenseInfo
@@ -8474,7 +8474,7 @@ func (l *Library) DeviceGetGpuInstanceProfileInfo(device Device, profile uint32)
 // DeviceGetGpuInstanceProfileInfoV fills in what GPU instances of a profile have, in the layout that the
 // structure's version names.
 //
-// C: nvmlDeviceGetGpuInstanceProfileInfoV, since CUDA 11.7, set mig-11.7. The library reads and writes *info.
+// C: nvmlDeviceGetGpuInstanceProfileInfoV, since CUDA 11.6, set mig-11.6. The library reads and writes *info.
 func (l *Library) DeviceGetGpuInstanceProfileInfoV(device Device, profile uint32, info *GpuInstanceProfileInfoV2) (err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGpuInstanceProfileInfoV]); addr != 0 {
 		a0, a1, a2 := uintptr(device), uintptr(profile), info
@@ -8751,7 +8751,7 @@ func (l *Library) GpuInstanceGetComputeInstanceProfileInfo(gpuInstance GpuInstan
 // GpuInstanceGetComputeInstanceProfileInfoV fills in what compute instances of a profile have, in the layout
 // that the structure's version names.
 //
-// C: nvmlGpuInstanceGetComputeInstanceProfileInfoV, since CUDA 11.7, set mig-11.7. The library reads and writes
+// C: nvmlGpuInstanceGetComputeInstanceProfileInfoV, since CUDA 11.6, set mig-11.6. The library reads and writes
 // *info.
 func (l *Library) GpuInstanceGetComputeInstanceProfileInfoV(gpuInstance GpuInstance, profile uint32, engProfile uint32, info *ComputeInstanceProfileInfoV2) (err error) {
 	if addr := dl.Load(&l.fns[fnGpuInstanceGetComputeInstanceProfileInfoV]); addr != 0 {
@@ -9733,6 +9733,9 @@ func (l *Library) DeviceGetNvLinkRemotePciInfoV1(device Device, link uint32) (pc
 // DeviceGetGridLicensableFeaturesV1 returns the features that need a licence, in a shorter layout.
 //
 // C: nvmlDeviceGetGridLicensableFeatures, since CUDA 11.1, set vgpu.
+//
+// It is not called, and returns a [*dl.SymbolError], where nvmlGridLicensableFeature_t is of 268 bytes before
+// 11.4, and of 284 since.
 func (l *Library) DeviceGetGridLicensableFeaturesV1(device Device) (pGridLicensableFeatures GridLicensableFeatures, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGridLicensableFeaturesV1]); addr != 0 {
 		a0, a1 := uintptr(device), &pGridLicensableFeatures
@@ -9757,6 +9760,9 @@ func (l *Library) DeviceGetGridLicensableFeaturesV1(device Device) (pGridLicensa
 // DeviceGetGridLicensableFeaturesV2 returns the features that need a licence, in a shorter layout.
 //
 // C: nvmlDeviceGetGridLicensableFeatures_v2, since CUDA 11.1, set vgpu.
+//
+// It is not called, and returns a [*dl.SymbolError], where nvmlGridLicensableFeature_t is of 268 bytes before
+// 11.4, and of 284 since.
 func (l *Library) DeviceGetGridLicensableFeaturesV2(device Device) (pGridLicensableFeatures GridLicensableFeatures, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGridLicensableFeaturesV2]); addr != 0 {
 		a0, a1 := uintptr(device), &pGridLicensableFeatures
@@ -9781,6 +9787,9 @@ func (l *Library) DeviceGetGridLicensableFeaturesV2(device Device) (pGridLicensa
 // DeviceGetGridLicensableFeaturesV3 returns the features that need a licence, in a shorter layout.
 //
 // C: nvmlDeviceGetGridLicensableFeatures_v3, since CUDA 11.1, set vgpu.
+//
+// It is not called, and returns a [*dl.SymbolError], where nvmlGridLicensableFeature_t is of 268 bytes before
+// 11.4, and of 284 since.
 func (l *Library) DeviceGetGridLicensableFeaturesV3(device Device) (pGridLicensableFeatures GridLicensableFeatures, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGridLicensableFeaturesV3]); addr != 0 {
 		a0, a1 := uintptr(device), &pGridLicensableFeatures
@@ -9899,6 +9908,9 @@ func (l *Library) ComputeInstanceGetInfoV1(computeInstance ComputeInstance) (inf
 //
 // C: nvmlDeviceGetComputeRunningProcesses, since CUDA 11.1, set processes. The library reads the length of infos
 // and returns infoCount. The library writes to infos.
+//
+// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t before 11.4: use
+// DeviceGetComputeRunningProcessesV2.
 func (l *Library) DeviceGetComputeRunningProcessesV1(device Device, infos []ProcessInfoV1) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetComputeRunningProcessesV1]); addr != 0 {
 		infoCount = uint32(len(infos))
@@ -9956,6 +9968,9 @@ func (l *Library) DeviceGetComputeRunningProcessesV2(device Device, infos []Proc
 //
 // C: nvmlDeviceGetGraphicsRunningProcesses, since CUDA 11.1, set processes. The library reads the length of
 // infos and returns infoCount. The library writes to infos.
+//
+// It is not called, and returns a [*dl.SymbolError], where it takes nvmlProcessInfo_v2_t before 11.4: use
+// DeviceGetGraphicsRunningProcessesV2.
 func (l *Library) DeviceGetGraphicsRunningProcessesV1(device Device, infos []ProcessInfoV1) (infoCount uint32, err error) {
 	if addr := dl.Load(&l.fns[fnDeviceGetGraphicsRunningProcessesV1]); addr != 0 {
 		infoCount = uint32(len(infos))

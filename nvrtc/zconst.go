@@ -20,9 +20,9 @@ const (
 	ErrorNameExpressionNotValid            Result = 10 // NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID: the name expression was not added, or denotes no kernel and no variable
 	ErrorInternalError                     Result = 11 // NVRTC_ERROR_INTERNAL_ERROR: the compiler failed; the program's log may say more
 	ErrorTimeFileWriteFailed               Result = 12 // NVRTC_ERROR_TIME_FILE_WRITE_FAILED, since 12.4: the file named by the option --time could not be written
-	ErrorNoPCHCreateAttempted              Result = 13 // NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED: no precompiled header was asked for, or the compiler chose to make none
-	ErrorPCHCreateHeapExhausted            Result = 14 // NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED: the heap for precompiled headers is too small; GetPCHHeapSizeRequired tells what it takes
-	ErrorPCHCreate                         Result = 15 // NVRTC_ERROR_PCH_CREATE: the precompiled header could not be made
-	ErrorCancelled                         Result = 16 // NVRTC_ERROR_CANCELLED: the function given to SetFlowCallback cancelled the compilation
-	ErrorTimeTraceFileWriteFailed          Result = 17 // NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED: the file named by the option --fdevice-time-trace could not be written
+	ErrorNoPCHCreateAttempted              Result = 13 // NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED, since 13.0: no precompiled header was asked for, or the compiler chose to make none
+	ErrorPCHCreateHeapExhausted            Result = 14 // NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED, since 13.0: the heap for precompiled headers is too small; GetPCHHeapSizeRequired tells what it takes
+	ErrorPCHCreate                         Result = 15 // NVRTC_ERROR_PCH_CREATE, since 13.0: the precompiled header could not be made
+	ErrorCancelled                         Result = 16 // NVRTC_ERROR_CANCELLED, since 13.0: the function given to SetFlowCallback cancelled the compilation
+	ErrorTimeTraceFileWriteFailed          Result = 17 // NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED, since 13.0: the file named by the option --fdevice-time-trace could not be written
 )
