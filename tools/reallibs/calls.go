@@ -9,10 +9,12 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 // Called is what came of calling a recorder.
@@ -30,8 +32,8 @@ type recorderState struct {
 	bytes                       [1 << 17]byte
 }
 
-// callAll opens a recorder as a library and calls every function.
-func callAll(lib *library, path string, all []call) (*called, error) {
+// callAll opens a recorder of a release as a library and calls every function.
+func callAll(lib *library, path string, release symbols.Version, all []call) (*called, error) {
 	side := new(dl.Library)
 	spec := &dl.Spec{Name: "recorder", Package: "recorder", Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "puregpu_calls"}, {Name: "puregpu_arena"}}}
 	if err := side.Open(spec, nil, dl.Options{Path: path}); err != nil {
@@ -42,6 +44,9 @@ func callAll(lib *library, path string, all []call) (*called, error) {
 	l, err := lib.open(dl.Options{Path: path})
 	if err != nil {
 		return nil, err
+	}
+	if tells := lib.format(l.Version()); !strings.HasPrefix(tells+".", release.String()+".") {
+		return nil, fmt.Errorf("the package takes the recorder of %v for one of %s, and so refuses what it would of that", release, tells)
 	}
 	state.fail = 0
 	out := new(called)

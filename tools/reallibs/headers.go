@@ -25,6 +25,19 @@ import (
 type headerFolder struct {
 	library string // its key
 	dir     string
+	release string // for headers that do not tell it; else, and where it is "", the folder's name is it
+}
+
+// version returns the release, where the headers do not tell it.
+func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error) {
+	if d.Headers.Version.Header != "" || !d.Headers.Release.IsZero() {
+		return nil, nil
+	}
+	v, err := symbols.ParseVersion(cmp.Or(h.release, filepath.Base(h.dir)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the headers of %s do not tell their release, so that their folder must have its name, such as 12.4: %w", h.dir, h.library, err)
+	}
+	return []symbols.Version{v}, nil
 }
 
 // prepare reads a release's headers, and pairs its functions with those of the library's package.
@@ -42,6 +55,9 @@ func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []c
 		return nil, nil, nil, nil, err
 	}
 	in := extract.Input{Report: func(string) {}}
+	if in.Versions, err = h.version(ours.Description); err != nil {
+		return nil, nil, nil, nil, err
+	}
 	root, err := os.OpenRoot(h.dir)
 	if err != nil {
 		return nil, nil, nil, nil, err
@@ -52,7 +68,7 @@ func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []c
 	if err != nil {
 		return nil, nil, nil, nil, fmt.Errorf("%s: %w", h.dir, err)
 	}
-	return lib, ours, theirs, calls(functions, ours.Description, ours.Table, theirs), nil
+	return lib, ours, theirs, lib.calls(functions, ours.Description, ours.Table, theirs), nil
 }
 
 // includes returns the lines of C that include a library's headers.
@@ -139,7 +155,7 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 		return err
 	}
 	file := filepath.Join(tmp, "librecorder.so")
-	if err := compile(ctx, tmp, source(includes(ours.Description)+tagged(theirs), ours.Description, theirs.Version, all), file, ours.Description, h.dir); err != nil {
+	if err := compile(ctx, tmp, lib.source(includes(ours.Description)+tagged(theirs), ours.Description, theirs.Version, all), file, ours.Description, h.dir); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	self, err := os.Executable()
@@ -147,7 +163,7 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 		return err
 	}
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, "-calls", h.library, h.dir, file)
+	cmd := exec.CommandContext(ctx, self, "-calls", h.library, h.dir, h.release, file)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, lastLines(said.String(), 30))
@@ -207,7 +223,7 @@ func proveAll(ctx context.Context, w io.Writer, dir string, folders []headerFold
 			if err != nil {
 				return err
 			}
-			folders = append(folders, headerFolder{h, strings.TrimSuffix(found, "/"+main)})
+			folders = append(folders, headerFolder{h, strings.TrimSuffix(found, "/"+main), u.name[strings.LastIndexByte(u.name, '-')+1:]})
 		}
 	}
 	var errs []error

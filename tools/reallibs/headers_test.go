@@ -125,13 +125,13 @@ func TestRecorderFindsOtherLayouts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			theirs, includes := changedHIP(t, c.change)
-			all := calls(functions, d, ours, theirs)
+			all := lib.calls(functions, d, ours, theirs)
 			dir := t.TempDir()
 			file := filepath.Join(dir, "librecorder.so")
-			if err := compile(t.Context(), dir, source(includes, d, theirs.Version, all), file, d, ""); err != nil {
+			if err := compile(t.Context(), dir, lib.source(includes, d, theirs.Version, all), file, d, ""); err != nil {
 				t.Fatal(err)
 			}
-			got, err := callAll(lib, file, all)
+			got, err := callAll(lib, file, theirs.Version, all)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -162,6 +162,14 @@ var renumbered = map[string]string{
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS":        "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "an attribute of its own since 11.7",
+
+	// hipRTC 5.3 alone numbers these otherwise. hiprtcGetErrorString then tells another error's text, and does nothing else with the number.
+	"HIPRTC_ERROR_LINKING":                               "only told by a text",
+	"HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE":             "only told by a text",
+	"HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION": "only told by a text",
+	"HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION":   "only told by a text",
+	"HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID":             "only told by a text",
+	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
 // enumerator returns an enumerator that both enumerations have, one that has another number in each if there is one, or "".

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -11,6 +12,7 @@ import (
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/symbols"
 )
 
 // An opened is an open library of any package.
@@ -29,17 +31,34 @@ type library struct {
 	lib    string // what only this implementation has is so marked in the table, "" for the first implementation
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
+
+	tells string                       // function that tells the release, where the description names none
+	text  func(symbols.Version) string // that it tells, where that is no numbers
 }
 
 var libraries = []library{
 	{key: "cuda", name: "CUDA driver", pkg: "cuda", env: "PUREGPU_CUDA_LIBRARY", format: cuda.FormatVersion, open: opener(cuda.Open)},
-	{key: "nvml", name: "NVML", pkg: "nvml", env: "PUREGPU_NVML_LIBRARY", format: nvml.FormatVersion, open: opener(nvml.Open)},
+	{key: "nvml", name: "NVML", pkg: "nvml", env: "PUREGPU_NVML_LIBRARY", format: nvml.FormatVersion, open: opener(nvml.Open),
+		tells: "nvmlSystemGetNVMLVersion", text: driverOf},
 	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
-	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
+	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open),
+		tells: "hiprtcVersion"},
+}
+
+// driverOf returns what NVML tells that came with a CUDA release: the first part of the release, and the driver's own.
+func driverOf(v symbols.Version) string {
+	branches := map[symbols.Version]int{
+		{Major: 11, Minor: 0}: 450, {Major: 11, Minor: 1}: 455, {Major: 11, Minor: 2}: 460, {Major: 11, Minor: 3}: 465, {Major: 11, Minor: 4}: 470,
+		{Major: 11, Minor: 5}: 495, {Major: 11, Minor: 6}: 510, {Major: 11, Minor: 7}: 515, {Major: 11, Minor: 8}: 520,
+		{Major: 12, Minor: 0}: 525, {Major: 12, Minor: 1}: 530, {Major: 12, Minor: 2}: 535, {Major: 12, Minor: 3}: 545, {Major: 12, Minor: 4}: 550,
+		{Major: 12, Minor: 5}: 555, {Major: 12, Minor: 6}: 560, {Major: 12, Minor: 8}: 570, {Major: 12, Minor: 9}: 575,
+		{Major: 13, Minor: 0}: 580, {Major: 13, Minor: 1}: 590, {Major: 13, Minor: 2}: 595, {Major: 13, Minor: 3}: 610,
+	}
+	return fmt.Sprintf("%d.%d.1", v.Major, branches[v])
 }
 
 func libraryNamed(key string) *library {

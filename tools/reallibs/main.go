@@ -14,7 +14,7 @@
 // With -headers it proves instead that no call goes wrong because a release has a struct, an enumeration or parameters otherwise. Of each release's own headers it
 // makes a C library that records, field by field, what arrives, and writes, field by field, what comes back; calls every function of it through
 // the package; and compares by name. A function may be refused, but only if something of it differs. LIBRARY=DIR instead of a unit's name takes
-// headers that are there, by the names that programs include them by.
+// headers that are there, by the names that programs include them by; the folder of headers that do not tell their release, as NVML's, has its name.
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
@@ -74,14 +74,14 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return fmt.Errorf("there is no unit %s", *only)
 	}
 	if *calls {
-		if flags.NArg() != 3 {
-			return errors.New("-calls takes a library, a folder and a file")
+		if flags.NArg() != 4 {
+			return errors.New("-calls takes a library, a folder, a release and a file")
 		}
-		lib, _, _, all, err := headerFolder{flags.Arg(0), flags.Arg(1)}.prepare()
+		lib, _, theirs, all, err := headerFolder{flags.Arg(0), flags.Arg(1), flags.Arg(2)}.prepare()
 		if err != nil {
 			return err
 		}
-		c, err := callAll(lib, flags.Arg(2), all)
+		c, err := callAll(lib, flags.Arg(3), theirs.Version, all)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			if libraryNamed(library) == nil {
 				return fmt.Errorf("there is no library %s", library)
 			}
-			folders = append(folders, headerFolder{library, dir})
+			folders = append(folders, headerFolder{library: library, dir: dir})
 			continue
 		}
 		if !slices.ContainsFunc(known, func(u unit) bool { return u.name == name }) {

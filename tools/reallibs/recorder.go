@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -92,7 +93,7 @@ type callParam struct {
 }
 
 // calls pairs the functions of a package with those of a release.
-func calls(functions map[string]dltest.Function, d *symbols.Description, ours, theirs *symbols.Table) []call {
+func (lib *library) calls(functions map[string]dltest.Function, d *symbols.Description, ours, theirs *symbols.Table) []call {
 	x, y := typesOf(ours), typesOf(theirs)
 	var all []call
 	for i := range theirs.Functions {
@@ -101,7 +102,7 @@ func calls(functions map[string]dltest.Function, d *symbols.Description, ours, t
 		if !ok {
 			continue
 		}
-		c := call{index: len(all), fn: fn, theirs: f, tells: f.Symbol == d.Version.Function}
+		c := call{index: len(all), fn: fn, theirs: f, tells: f.Symbol == cmp.Or(d.Version.Function, lib.tells)}
 		for k := range ours.Functions {
 			if ours.Functions[k].Symbol == f.Symbol {
 				c.bound = &ours.Functions[k]
@@ -185,7 +186,7 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
 // source returns the recorder of a release: includes are the lines of C that declare its types and functions.
-func source(includes string, d *symbols.Description, version symbols.Version, all []call) string {
+func (lib *library) source(includes string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)
 	b.WriteString(recorderRuntime)
@@ -209,7 +210,11 @@ func source(includes string, d *symbols.Description, version symbols.Version, al
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}
 		fmt.Fprintf(&b, "%s\n{\n", declaration)
-		if c.tells {
+		switch {
+		case c.tells && lib.text != nil:
+			fmt.Fprintf(&b, "\t__builtin_snprintf(puregpu_p0, puregpu_p1, \"%%s\", %q);\n\treturn 0;\n}\n", lib.text(version))
+			continue
+		case c.tells:
 			parts := []int{d.Version.Encode(version)}
 			if len(f.Params) > 1 {
 				parts = []int{version.Major, version.Minor, version.Patch}
