@@ -169,7 +169,7 @@ real-libs-short: ## the same for the releases that are small to fetch (150 MB); 
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short
 
 .PHONY: real-headers
-real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (4 GB to fetch)
+real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (130 MB to fetch)
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers
 
 .PHONY: real-headers-short

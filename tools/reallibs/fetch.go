@@ -72,9 +72,12 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 			} else if i > 0 {
 				break
 			}
-			debs, err := u.download(ctx, dir, source, suites)
+			debs, err := u.download(ctx, dir, source, suites, root)
+			if err == nil && len(debs) > 0 {
+				err = unpack(ctx, debs, root, len(u.headers) > 0)
+			}
 			if err == nil {
-				return root, errors.Join(unpack(ctx, debs, root, len(u.headers) > 0), os.WriteFile(done, nil, 0o666))
+				return root, os.WriteFile(done, nil, 0o666)
 			}
 			errs = append(errs, fmt.Errorf("%s %s: %w", source, strings.Join(suites, ", "), err))
 			if ctx.Err() != nil {
@@ -85,8 +88,9 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// download fetches the unit's packages from a source, with lists, a cache and a system state of their own, and returns the files.
-func (u *unit) download(ctx context.Context, dir, source string, suites []string) ([]string, error) {
+// download fetches the unit's packages from a source, with lists, a cache and a system state of their own, and returns the files. Of large packages with headers
+// it fetches the beginning and unpacks it below root, if that has all that is needed, and returns no files.
+func (u *unit) download(ctx context.Context, dir, source string, suites []string, root string) ([]string, error) {
 	for _, name := range []string{"lists", "cache"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return nil, err
@@ -115,7 +119,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 			return nil, err
 		}
 	}
-	apt := func(args ...string) error {
+	apt := func(args ...string) (string, error) {
 		settings := []string{"-qq"}
 		for _, s := range []string{
 			"Dir::Etc::sourcelist=" + dir + "/sources.list", "Dir::Etc::sourceparts=-", "Dir::Etc::preferencesparts=-", "Dir::State::Lists=" + dir + "/lists",
@@ -130,18 +134,33 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("apt-get %s: %w: %s", args[0], err, lastLines(said.String(), 3))
+			return "", fmt.Errorf("apt-get %s: %w: %s", args[0], err, lastLines(said.String(), 3))
 		}
-		return nil
+		return said.String(), nil
 	}
-	if err := apt("update", "--error-on=any"); err != nil {
+	if _, err := apt("update", "--error-on=any"); err != nil {
 		return nil, err
 	}
 	command := append([]string{"download"}, u.packages...)
 	if u.closure {
 		command = append([]string{"install", "-y", "--download-only", "--no-install-recommends", "-t", suites[0]}, u.packages...)
 	}
-	if err := apt(command...); err != nil {
+	if len(u.headers) > 0 {
+		said, err := apt(append([]string{"download", "--print-uris"}, u.packages...)...)
+		if err != nil {
+			return nil, err
+		}
+		files, err := packageFiles(said)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(files, func(f packageFile) bool { return f.size > part }) {
+			if err := fetchHeaders(ctx, files, root, u.headers); err == nil || ctx.Err() != nil {
+				return nil, ctx.Err()
+			} // whole, then, as apt checks it
+		}
+	}
+	if _, err := apt(command...); err != nil {
 		return nil, err
 	}
 	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))

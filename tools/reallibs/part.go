@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// Headers come before libraries in a package. This many bytes of CUDA's have all of them.
+const part = 20 << 20
+
+// A packageFile is a package in Debian's pool.
+type packageFile struct {
+	address string
+	size    int64
+}
+
+// packageFiles reads what apt-get download --print-uris says: 'ADDRESS' FILE BYTES SHA256:SUM.
+func packageFiles(said string) ([]packageFile, error) {
+	var out []packageFile
+	for line := range strings.Lines(said) {
+		f := strings.Fields(line)
+		if len(f) < 3 || !strings.HasPrefix(f[0], "'") {
+			continue
+		}
+		size, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("apt-get says %q: %w", strings.TrimSpace(line), err)
+		}
+		out = append(out, packageFile{strings.Trim(f[0], "'"), size})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("apt-get has named no package")
+	}
+	return out, nil
+}
+
+// fetchHeaders unpacks the headers at the beginning of large packages, of which it fetches no more than that, and of the others whole. So apt does not check
+// what is fetched: the headers are taken only if they are those that the symbol tables name.
+func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
+	if err := os.RemoveAll(root); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := f.fetchHeaders(ctx, root); err != nil {
+			return fmt.Errorf("%s: %w", f.address, err)
+		}
+	}
+	for _, key := range libraries {
+		if err := known(root, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f packageFile) fetchHeaders(ctx context.Context, root string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.address, nil)
+	if err != nil {
+		return err
+	}
+	if f.size > part {
+		request.Header.Set("Range", fmt.Sprintf("bytes=0-%d", part-1))
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusPartialContent {
+		return errors.New(answer.Status)
+	}
+	deb := filepath.Join(filepath.Dir(root), "part.deb")
+	defer os.Remove(deb)
+	w, err := os.Create(deb)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.LimitReader(answer.Body, part)) // all of it, where the server takes no heed of the range
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	// Of a part both programs say, when they have done what they can, that it ends early.
+	cmd := exec.CommandContext(ctx, "sh", "-c", `dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`, "sh", deb, root)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil && f.size <= part {
+		return fmt.Errorf("unpacking: %w: %s", err, lastLines(said.String(), 3))
+	}
+	return nil
+}
+
+// known returns an error unless the headers of a library below root are some that its table was made of.
+func known(root, key string) error {
+	lib, err := symbols.Load(libraryNamed(key).pkg)
+	if err != nil {
+		return err
+	}
+	d := lib.Description
+	main := symbolsHeader(key)
+	at, err := find(root, path.Base(main))
+	if err != nil {
+		return err
+	}
+	dir := strings.TrimSuffix(at, "/"+main)
+	names := slices.DeleteFunc(slices.Clone(d.Headers.Files), func(name string) bool {
+		_, stub := d.Headers.Stubs[name]
+		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+		return stub || err != nil // an older release may lack all but the first
+	})
+	if name := d.Headers.Version.Header; name != "" {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		if !slices.ContainsFunc(lib.Headers, func(h symbols.Header) bool { return h.SHA256 == hex.EncodeToString(sum[:]) && path.Base(h.Name) == path.Base(name) }) {
+			return fmt.Errorf("%s is none of those that the symbol table of %s was made of", name, key)
+		}
+	}
+	return nil
+}
