@@ -114,7 +114,7 @@ func TestRCCL(t *testing.T) {
 	n := openFake(t, 22803)
 	for _, s := range sets {
 		if isRCCL(s.Name) {
-			if !l.Has(s.Name) || n.Has(s.Name) {
+			if l.Has(s.Name) != (s.Since <= l.Version()) || n.Has(s.Name) {
 				t.Errorf("set %s: RCCL has it: %v, NCCL has it: %v", s.Name, l.Has(s.Name), n.Has(s.Name))
 			}
 		}

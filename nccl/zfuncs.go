@@ -77,7 +77,8 @@ const (
 	fnParamGetParameter
 	fnParamGetAllParameterKeys
 	fnParamDumpAll
-	numFuncs = 69
+	fnAllReduceWithBias
+	numFuncs = 70
 )
 
 // MemAlloc allocates device memory on the current device that communicators can register.
@@ -1636,4 +1637,31 @@ func (l *Library) ParamDumpAll() (err error) {
 	res, err := l.Slow(fnParamDumpAll)
 	_ = res
 	return err
+}
+
+// AllReduceWithBias combines one buffer of each rank, and the elements at acc, into one buffer on every rank.
+//
+// C: ncclAllReduceWithBias, since NCCL 2.27.7, set rccl-2.27.7.
+func (l *Library) AllReduceWithBias(sendbuff DevicePtr, recvbuff DevicePtr, count uint64, datatype DataType, op RedOp, comm Comm, stream CudaStream, acc DevicePtr) (err error) {
+	if addr := dl.Load(&l.fns[fnAllReduceWithBias]); addr != 0 {
+		a0, a1, a2, a3, a4, a5, a6, a7 := uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream), uintptr(acc)
+		var frame struct {
+			dl.Frame
+			a0 uintptr
+			a1 uintptr
+			a2 uintptr
+			a3 uintptr
+			a4 uintptr
+			a5 uintptr
+			a6 uintptr
+			a7 uintptr
+		}
+		frame.Fn, frame.Ret, frame.a0, frame.a1, frame.a2, frame.a3, frame.a4, frame.a5, frame.a6, frame.a7 = addr, 0, a0, a1, a2, a3, a4, a5, a6, a7
+		if res := Result(dl.Call(8, unsafe.Pointer(&frame))); res != 0 {
+			err = res.asError()
+		}
+		return err
+	}
+	res, err := l.Slow(fnAllReduceWithBias, uintptr(sendbuff), uintptr(recvbuff), uintptr(count), uintptr(datatype), uintptr(op), uintptr(comm), uintptr(stream), uintptr(acc))
+	return check(res, err)
 }

@@ -75,6 +75,7 @@ var symbols = [...]dl.Symbol{
 	{Name: "ncclParamGetParameter", Since: 23004, Set: 18, Sig: "www"},
 	{Name: "ncclParamGetAllParameterKeys", Since: 23004, Set: 18, Sig: "ww"},
 	{Name: "ncclParamDumpAll", Since: 23004, Set: 18, Sig: ""},
+	{Name: "ncclAllReduceWithBias", Since: 22707, Set: 24, Sig: "wwwwwwww"},
 }
 
 // sets are the symbol sets; the first is required.
@@ -103,6 +104,7 @@ var sets = [...]dl.Set{
 	{Name: "runtime", Doc: "the rest: an older form of broadcast", Since: 2305},
 	{Name: "rccl-2.7.8", Doc: "collectives that RCCL has under names of its own; NCCL exports none of them: what came with 2.7.8", Since: 2708},
 	{Name: "rccl-2.15.5", Doc: "collectives that RCCL has under names of its own; NCCL exports none of them: what came with 2.15.5", Since: 21505},
+	{Name: "rccl-2.27.7", Doc: "collectives that RCCL has under names of its own; NCCL exports none of them: what came with 2.27.7", Since: 22707},
 }
 
 // tableVersion is the release that the bindings were generated from.

@@ -24,6 +24,9 @@
 // with its number, as the constant is. The library goes by the version alone, so that a function whose parameter is one layout
 // takes another one too, as a pointer that package unsafe has converted.
 //
+// Some fields, such as [FiPwrSmoothingEnabled], have another number in some releases, which the comment of the constant tells: ask a library of such a
+// release for that number.
+//
 // [dl.Library.Version] is the CUDA release that the driver's branch came with, as NVML's own header counts: 12.4 for driver 550.
 // [Library.SystemGetNVMLVersion] and [Library.SystemGetDriverVersion] have the driver's own release.
 //

@@ -26,9 +26,9 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}
-	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return !has(h.Since, h.Until, v) })
-	out.Scalars = slices.DeleteFunc(slices.Clone(t.Scalars), func(s Scalar) bool { return !has(s.Since, s.Until, v) })
-	out.Callbacks = slices.DeleteFunc(slices.Clone(t.Callbacks), func(c Callback) bool { return !has(c.Since, c.Until, v) })
+	out.Handles = slices.DeleteFunc(slices.Clone(t.Handles), func(h Handle) bool { return h.Lib != "" || !has(h.Since, h.Until, v) })
+	out.Scalars = slices.DeleteFunc(slices.Clone(t.Scalars), func(s Scalar) bool { return s.Lib != "" || !has(s.Since, s.Until, v) })
+	out.Callbacks = slices.DeleteFunc(slices.Clone(t.Callbacks), func(c Callback) bool { return c.Lib != "" || !has(c.Since, c.Until, v) })
 	out.Enums, out.Structs, out.Constants, out.Functions = nil, nil, nil, nil
 	for _, e := range t.Enums {
 		if !has(e.Since, e.Until, v) {
@@ -49,7 +49,7 @@ func (t *Table) At(v Version) *Table {
 		out.Enums = append(out.Enums, e)
 	}
 	for _, s := range t.Structs {
-		if !has(s.Since, s.Until, v) {
+		if s.Lib != "" || !has(s.Since, s.Until, v) {
 			continue
 		}
 		if o := other(s.Others, v, func(o *Layout) Span { return o.Span }); o != nil {
@@ -59,7 +59,7 @@ func (t *Table) At(v Version) *Table {
 		out.Structs = append(out.Structs, s)
 	}
 	for _, c := range t.Constants {
-		if !has(c.Since, c.Until, v) {
+		if c.Lib != "" || !has(c.Since, c.Until, v) {
 			continue
 		}
 		if o := other(c.Others, v, func(o *OtherConstant) Span { return o.Span }); o != nil {

@@ -35,6 +35,7 @@ type Handle struct {
 	Tag   string  `json:"tag"`
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 }
 
 // A Scalar is a typedef of an arithmetic type, such as CUdeviceptr.
@@ -43,6 +44,7 @@ type Scalar struct {
 	Type  string  `json:"type"` // C arithmetic type
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 }
 
 // An Alias is a second name of a type that the table holds under its first.
@@ -116,6 +118,7 @@ type Struct struct {
 	Align   int     `json:"align"`
 	Since   Version `json:"since,omitzero"`
 	Until   Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib     string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 	Fields  []Field `json:"fields"`
 
 	Others []Layout `json:"others,omitempty"` // layouts that other releases have
@@ -140,6 +143,7 @@ type Callback struct {
 	Params []Param `json:"params"`
 	Since  Version `json:"since,omitzero"`
 	Until  Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib    string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 }
 
 // A Constant is an object-like macro with a value.
@@ -149,6 +153,7 @@ type Constant struct {
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 
 	Others []OtherConstant `json:"others,omitempty"` // values that other releases have
 }

@@ -187,8 +187,9 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 		return err
 	}
 	for _, f := range h.table.Headers {
-		f.Name = m.Lib + "/" + f.Name
-		t.Headers = append(t.Headers, f)
+		if f.Name = m.Lib + "/" + f.Name; !slices.Contains(t.Headers, f) {
+			t.Headers = append(t.Headers, f)
+		}
 	}
 	have := map[string]bool{}
 	for _, f := range t.Functions {
@@ -205,8 +206,8 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 		t.Functions = append(t.Functions, f)
 	}
 	h.table.Library = m.Lib
-	mergeEnums(t, &h.table, symbols.Version{}, nil)
-	mergeTypes(t, &h.table, symbols.Version{}, nil)
+	mergeEnums(t, &h.table)
+	mergeTypes(t, &h.table)
 	return nil
 }
 

@@ -1,15 +1,13 @@
 package extract
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// mergeEnums adds to t the enumerations and enumerators that only older has. since tells when a record of older was
-// seen, and report gets every enumerator whose number changed: t's wins.
-func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(string)) {
+// mergeEnums adds to t the enumerations and enumerators that only another implementation has, and marks them as its own.
+func mergeEnums(t, other *symbols.Table) {
 	key := func(e symbols.Enum) string { // an enumeration without a name goes by its first enumerator
 		if e.Name == "" && len(e.Values) > 0 {
 			return "enum " + e.Values[0].Name
@@ -20,46 +18,32 @@ func mergeEnums(t, older *symbols.Table, since symbols.Version, report func(stri
 	for i, e := range t.Enums {
 		index[key(e)] = i
 	}
-	for _, o := range older.Enums {
+	for _, o := range other.Enums {
 		i, ok := index[key(o)]
 		if !ok {
-			o.Since, o.Until = since, since
+			for j := range o.Values {
+				o.Values[j].Lib = other.Library
+			}
 			t.Enums = append(t.Enums, o)
 			continue
 		}
 		e := &t.Enums[i]
 		for _, v := range o.Values {
-			j := slices.IndexFunc(e.Values, func(x symbols.EnumValue) bool { return x.Name == v.Name })
-			switch {
-			case j < 0:
-				v.Since, v.Until, v.Lib = since, since, older.Library
+			if !slices.ContainsFunc(e.Values, func(x symbols.EnumValue) bool { return x.Name == v.Name }) {
+				v.Lib = other.Library
 				e.Values = append(e.Values, v)
-			case j >= 0 && e.Values[j].Value != v.Value && report != nil:
-				report(fmt.Sprintf("enumerator %s.%s was %d and is %d", o.Name, v.Name, v.Value, e.Values[j].Value))
-			case j >= 0 && !since.IsZero():
-				e.Values[j].Since = since
 			}
-		}
-		if !since.IsZero() {
-			e.Since = since
 		}
 	}
 }
 
-// mergeTypes adds to t the handles, scalars, aliases, structs, callbacks and constants that only older has. A name that t
-// has as another kind of type stands as t has it: a struct that was visible once and is opaque now is a handle, and a macro that
-// is an enumerator now is that. report gets every such macro whose number changed.
-func mergeTypes(t, older *symbols.Table, since symbols.Version, report func(string)) {
+// mergeTypes adds to t the handles, scalars, aliases, structs, callbacks and constants that only another implementation has, and marks them as its own.
+// A name that t has as another kind of type stands as t has it.
+func mergeTypes(t, other *symbols.Table) {
 	kind := map[string]string{}
-	number := map[string]string{}
 	for _, e := range t.Enums {
 		for _, v := range e.Values {
-			kind[v.Name], number[v.Name] = "enumerator", fmt.Sprint(v.Value)
-		}
-	}
-	for _, c := range older.Constants {
-		if is, ok := number[c.Name]; ok && is != c.Value && report != nil {
-			report(fmt.Sprintf("constant %s was %s and is the enumerator %s", c.Name, c.Value, is))
+			kind[v.Name] = "enumerator"
 		}
 	}
 	for _, h := range t.Handles {
@@ -74,52 +58,36 @@ func mergeTypes(t, older *symbols.Table, since symbols.Version, report func(stri
 	for _, a := range t.Aliases {
 		kind[a.Name] = "alias"
 	}
-	u := merger{kind, since}
-	t.Handles = merged(u, "handle", t.Handles, older.Handles, func(h *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
-		return h.Name, &h.Since, &h.Until
-	})
-	t.Scalars = merged(u, "scalar", t.Scalars, older.Scalars, func(s *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
-		return s.Name, &s.Since, &s.Until
-	})
-	t.Structs = merged(u, "struct", t.Structs, older.Structs, func(s *symbols.Struct) (string, *symbols.Version, *symbols.Version) {
-		return s.Name, &s.Since, &s.Until
-	})
-	t.Callbacks = merged(u, "callback", t.Callbacks, older.Callbacks, func(c *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
-		return c.Name, &c.Since, &c.Until
-	})
-	t.Constants = merged(u, "constant", t.Constants, older.Constants, func(c *symbols.Constant) (string, *symbols.Version, *symbols.Version) {
-		return c.Name, &c.Since, &c.Until
-	})
-	t.Aliases = merged(u, "alias", t.Aliases, older.Aliases, func(a *symbols.Alias) (string, *symbols.Version, *symbols.Version) { return a.Name, nil, nil })
+	m := merger{kind, other.Library}
+	t.Handles = merged(m, "handle", t.Handles, other.Handles, func(h *symbols.Handle) (string, *string) { return h.Name, &h.Lib })
+	t.Scalars = merged(m, "scalar", t.Scalars, other.Scalars, func(s *symbols.Scalar) (string, *string) { return s.Name, &s.Lib })
+	t.Structs = merged(m, "struct", t.Structs, other.Structs, func(s *symbols.Struct) (string, *string) { return s.Name, &s.Lib })
+	t.Callbacks = merged(m, "callback", t.Callbacks, other.Callbacks, func(c *symbols.Callback) (string, *string) { return c.Name, &c.Lib })
+	t.Constants = merged(m, "constant", t.Constants, other.Constants, func(c *symbols.Constant) (string, *string) { return c.Name, &c.Lib })
+	t.Aliases = merged(m, "alias", t.Aliases, other.Aliases, func(a *symbols.Alias) (string, *string) { return a.Name, nil })
 }
 
 type merger struct {
-	kind  map[string]string // what the newer table has a name as
-	since symbols.Version
+	kind map[string]string // what the table has a name as
+	lib  string
 }
 
-func merged[T any](u merger, kind string, newer, older []T, key func(*T) (name string, since, until *symbols.Version)) []T {
-	have := map[string]int{}
-	for i := range newer {
-		name, _, _ := key(&newer[i])
-		have[name] = i
+func merged[T any](m merger, kind string, have, theirs []T, key func(*T) (name string, lib *string)) []T {
+	names := map[string]bool{}
+	for i := range have {
+		name, _ := key(&have[i])
+		names[name] = true
 	}
-	for _, o := range older {
-		name, _, until := key(&o)
-		if k := u.kind[name]; k != "" && k != kind {
+	for _, o := range theirs {
+		name, lib := key(&o)
+		if k := m.kind[name]; k != "" && k != kind || names[name] {
 			continue
 		}
-		i, ok := have[name]
-		if !ok {
-			if until != nil {
-				*until = u.since
-			}
-			i = len(newer)
-			newer = append(newer, o)
+		if lib != nil {
+			*lib = m.lib
 		}
-		if _, v, _ := key(&newer[i]); v != nil && !u.since.IsZero() {
-			*v = u.since
-		}
+		names[name] = true
+		have = append(have, o)
 	}
-	return newer
+	return have
 }

@@ -315,6 +315,11 @@ func (u *union) structs(h *symbols.Table, s spans) {
 			continue
 		}
 		have := &t.Structs[i]
+		if have.Lib != "" { // another implementation had it first
+			s.new(&o.Since, &o.Until)
+			*have = o
+			continue
+		}
 		bound, theirs := layoutOf(have), layoutOf(&o)
 		same := func(a, b symbols.Layout) bool { return sameLayout(t, t, a, b) }
 		if sameLayout(t, h, bound, theirs) {
@@ -343,7 +348,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 	}
 	for i := range t.Structs {
 		x := &t.Structs[i]
-		if _, was := index[x.Name]; was && !seen[x.Name] {
+		if _, was := index[x.Name]; was && !seen[x.Name] && x.Lib == "" {
 			s.gone("struct "+x.Name, &x.Since, &x.Until)
 		}
 	}
@@ -473,7 +478,8 @@ func (u *union) enums(h *symbols.Table, s spans) {
 		if _, was := index[key(e)]; !was {
 			continue
 		}
-		if !seenEnum[key(e)] {
+		own := func(v symbols.EnumValue) bool { return v.Lib == "" } // and not another implementation's
+		if !seenEnum[key(e)] && slices.ContainsFunc(e.Values, own) {
 			s.gone("enum "+key(e), &e.Since, &e.Until)
 		}
 		for j := range e.Values {
@@ -521,6 +527,11 @@ func (u *union) constants(h *symbols.Table, s spans) {
 			continue
 		}
 		c := &t.Constants[i]
+		if c.Lib != "" { // another implementation had it first
+			s.new(&o.Since, &o.Until)
+			*c = o
+			continue
+		}
 		type value struct{ typ, text string }
 		in, what := at(s.releases, c.Since, c.Until, value{c.Type, c.Value}, c.Others, func(o *symbols.OtherConstant) (symbols.Span, value) {
 			return o.Span, value{o.Type, o.Value}
@@ -544,7 +555,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 		}
 	}
 	for i := range t.Constants {
-		if c := &t.Constants[i]; !seen[c.Name] {
+		if c := &t.Constants[i]; !seen[c.Name] && c.Lib == "" {
 			if _, was := index[c.Name]; was {
 				s.gone("constant "+c.Name, &c.Since, &c.Until)
 			}
@@ -555,14 +566,14 @@ func (u *union) constants(h *symbols.Table, s spans) {
 // types adds what has no layout: handles, numbers, function types and second names.
 func (u *union) types(h *symbols.Table, s spans) {
 	t := u.t
-	t.Handles = kept(t.Handles, h.Handles, kinds(t, "handle"), h.TypeNames(), s, "handle", func(x *symbols.Handle) (string, *symbols.Version, *symbols.Version) {
-		return x.Name, &x.Since, &x.Until
+	t.Handles = kept(t.Handles, h.Handles, kinds(t, "handle"), h.TypeNames(), s, "handle", func(x *symbols.Handle) (string, *symbols.Version, *symbols.Version, *string) {
+		return x.Name, &x.Since, &x.Until, &x.Lib
 	})
-	t.Scalars = kept(t.Scalars, h.Scalars, kinds(t, "scalar"), h.TypeNames(), s, "scalar", func(x *symbols.Scalar) (string, *symbols.Version, *symbols.Version) {
-		return x.Name, &x.Since, &x.Until
+	t.Scalars = kept(t.Scalars, h.Scalars, kinds(t, "scalar"), h.TypeNames(), s, "scalar", func(x *symbols.Scalar) (string, *symbols.Version, *symbols.Version, *string) {
+		return x.Name, &x.Since, &x.Until, &x.Lib
 	})
-	t.Callbacks = kept(t.Callbacks, h.Callbacks, kinds(t, "callback"), h.TypeNames(), s, "callback", func(x *symbols.Callback) (string, *symbols.Version, *symbols.Version) {
-		return x.Name, &x.Since, &x.Until
+	t.Callbacks = kept(t.Callbacks, h.Callbacks, kinds(t, "callback"), h.TypeNames(), s, "callback", func(x *symbols.Callback) (string, *symbols.Version, *symbols.Version, *string) {
+		return x.Name, &x.Since, &x.Until, &x.Lib
 	})
 	other := kinds(t, "alias")
 	for _, a := range h.Aliases {
@@ -572,14 +583,14 @@ func (u *union) types(h *symbols.Table, s spans) {
 	}
 }
 
-func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool, s spans, kind string, of func(*T) (name string, since, until *symbols.Version)) []T {
+func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool, s spans, kind string, of func(*T) (name string, since, until *symbols.Version, lib *string)) []T {
 	index := map[string]int{}
 	for i := range have {
-		name, _, _ := of(&have[i])
+		name, _, _, _ := of(&have[i])
 		index[name] = i
 	}
 	for _, x := range theirs {
-		name, since, until := of(&x)
+		name, since, until, _ := of(&x)
 		if other[name] != "" {
 			continue
 		}
@@ -589,12 +600,17 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 			have = append(have, x)
 			continue
 		}
-		_, since, until = of(&have[i])
+		var lib *string
+		if _, since, until, lib = of(&have[i]); *lib != "" { // another implementation had it first
+			*lib = ""
+			s.new(since, until)
+			continue
+		}
 		s.both(since, until)
 	}
 	for i := range have {
-		name, since, until := of(&have[i])
-		if _, was := index[name]; was && !seen[name] {
+		name, since, until, lib := of(&have[i])
+		if _, was := index[name]; was && !seen[name] && *lib == "" {
 			s.gone(kind+" "+name, since, until)
 		}
 	}
