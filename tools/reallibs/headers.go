@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -90,6 +91,27 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
+// opaque returns the handles, with their tags, whose names in headers are those of the structs that they lead to: NCCL 2.30.4 has typedef struct
+// ncclParamHandle ncclParamHandle_t, which functions take a pointer to, and 2.30.7 the pointer by that name.
+func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
+	out := map[string]string{}
+	for i, name := range d.Headers.Files {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if i > 0 && errors.Is(err, fs.ErrNotExist) { // a release may have the first alone
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range t.Handles {
+			if regexp.MustCompile(`typedef\s+struct\s+` + h.Tag + `\s+` + h.Name + `\s*;`).Match(text) {
+				out[h.Name] = h.Tag
+			}
+		}
+	}
+	return out, nil
+}
+
 // tagged returns names for the structs that C knows by their tags only.
 func tagged(t *symbols.Table) string {
 	var b strings.Builder
@@ -144,8 +166,40 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 
 var unknownType = regexp.MustCompile(`unknown type name '(\w+)'`)
 
+// staged returns a folder below tmp with the header of an implementation beside the first by the name that the first one's has, and with its names of types.
+func (h headerFolder) staged(tmp string) (headerFolder, error) {
+	lib := libraryNamed(h.library)
+	if lib == nil || lib.lib == "" {
+		return h, nil
+	}
+	d, err := symbols.Describe(lib.pkg)
+	if err != nil {
+		return h, err
+	}
+	for _, m := range d.Implementations {
+		if m.Lib != lib.lib {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(h.dir, filepath.FromSlash(m.Header)))
+		if err != nil {
+			return h, err
+		}
+		for own, name := range m.Types {
+			text = regexp.MustCompile(`\b`+own+`\b`).ReplaceAllLiteral(text, []byte(name))
+		}
+		h.dir = filepath.Join(tmp, "headers")
+		return h, errors.Join(os.MkdirAll(h.dir, 0o777), os.WriteFile(filepath.Join(h.dir, d.Headers.Files[0]), text, 0o666))
+	}
+	return h, fmt.Errorf("%s has no implementation %s", lib.pkg, lib.lib)
+}
+
 // prove compiles a recorder of a release from its own headers and has a process of its own call every function.
 func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
+	where := h.dir
+	h, err := h.staged(tmp)
+	if err != nil {
+		return err
+	}
 	lib, ours, theirs, all, err := h.prepare()
 	if err != nil {
 		return err
@@ -155,7 +209,11 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 		return err
 	}
 	file := filepath.Join(tmp, "librecorder.so")
-	if err := compile(ctx, tmp, lib.source(includes(ours.Description)+tagged(theirs), ours.Description, theirs.Version, all), file, ours.Description, h.dir); err != nil {
+	handles, err := opaque(h.dir, ours.Description, theirs)
+	if err != nil {
+		return err
+	}
+	if err := compile(ctx, tmp, lib.source(includes(ours.Description)+tagged(theirs), handles, ours.Description, theirs.Version, all), file, ours.Description, h.dir); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	self, err := os.Executable()
@@ -180,7 +238,7 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 		}
 	})
 	fmt.Fprintf(w, "%s: of %d functions that the headers in %s have too %d take what they are given, %d of them differ and take it all the same, and %d are refused\n",
-		name, len(all), h.dir, len(c.Compared), len(c.Differ), len(c.Refused))
+		name, len(all), where, len(c.Compared), len(c.Differ), len(c.Refused))
 	for i := range all {
 		if !slices.Contains(differing, all[i].fn.Symbol) {
 			continue
@@ -243,9 +301,15 @@ func proveAll(ctx context.Context, w io.Writer, dir string, folders []headerFold
 
 // symbolsHeader returns the name of a library's first header, by which programs include it.
 func symbolsHeader(key string) string {
-	d, err := symbols.Describe(libraryNamed(key).pkg)
+	lib := libraryNamed(key)
+	d, err := symbols.Describe(lib.pkg)
 	if err != nil {
 		return key + ".h"
+	}
+	for _, m := range d.Implementations {
+		if m.Lib == lib.lib && m.Header != "" {
+			return m.Header
+		}
 	}
 	return d.Headers.Files[0]
 }

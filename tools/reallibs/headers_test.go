@@ -128,7 +128,7 @@ func TestRecorderFindsOtherLayouts(t *testing.T) {
 			all := lib.calls(functions, d, ours, theirs)
 			dir := t.TempDir()
 			file := filepath.Join(dir, "librecorder.so")
-			if err := compile(t.Context(), dir, lib.source(includes, d, theirs.Version, all), file, d, ""); err != nil {
+			if err := compile(t.Context(), dir, lib.source(includes, nil, d, theirs.Version, all), file, d, ""); err != nil {
 				t.Fatal(err)
 			}
 			got, err := callAll(lib, file, theirs.Version, all)

@@ -43,7 +43,7 @@ var libraries = []library{
 	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
-	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
 	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open),
 		tells: "hiprtcVersion"},

@@ -134,7 +134,9 @@ func known(root, key string) error {
 			return err
 		}
 		sum := sha256.Sum256(text)
-		if !slices.ContainsFunc(lib.Headers, func(h symbols.Header) bool { return h.SHA256 == hex.EncodeToString(sum[:]) && path.Base(h.Name) == path.Base(name) }) {
+		if !slices.ContainsFunc(lib.Headers, func(h symbols.Header) bool {
+			return h.SHA256 == hex.EncodeToString(sum[:]) && path.Base(h.Name) == path.Base(name)
+		}) {
 			return fmt.Errorf("%s is none of those that the symbol table of %s was made of", name, key)
 		}
 	}

@@ -185,8 +185,9 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 // unnamed reports whether a parameter is a pointer to a function of a type that C has no name for.
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
-// source returns the recorder of a release: includes are the lines of C that declare its types and functions.
-func (lib *library) source(includes string, d *symbols.Description, version symbols.Version, all []call) string {
+// source returns the recorder of a release: includes are the lines of C that declare its types and functions, and opaque the tags of those handles that they
+// name as what they lead to.
+func (lib *library) source(includes string, opaque map[string]string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)
 	b.WriteString(recorderRuntime)
@@ -197,6 +198,11 @@ func (lib *library) source(includes string, d *symbols.Description, version symb
 		for k, p := range f.Params {
 			if unnamed(p) {
 				p.Type = "void *"
+			}
+			for name, tag := range opaque {
+				if rest, is := strings.CutPrefix(p.Type, name); is && strings.Trim(rest, " *") == "" {
+					p.Type = "struct " + tag + " *" + strings.TrimSpace(rest)
+				}
 			}
 			params[k] = symbols.CDeclaration(p.Type, fmt.Sprintf("puregpu_p%d", k))
 		}

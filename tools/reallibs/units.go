@@ -118,6 +118,8 @@ var headerUnits = []unit{
 	{name: "headers-hip-7.2", suites: []string{"experimental"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
 	{name: "headers-nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
 	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
+	{name: "headers-rccl-5.4", suites: []string{"trixie"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
+	{name: "headers-rccl-7.2", suites: []string{"experimental"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
 	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
 	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
 	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
