@@ -23,7 +23,7 @@ import (
 
 // An Input is what a table is extracted from.
 type Input struct {
-	Releases []fs.FS           // folders of headers, the newest release first
+	Releases []fs.FS           // folders of headers, the newest release first, or in any order onto a table
 	Others   map[string]fs.FS  // folder of another implementation, by its Lib
 	Library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
 	Versions []symbols.Version // of headers that do not tell it, one for each folder
@@ -60,7 +60,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 		t := &h.table
 		t.Library = d.Library
-		if n := len(all); n > 0 && t.Version.Compare(all[n-1].Version) >= 0 {
+		if n := len(all); in.Onto == nil && n > 0 && t.Version.Compare(all[n-1].Version) >= 0 {
 			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, t.Version, all[n-1].Version)
 		}
 		for _, r := range h.refused {
@@ -82,6 +82,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			dated[f.Symbol] = true
 		}
 	}
+	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // as they come onto a table in any order
 	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil}
 	switch {
 	case u.t == nil:

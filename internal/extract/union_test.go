@@ -101,8 +101,18 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 			releases[v] = fstest.MapFS{"nccl.h": {Data: []byte(randomHeader(r, l, 20+i))}}
 		}
 		var table *symbols.Table
-		for _, i := range r.Perm(len(versions)) {
-			next, err := Table(d, Input{Releases: []fs.FS{releases[versions[i]]}, Onto: table})
+		perm := r.Perm(len(versions))
+		for len(perm) > 0 {
+			n := 1
+			if table != nil { // several at once, in any order
+				n += r.IntN(len(perm))
+			}
+			var some []fs.FS
+			for _, i := range perm[:n] {
+				some = append(some, releases[versions[i]])
+			}
+			perm = perm[n:]
+			next, err := Table(d, Input{Releases: some, Onto: table})
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
