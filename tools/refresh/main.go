@@ -7,7 +7,7 @@
 //
 // It adds the releases to the table, of which nothing that is bound goes, prints what they add and change, and puts an entry into the overlay for
 // everything that headers cannot say and somebody has to: which side writes what a parameter points to where the header is silent, which set a function
-// belongs to, and its summary. Then it stops with a list of all of them, each with its place. Once they are filled in, it is run again, and
+// belongs to, its summary, and what an error code means. Then it stops with a list of all of them, each with its place. Once they are filled in, it is run again, and
 // generates the bindings. The exit status is 0 once nothing is left to say.
 package main
 
@@ -106,7 +106,7 @@ func (r *refresh) run() error {
 	if err := json.Unmarshal(overlay, &notes); err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
-	filled, err := withStubs(overlay, stubs(table, &notes))
+	filled, err := withStubs(overlay, stubs(old, table, &notes))
 	if err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
@@ -209,8 +209,8 @@ type stub struct {
 // What stands in a stub where something is to be said. The checks of package symbols refuse it.
 const blank = "?"
 
-// stubs makes an entry for everything that a table leaves open, where the overlay has none.
-func stubs(t *symbols.Table, o *symbols.Overlay) []stub {
+// stubs makes an entry for everything that a table leaves open, where the overlay has none: of the error codes for those that the old table lacks.
+func stubs(old, t *symbols.Table, o *symbols.Overlay) []stub {
 	var out []stub
 	params, docs, skipped := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range o.Params {
@@ -239,6 +239,22 @@ func stubs(t *symbols.Table, o *symbols.Overlay) []stub {
 				if homeless.Since.IsZero() || f.Since.Compare(homeless.Since) < 0 {
 					homeless.Since = f.Since
 				}
+			}
+		}
+	}
+	codes := map[string]bool{}
+	for _, e := range old.Enums {
+		for _, v := range e.Values {
+			codes[v.Name] = true
+		}
+	}
+	for _, e := range t.Enums {
+		if !slices.ContainsFunc(o.Types, func(n symbols.TypeNote) bool { return n.Name == e.Name && n.Kind == "result" }) {
+			continue
+		}
+		for _, v := range e.Values {
+			if !codes[v.Name] && !docs[v.Name] && v.Value != 0 {
+				out = append(out, stub{"docs", symbols.DocNote{Name: v.Name, Text: blank}})
 			}
 		}
 	}
@@ -286,7 +302,7 @@ func withStubs(overlay []byte, list []stub) ([]byte, error) {
 func unsaid(file string, overlay []byte) []string {
 	what := map[string]string{
 		"dir":    "which side writes what it points to: dir is in, out or inout; and len where it is an array",
-		"text":   "the summary",
+		"text":   "the summary, or what the error code means",
 		"doc":    "what the functions have in common, in a few words",
 		"reason": "the reason",
 	}

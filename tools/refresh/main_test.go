@@ -109,9 +109,10 @@ func TestRefresh(t *testing.T) {
 	for _, want := range []string{
 		"+ function vecSum: vecStatus (int *values [out, guessed], int n), since 1.1\n",
 		"struct vecSettings: what is bound stays",
-		"4 things that the headers do not say:\n",
+		"5 things that the headers do not say:\n",
 		overlay + ":11: vecSum.values: which side writes",
-		overlay + ":24: vecStop: the summary\n",
+		overlay + ":24: vecStop: the summary, or what the error code means\n",
+		overlay + ":25: vecBusy: the summary, or what the error code means\n",
 		"the set that [vecSum vecStop] belong to",
 	} {
 		if !strings.Contains(out, want) {
@@ -121,12 +122,13 @@ func TestRefresh(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "vec", "zfuncs.go")); err != nil {
 		t.Error(err)
 	}
-	if again, err := refreshTo("1.1"); !errors.Is(err, errUnsaid) || strings.Count(again, overlay) != 4 {
+	if again, err := refreshTo("1.1"); !errors.Is(err, errUnsaid) || strings.Count(again, overlay) != 5 {
 		t.Errorf("run again with nothing said: %v\n%s", err, again)
 	}
 
 	edit(`{"name":"vecSum.values","dir":"?","reason":"?"}`, `{"name":"vecSum.values","dir":"in","len":"n","reason":"the numbers to add"}`)
 	edit(`{"name":"vecSum","text":"?"}`, `{"name":"vecSum","text":"adds numbers"}`)
+	edit(`{"name":"vecBusy","text":"?"}`, `{"name":"vecBusy","text":"ask again"}`)
 	edit(`{"name":"vecStop","text":"?"}`, `{"name":"vecStop","text":"stops"}`)
 	edit(`{"name":"?","since":"1.1","doc":"?","match":["vecSum","vecStop"]}`, `{"name":"sums","since":"1.1","doc":"sums","match":["vecSum","vecStop"]}`)
 	out, err = refreshTo("1.1")
