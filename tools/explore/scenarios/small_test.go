@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -64,6 +65,35 @@ func TestSmallPublishFail(t *testing.T) {
 		}
 		r.must(b.Close())
 		r.end()
+	})
+}
+
+// TestSmallFailOrder gives a device work that comes after what another one has done, which is being found to have failed because of a third.
+func TestSmallFailOrder(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 3}, small())
+		x.Window(false)
+		lost, failed, end := r.sem(), r.sem(), r.sem()
+		var mem []*gpu.Buffer
+		for _, d := range r.devs {
+			mem = append(mem, r.alloc(d, 8))
+		}
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(lost, 1)}, mem[0].All(), []byte{1}))
+		r.must(r.devs[1].Queue(0).Fill(gpu.Order{Wait: pts(lost, 1), Signal: pts(failed, 1)}, mem[1].All(), []byte{1}))
+		r.settles("the second device is through", func() bool { return r.sim.Counters().Devices[1].Pending == 0 })
+		r.sim.LoseDevice(0, nil)
+		_, err := r.devs[0].Alloc(gpu.DeviceMem, 8)
+		r.is(err, driver.ErrLost)
+		x.Window(true)
+		r.do(func() { r.is(r.wait(failed, 1), driver.ErrLost) })
+		r.is(r.devs[2].Queue(0).Fill(gpu.Order{Wait: pts(failed, 1), Signal: pts(end, 1)}, mem[2].All(), []byte{1}), driver.ErrLost)
+		one := r.wait(end, 1)
+		r.wg.Wait()
+		x.Window(false)
+		if two := r.wait(failed, 1); two != nil && one == nil {
+			r.Errorf("what waited for failed work was reached, and that has failed: %v", two)
+		}
+		r.lose()
 	})
 }
 
