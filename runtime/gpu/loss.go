@@ -100,7 +100,7 @@ func (tl *timeline) stuckBehind() (err error) {
 	if tl.vain.Add(1)%askLate != 0 {
 		return nil
 	}
-	var late frontier
+	late := false
 	tl.ring.mu.Lock()
 	if tl.ring.head <= tl.issued.Load() {
 		s := tl.ring.at(tl.ring.head)
@@ -108,11 +108,12 @@ func (tl *timeline) stuckBehind() (err error) {
 			if e := m.lost(); e != nil {
 				err = fmt.Errorf("a stream waits for work of another device: %w", e)
 			} else if m.tl.passed.Load() < m.seq {
-				late.add(m)
+				late = true
+				m.tl.want(m.seq)
 			}
 		}
 		switch {
-		case len(late) > 0:
+		case late:
 			err = nil
 		case err == nil:
 		case tl.stuck != s.seq:
@@ -122,9 +123,6 @@ func (tl *timeline) stuckBehind() (err error) {
 		}
 	}
 	tl.ring.mu.Unlock()
-	for _, m := range late {
-		m.tl.want(m.seq)
-	}
 	return err
 }
 
