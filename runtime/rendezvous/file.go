@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/puregpu/puregpu/internal/busyfile"
 )
 
 // A File passes ids through files.
@@ -91,7 +93,26 @@ func filePace() backoff { return backoff{time.Millisecond, 200 * time.Millisecon
 
 // mkdir makes the folder. Those who have left an exchange may be removing it.
 func (d fileExchange) mkdir() error {
-	return os.MkdirAll(d.dir, 0o700) // an id lets whoever has it take part
+	err := busyfile.Retry(func() error { return os.MkdirAll(d.dir, 0o700) }) // an id lets whoever has it take part
+	if err != nil {
+		if path := filepath.Dir(d.dir); isFile(path) { // of which Windows says that it is not there
+			return &fs.PathError{Op: "mkdir", Path: path, Err: errors.New("a file, not a directory")}
+		}
+	}
+	return err
+}
+
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && !fi.IsDir()
+}
+
+func rename(from, to string) error {
+	return busyfile.Retry(func() error { return os.Rename(from, to) })
+}
+
+func remove(name string) error {
+	return busyfile.Retry(func() error { return os.Remove(name) })
 }
 
 func (d fileExchange) file(key, kind string) string { return filepath.Join(d.dir, key+"."+kind) }
@@ -107,7 +128,8 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 		if err := d.mkdir(); err != nil {
 			return err
 		}
-		entries, err := os.ReadDir(d.dir)
+		var entries []fs.DirEntry
+		err := busyfile.Retry(func() (err error) { entries, err = os.ReadDir(d.dir); return err })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -137,10 +159,10 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 
 // write writes an answer, under its name when it is whole.
 func (d fileExchange) write(key string, content []byte) error {
-	if err := os.WriteFile(d.file(key, "new"), content, 0o600); err != nil {
+	if err := busyfile.Retry(func() error { return os.WriteFile(d.file(key, "new"), content, 0o600) }); err != nil {
 		return err
 	}
-	return os.Rename(d.file(key, "new"), d.file(key, "id"))
+	return rename(d.file(key, "new"), d.file(key, "id"))
 }
 
 // asks reports whether a file of this kind is one of a rank that waits.
@@ -155,8 +177,8 @@ func (d fileExchange) letGo(ctx context.Context, entries []fs.DirEntry, answered
 		}
 		// Who finds its own ask or ack gone does not take the answer; they come before the id, as the entries are sorted. Who has
 		// made an ack of an ask in the meantime is one more than there are, and waits in vain.
-		if err := os.Remove(d.file(key, kind)); err == nil && answered[key] {
-			os.Remove(d.file(key, "id"))
+		if err := remove(d.file(key, kind)); err == nil && answered[key] {
+			remove(d.file(key, "id"))
 		}
 	}
 	for pace := filePace(); ; {
@@ -195,17 +217,18 @@ func (d fileExchange) take(ctx context.Context) ([]byte, error) {
 	mine, had := "ask", []byte(nil)
 	defer func() {
 		for _, kind := range []string{mine, "id", "new"} {
-			os.Remove(d.file(key, kind))
+			remove(d.file(key, kind))
 		}
 		os.Remove(d.dir) // if all are gone
 	}()
 	for pace := filePace(); ; {
-		content, err := os.ReadFile(d.file(key, "id"))
+		var content []byte
+		err := busyfile.Retry(func() (err error) { content, err = os.ReadFile(d.file(key, "id")); return err })
 		id, ack := unpack(content)
 		switch {
 		case err == nil && id != nil && mine != ack: // the first, or that of a rank 0 that has begun again
 			had = id
-			if err := os.Rename(d.file(key, mine), d.file(key, ack)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := rename(d.file(key, mine), d.file(key, ack)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 			mine = ack
@@ -236,7 +259,10 @@ func (d fileExchange) ask(key string) (err error) {
 			return err
 		}
 		var f *os.File
-		if f, err = os.OpenFile(d.file(key, "ask"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		if err = busyfile.Retry(func() (err error) {
+			f, err = os.OpenFile(d.file(key, "ask"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			return err
+		}); err == nil {
 			return f.Close()
 		}
 		if !errors.Is(err, fs.ErrNotExist) { // else the folder has just gone with the exchange before

@@ -61,17 +61,42 @@ func withLimit(t *testing.T, d time.Duration) context.Context {
 // each calls a function for all ranks at the same time, and reports errors.
 func each(t *testing.T, count int, fn func(rank int) error) {
 	t.Helper()
+	if err := all(count, fn); err != nil {
+		t.Error(err)
+	}
+}
+
+// eachInTime does so with a context that ends by its deadline before the exchange is over. It begins with a short time, and with a longer one
+// while there are errors: on a busy machine a rank may not have come as far as it is to come.
+func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) error) {
+	t.Helper()
+	for short := 100 * time.Millisecond; ; short *= 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), short)
+		err := all(count, func(rank int) error { return fn(ctx, rank) })
+		cancel()
+		if err == nil {
+			return
+		}
+		if short > limit/8 {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// all calls a function for all ranks at the same time.
+func all(count int, fn func(rank int) error) error {
 	errs := make([]error, count)
 	var wg sync.WaitGroup
 	for r := range count {
-		wg.Go(func() { errs[r] = fn(r) })
+		wg.Go(func() {
+			if err := fn(r); err != nil {
+				errs[r] = fmt.Errorf("rank %d: %w", r, err)
+			}
+		})
 	}
 	wg.Wait()
-	for r, err := range errs {
-		if err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
+	return errors.Join(errs...)
 }
 
 // share passes id from rank 0 and wants it.

@@ -100,9 +100,7 @@ func TestForeign(t *testing.T) {
 			checkLeaks(t)
 			address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
 			stop := occupy(t, address, speak)
-			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			defer cancel()
-			each(t, 2, func(rank int) error {
+			eachInTime(t, 2, func(short context.Context, rank int) error {
 				err := share(short, TCP{Address: address, At: Place{Rank: rank, Count: 2}}, rank, "", id)
 				if want := []string{"another program", "whoever listens there"}[rank]; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 					return errors.Join(errors.New("want "+want), err)
@@ -167,9 +165,7 @@ func TestDisagree(t *testing.T) {
 		if test.soon {
 			places[1].Run = "one"
 		}
-		each(t, 2, func(rank int) error {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
+		eachInTime(t, 2, func(ctx context.Context, rank int) error {
 			err := share(ctx, TCP{Address: address, At: places[rank]}, rank, "x", newID())
 			if err == nil || !strings.Contains(err.Error(), test.want[rank]) || (rank == 1 && test.soon) == errors.Is(err, context.DeadlineExceeded) {
 				return errors.Join(errors.New("want "+test.want[rank]), err)

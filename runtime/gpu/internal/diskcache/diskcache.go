@@ -31,6 +31,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/busyfile"
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
@@ -75,10 +76,14 @@ func (c Cache) file(key Key) string { return filepath.Join(c.Dir, hex.EncodeToSt
 // Get returns the data that was put last. That there is none, and that it cannot be read, is the same.
 func (c Cache) Get(key Key) (data []byte, ok bool) {
 	name := c.file(key)
-	if fi, err := regular.Stat(name); err != nil || fi.Size() < int64(header) || fi.Size() > c.Max {
-		return nil, false
-	}
-	b, err := regular.ReadFile(name)
+	var b []byte
+	err := busyfile.Retry(func() error {
+		fi, err := regular.Stat(name)
+		if err == nil && fi.Size() >= int64(header) && fi.Size() <= c.Max {
+			b, err = regular.ReadFile(name)
+		}
+		return err
+	})
 	if err != nil || len(b) < header {
 		return nil, false
 	}
@@ -118,7 +123,7 @@ func (c Cache) Put(key Key, data []byte) error {
 	_, err = f.Write(append(head(key, data), data...))
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), c.file(key))
+		err = busyfile.Retry(func() error { return os.Rename(f.Name(), c.file(key)) })
 	}
 	if err != nil {
 		os.Remove(f.Name())
