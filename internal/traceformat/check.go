@@ -145,6 +145,7 @@ type checker struct {
 	subs     map[subKey]*checkedSub
 	kinds    map[int64]string // of processes
 	programs map[int64]bool   // that have told about themselves
+	moments  map[momentKey]*moment
 }
 
 func (c *checker) problem(event int, format string, args ...any) {
@@ -430,20 +431,61 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	}
 }
 
-// around calls f for each slice around a moment of a track, the innermost first, until it returns false.
-func (c *checker) around(k track, at Time, f func(*span) bool) {
-	t := c.tracks[k]
+// A moment is what the slices around a moment of a track say that they signal and wait for, if there are any.
+type moment struct {
+	found   bool
+	signals []Point
+	waits   []Point
+	reached map[uint64]uint64 // by semaphore, the highest value that is signalled
+}
+
+type momentKey struct {
+	track track
+	at    Time
+}
+
+// crowded is how many slices that begin at one moment are remembered together: where a clock is coarse, thousands do, and as many arrows.
+const crowded = 8
+
+// around returns what the slices around a moment of a track say. Of several that begin at that moment each may be meant.
+func (c *checker) around(k track, at Time) *moment {
+	if m := c.moments[momentKey{k, at}]; m != nil {
+		return m
+	}
+	t, m := c.tracks[k], &moment{reached: map[uint64]uint64{}}
+	add := func(s *span) {
+		m.found = true
+		m.signals, m.waits = append(m.signals, s.signals...), append(m.waits, s.waits...)
+		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
+			m.signals, m.waits = append(m.signals, sub.signals...), append(m.waits, sub.waits...)
+		}
+	}
 	i, _ := slices.BinarySearchFunc(t.spans, at, func(s span, at Time) int {
 		if s.begin <= at {
 			return -1
 		}
 		return 1
 	})
-	for i--; i >= 0; i = t.spans[i].parent {
-		if s := &t.spans[i]; s.end >= at && !f(s) {
-			return
+	last, outer := i-1, i-1
+	for i--; i >= 0 && t.spans[i].begin == at; i-- {
+		add(&t.spans[i])
+		outer = t.spans[i].parent
+	}
+	for ; outer >= 0; outer = t.spans[outer].parent {
+		if s := &t.spans[outer]; s.end >= at {
+			add(s)
 		}
 	}
+	for _, s := range m.signals {
+		m.reached[s.Semaphore] = max(m.reached[s.Semaphore], s.Value)
+	}
+	if last-i > crowded {
+		if c.moments == nil {
+			c.moments = map[momentKey]*moment{}
+		}
+		c.moments[momentKey{k, at}] = m
+	}
+	return m
 }
 
 func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ...any)) {
@@ -457,17 +499,8 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 		}
 		return
 	}
-	var signals []Point
-	found := false
-	c.around(f.begin.track, f.begin.time, func(s *span) bool {
-		found = true
-		signals = append(signals, s.signals...)
-		if sub := c.subs[subKey{f.begin.track.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
-			signals = append(signals, sub.signals...)
-		}
-		return true
-	})
-	if !found {
+	from := c.around(f.begin.track, f.begin.time)
+	if !from.found {
 		add(f.begin.event, "flow %#x begins outside of every slice", k.id)
 		return
 	}
@@ -476,32 +509,21 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 		if end.track.pid/PIDRange != f.begin.track.pid/PIDRange {
 			add(end.event, "flow %#x leads into another program", k.id)
 		}
-		var waits []Point
-		found := false
-		c.around(end.track, end.time, func(s *span) bool {
-			found = true
-			waits = append(waits, s.waits...)
-			if sub := c.subs[subKey{end.track.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
-				waits = append(waits, sub.waits...)
-			}
-			return true
-		})
+		to := c.around(end.track, end.time)
 		switch {
-		case !found:
+		case !to.found:
 			add(end.event, "flow %#x ends outside of every slice", k.id)
-		case k.cat == CatSignal && !releases(signals, waits):
-			add(end.event, "flow %#x leads from %v to a wait for %v", k.id, signals, waits)
+		case k.cat == CatSignal && !from.releases(to.waits):
+			add(end.event, "flow %#x leads from %v to a wait for %v", k.id, from.signals, to.waits)
 		}
 	}
 }
 
 // releases says whether one of the signals is one that one of the waits is for.
-func releases(signals, waits []Point) bool {
-	for _, s := range signals {
-		for _, w := range waits {
-			if s.Semaphore == w.Semaphore && s.Value >= w.Value {
-				return true
-			}
+func (m *moment) releases(waits []Point) bool {
+	for _, w := range waits {
+		if value, ok := m.reached[w.Semaphore]; ok && value >= w.Value {
+			return true
 		}
 	}
 	return false

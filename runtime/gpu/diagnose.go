@@ -126,8 +126,19 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		}
 		list = append(list, p)
 	}
-	slices.SortStableFunc(list, func(a, b ParkedOperation) int { return cmp.Compare(b.Age, a.Age) }) // some are parked anew now and then
+	// Some are parked anew now and then. Where a clock is coarse, a pool's line tells which of them has waited longer.
+	slices.SortStableFunc(list, func(a, b ParkedOperation) int {
+		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.ahead(), b.ahead()))
+	})
 	return list
+}
+
+// ahead returns how many are before it in a pool's line.
+func (p *ParkedOperation) ahead() (n int) {
+	for _, w := range p.Waits {
+		n = max(n, w.Ahead)
+	}
+	return n
 }
 
 // reaches reports whether the operation is to signal a point, or a higher value.
