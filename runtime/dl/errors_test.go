@@ -2,6 +2,7 @@ package dl
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -9,11 +10,12 @@ import (
 // TestOpenErrorText checks that the first line of an error stands by itself, with what to do, and that each thing that
 // happened to candidates is said once.
 func TestOpenErrorText(t *testing.T) {
+	local := filepath.FromSlash // paths are the system's
 	absent := func(path, source string) Attempt {
-		return Attempt{Path: path, Source: source, Err: &loadError{kind: ErrNotFound, plain: "no such file"}}
+		return Attempt{Path: local(path), Source: local(source), Err: &loadError{kind: ErrNotFound, plain: "no such file"}}
 	}
 	stub := func(path, source string) Attempt {
-		return Attempt{Path: path, Source: source, Err: &loadError{kind: ErrStub, plain: "a stub"}}
+		return Attempt{Path: local(path), Source: local(source), Err: &loadError{kind: ErrStub, plain: "a stub"}}
 	}
 	for _, test := range []struct {
 		name     string
@@ -42,8 +44,8 @@ func TestOpenErrorText(t *testing.T) {
 		},
 	} {
 		err := &OpenError{Package: "fix", Name: "fixture", Attempts: test.attempts, Hint: "install it"}
-		if got := err.Error(); got != test.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, test.want)
+		if got, want := err.Error(), local(test.want); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
 		}
 		if n := len(test.attempts); n != len(err.Attempts) {
 			t.Errorf("%s: the text took attempts away", test.name)

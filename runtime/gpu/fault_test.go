@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 		{"traced on hip", &hip, 1, 11, inTrace(scenario)},
 		{"others' work traced on cuda", &cuda, 1, 7, inTrace(others)},
 	} {
-		if raceEnabled {
+		if raceEnabled || testing.Short() {
 			on.step *= 8
 		}
 		for i, kind := range []struct {

@@ -341,7 +341,7 @@ var dispatches = []test{
 		if k.Name() != "ids" {
 			e.Errorf("kernel %s", k.Name())
 		}
-		if _, err := e.devs[0].LoadFile(name + "?"); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := e.devs[0].LoadFile(name + ".absent"); !errors.Is(err, fs.ErrNotExist) {
 			e.Errorf("a file that is not there: %v", err)
 		}
 		e.must(os.WriteFile(name, []byte("no code\x00"), 0o666))
