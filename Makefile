@@ -94,11 +94,11 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu: for once a night
 	@echo "on two cores that have nothing else to do this takes about an hour"
 	@for p in runtime/gpu runtime/gpu/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
-		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
+		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 1h -exec '$(QEMU)'
 
 .PHONY: test-windows
-test-windows: ## prove every function's ABI and run the simulated driver for windows/amd64 under Wine (160 MB to fetch)
-	GO="$(GO)" sh tools/bundle/windows.sh $(BUILD)/windows
+test-windows: ## prove every function's ABI, and test the loader, the simulated runtime and rendezvous, for windows/amd64 under Wine (160 MB to fetch); PACKAGES="runtime/gpu" for some
+	GO="$(GO)" sh tools/bundle/windows.sh $(BUILD)/windows $(PACKAGES)
 
 .PHONY: setup-abi
 setup-abi: ## install what test-abi needs: qemu and a cross compiler
@@ -179,6 +179,10 @@ real-headers-short: ## the same for HIP, whose headers are small to fetch and di
 .PHONY: test-static
 test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
+
+.PHONY: test-alpine
+test-alpine: ## the part of test-static with musl, as Alpine has it: programs start, with the tag puregpu_static and without, and say what a GPU needs
+	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static musl
 
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels

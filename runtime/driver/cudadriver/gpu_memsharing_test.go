@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +157,10 @@ func startVirtual(ctx context.Context, t *testing.T, library string, size uint64
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip(err)
+	}
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	if out, err := exec.CommandContext(ctx, python, "-c", "import platform; print(platform.machine())").Output(); err != nil || strings.TrimSpace(string(out)) != machine {
+		t.Skipf("needs a python3 for %s, which loads this machine's driver: %s is for %q, %v", machine, python, out, err)
 	}
 	here, there := socketPair(t)
 	defer there.Close()
