@@ -23,7 +23,7 @@
 // under the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in.
 // On Linux, a program that links the real package is a dynamic ELF file for glibc
 // even with CGO_ENABLED=0; with nogpu it is static. A system with musl for its C library,
-// such as Alpine Linux, starts the former only if something stands for glibc's loader;
+// such as Alpine Linux, starts the former only if it names musl's loader, or something stands for glibc's;
 // errors of Open then say that GPU libraries need glibc.
 //
 // Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is

@@ -1,13 +1,15 @@
 #!/bin/sh
 # Runs static programs and tests (build tag puregpu_static) on other systems, each a folder to which the root is changed: an empty one, one with
-# musl and a static busybox, and the C libraries of Debian 11, 12 and 13. Needs root and gcc, and fetches 15 MB of Debian's packages, from where
-# the system has them from, or from where DEBIAN_MIRROR says. STRESS says how long C is called on each while all that may disturb a call goes
-# on ("10m").
+# musl and a static busybox, as Alpine has them, and the C libraries of Debian 11, 12 and 13; and with musl also programs without that tag. Needs
+# root and gcc, and fetches 15 MB of Debian's packages, from where the system has them from, or from where DEBIAN_MIRROR says. STRESS says how long
+# C is called on each while all that may disturb a call goes on ("10m").
 #
-# usage: systems.sh DIR, in the module's root
+# usage: systems.sh DIR [SYSTEM...], in the module's root, with the systems empty, musl, bullseye, bookworm and trixie, or those that are named
 
 set -eu
 dir=$1
+shift
+systems=${*:-empty musl bullseye bookworm trixie}
 go=${GO:-go}
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$(id -u)" != 0 ] || [ "$(uname -m)" != x86_64 ]; then
@@ -22,6 +24,14 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 fail() {
 	echo "systems: $*" >&2
 	exit 1
+}
+
+# on SYSTEM reports whether the system is among those to be run.
+on() {
+	case " $systems " in
+	*" $1 "*) ;;
+	*) return 1 ;;
+	esac
 }
 
 # apt COMMAND ARGUMENT... works with a list and a cache in $dir alone, whatever is installed. It asks for each file twice more, and no
@@ -70,9 +80,9 @@ fetch() {
 	touch "$root.fetched"
 }
 
-fetch bullseye libc6 busybox-static
-fetch bookworm libc6 busybox-static musl
-fetch trixie libc6 busybox-static
+! on bullseye || fetch bullseye libc6 busybox-static
+! on bookworm && ! on musl || fetch bookworm libc6 busybox-static musl
+! on trixie || fetch trixie libc6 busybox-static
 
 # A compiler of libraries that ask for no version of the C library, so that the oldest can load them.
 cat >"$dir/cc" <<'END'
@@ -112,26 +122,52 @@ want() (
 	grep -q -e "$text" "$dir/log" || { cat "$dir/log"; exit 1; }
 )
 
-echo "systems: empty"
-rm -rf "$dir/empty"
-mkdir "$dir/empty"
-cp "$dir/gpuinfo" "$dir/empty/"
-want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/empty" /gpuinfo
+if on empty; then
+	echo "systems: empty"
+	rm -rf "$dir/empty"
+	mkdir "$dir/empty"
+	cp "$dir/gpuinfo" "$dir/empty/"
+	want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/empty" /gpuinfo
+fi
 
-echo "systems: musl"
-rm -rf "$dir/musl"
-mkdir -p "$dir/musl/bin" "$dir/musl/lib"
-cp "$dir/bookworm/bin/busybox" "$dir/musl/bin/"
-cp -L "$dir/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$dir/musl/lib/ld-musl-x86_64.so.1"
-cp "$dir/gpuinfo" "$dir/musl/"
-want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/musl" /bin/busybox sh -c 'exec /gpuinfo'
-want "No CUDA driver: .*: not glibc's loader" chroot "$dir/musl" /bin/busybox sh -c 'PUREGPU_LOADER=/lib/ld-musl-x86_64.so.1 /gpuinfo || [ $? = 1 ]'
-mkdir "$dir/musl/glibc"
-for name in ld-linux-x86-64.so.2 libc.so.6 libpthread.so.0 libdl.so.2; do
-	cp "$dir/bookworm/usr/lib/x86_64-linux-gnu/$name" "$dir/musl/glibc/"
-done
-want 'No CUDA driver: not found' chroot "$dir/musl" /bin/busybox sh -c \
-	'PUREGPU_LOADER=/glibc/ld-linux-x86-64.so.2 LD_LIBRARY_PATH=/glibc exec /gpuinfo'
+# in_musl COMMAND runs a command of the shell with musl.
+in_musl() {
+	chroot "$dir/musl" /bin/busybox sh -c "$1"
+}
+
+if on musl; then
+	echo "systems: musl"
+	rm -rf "$dir/musl"
+	mkdir -p "$dir/musl/bin" "$dir/musl/lib" "$dir/musl/tmp" "$dir/musl/glibc"
+	cp "$dir/bookworm/bin/busybox" "$dir/musl/bin/"
+	cp -L "$dir/bookworm/usr/lib/x86_64-linux-musl/libc.so" "$dir/musl/lib/ld-musl-x86_64.so.1"
+	cp "$dir/gpuinfo" "$dir/musl/"
+
+	echo "systems: musl, static"
+	want 'No CUDA driver: .* no glibc on this machine' in_musl 'exec /gpuinfo'
+	want "No CUDA driver: .*: not glibc's loader" in_musl 'PUREGPU_LOADER=/lib/ld-musl-x86_64.so.1 /gpuinfo || [ $? = 1 ]'
+	for name in ld-linux-x86-64.so.2 libc.so.6 libpthread.so.0 libdl.so.2; do
+		cp "$dir/bookworm/usr/lib/x86_64-linux-gnu/$name" "$dir/musl/glibc/"
+	done
+	want 'No CUDA driver: not found' in_musl 'PUREGPU_LOADER=/glibc/ld-linux-x86-64.so.2 LD_LIBRARY_PATH=/glibc exec /gpuinfo'
+
+	# Without the tag a program names glibc's loader, which is not there. It starts if it names musl's, or that is what is started.
+	echo "systems: musl, dynamic"
+	musl="-I /lib/ld-musl-x86_64.so.1"
+	mkdir "$dir/musl/gen"
+	cp -R gen/testdata "$dir/musl/gen/"
+	cp -R "$dir/tests/fixtures" "$dir/musl/"
+	$go build -o "$dir/musl/glibc-gpuinfo" ./tools/gpuinfo
+	$go build -ldflags "$musl" -o "$dir/musl/musl-gpuinfo" ./tools/gpuinfo
+	$go build -ldflags "$musl" -o "$dir/musl/pipeline" ./runtime/examples/pipeline
+	$go test -c -ldflags "$musl" -o "$dir/musl/gen.test" ./gen
+	needs='No CUDA driver: not found. This process has musl for its C library, as on Alpine Linux, and GPU libraries need glibc'
+	want 'not found' in_musl '/glibc-gpuinfo || [ $? = 127 ]'
+	want "$needs" in_musl 'exec /lib/ld-musl-x86_64.so.1 /glibc-gpuinfo'
+	want "$needs" in_musl 'exec /musl-gpuinfo'
+	want 'imulated' in_musl 'exec /pipeline'
+	want 'PASS: TestEcho' in_musl 'cd /gen && PUREGPU_TEST_FIXTURES=/fixtures exec ../gen.test -test.v -test.run Echo'
+fi
 
 # Mounts of /proc go with their namespace, where one can be made.
 unshare=
@@ -149,6 +185,7 @@ in_root() {
 }
 
 for suite in bullseye bookworm trixie; do
+	on $suite || continue
 	root=$dir/$suite
 	echo "systems: $suite, $(grep -aom 1 'GNU C Library[^,]*version [0-9.]*[0-9]' "$root/usr/lib/x86_64-linux-gnu/libc.so.6")"
 	rm -rf "$root/tests"
