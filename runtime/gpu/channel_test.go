@@ -443,7 +443,7 @@ func TestRanks(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, c := range chans {
 			wg.Go(func() {
-				t.Run(fmt.Sprintf("rank %d of %d", i, n), func(t *testing.T) { gputest.CheckRank(t, minute(t), c) })
+				t.Run(fmt.Sprintf("rank %d of %d", i, n), func(t *testing.T) { gputest.CheckRank(t, in(t, 5*time.Minute), c) })
 			})
 		}
 		wg.Wait()

@@ -507,7 +507,7 @@ func TestSplitInVain(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3})
 			_, chans := openChannels(t, d, 3, gpu.ChannelOptions{})
-			if part, err := split(in(t, 20*time.Millisecond), chans[0]); part != nil || !errors.Is(err, context.DeadlineExceeded) {
+			if part, err := split(in(t, 200*time.Millisecond), chans[0]); part != nil || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, %v", part, err)
 			}
 			if err := chans[0].Err(); !errors.Is(err, context.DeadlineExceeded) {

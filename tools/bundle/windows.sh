@@ -55,7 +55,7 @@ END
 run() {
 	folder=$1 program=$2
 	shift 2
-	timeout -k 5 1800 $unshare env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home WINEPREFIX=/home/prefix WINELOADER=/usr/lib/wine/wine64 WINESERVER=/usr/lib/wine/wineserver64 \
+	timeout -k 5 3700 $unshare env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home WINEPREFIX=/home/prefix WINELOADER=/usr/lib/wine/wine64 WINESERVER=/usr/lib/wine/wineserver64 \
 		WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml=" LC_ALL=C.UTF-8 PUREGPU_TEST_FIXTURES='Z:\out' \
 		sh "$dir/enter.sh" "$wine" "$module" "$folder" "/out/$program" "$@" 2>&1 | grep -v -e 'FreeType' -e '^use TrueType' -e '^or equal to' -e '^http://www.freetype.org' -e '^wine: created'
 }
@@ -65,7 +65,7 @@ prove() {
 	folder=$1 name=$(basename "$1").test.exe began=$(date +%s)
 	shift
 	GOOS=windows GOARCH=amd64 $go test -c -o "$out/$name" "./$folder"
-	said=$(run "$folder" "$name" -test.timeout 30m "$@" | tr -d '\r') || true
+	said=$(run "$folder" "$name" -test.timeout 1h "$@" | tr -d '\r') || true
 	echo "windows: tests of $folder, $(($(date +%s) - began)) s"
 	case $(printf '%s\n' "$said" | grep -v '^wine:' | tail -n 1) in
 	PASS) printf '%s\n' "$said" | grep -E 'proven|^PASS' ;;
