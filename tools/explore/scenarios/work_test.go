@@ -177,19 +177,30 @@ func TestFailAgainstPublish(t *testing.T) {
 	})
 }
 
-// TestSignalsTwice has the host raise a semaphore that work in flight is to signal: who waits for more is told of the mistake.
+// TestSignalsTwice has the host, or another device, signal a value that work in flight is to signal: who waits for more is told of the mistake.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{}, quick())
-		b, s := r.alloc(r.devs[0], 8), r.sem()
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		err := s.Signal(1)
-		if err == nil { // else the work had signalled it before
-			if r.wait(s, 2) == nil {
-				r.Errorf("a value that nobody signals is reached")
-			}
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		one, two, s, u := r.alloc(r.devs[0], 8), r.alloc(r.devs[1], 8), r.sem(), r.sem()
+		byHost := x.Choose(2) == 0
+		if !byHost {
+			r.must(r.sim.StallDevice(0))
 		}
-		r.must(b.Close())
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, one.All(), []byte{1}))
+		mistake := true
+		if byHost {
+			mistake = s.Signal(1) == nil // else the work had signalled it before
+		} else {
+			r.must(r.devs[1].Queue(0).Fill(gpu.Order{Signal: []gpu.Point{s.At(1), u.At(1)}}, two.All(), []byte{1}))
+			r.must(r.wait(u, 1)) // for which nobody asks the first device
+			r.do(func() { r.must(r.sim.ResumeDevice(0)) })
+		}
+		if mistake && r.wait(s, 2) == nil {
+			r.Errorf("a value that nobody signals is reached")
+		}
+		r.wg.Wait()
+		r.must(one.Close())
+		r.must(two.Close())
 		r.end()
 	})
 }
