@@ -1,11 +1,11 @@
-// Package busyfile works on files that others have open. Windows refuses to open a file that somebody renames or removes, and to replace or
-// remove one that somebody reads, for as long as that takes; other systems refuse neither.
+// Package busyfile repeats what Windows refuses while another process is at the same file: to open a file that is being renamed or removed,
+// and to replace or remove one that is open. Other systems refuse none of that.
 package busyfile
 
 import "time"
 
 const (
-	patience = 2 * time.Second // by then whoever has the file is not about to close it, or there is no permission, which looks the same
+	patience = 2 * time.Second // what lasts longer may be a lack of permission, which is the same error
 	longest  = 50 * time.Millisecond
 )
 

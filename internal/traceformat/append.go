@@ -89,11 +89,8 @@ func (e *Event) appendArgs(b []byte) []byte {
 	if e.Cat == CatClock {
 		o.key("rate_ppm")
 		o.b = strconv.AppendFloat(o.b, a.Rate, 'g', -1, 64)
-		o.time("margin", a.Margin)
 	}
-	if e.Cat == CatDevice && a.Margin > 0 {
-		o.time("margin", a.Margin)
-	}
+	o.time("margin", a.Margin)
 	if e.Phase == Metadata {
 		e.appendMeta(&o)
 	}

@@ -78,7 +78,7 @@ type Channel struct {
 	comm   driver.Comm
 	limits driver.CommLimits // nil if it has nothing to say
 	asked  driver.Comm       // whom that is asked about
-	rank   int               // set by the thread under mu, before the channel is handed out, as is:
+	rank   int               // it and count are set by the thread under mu, before the channel is handed out
 	count  int
 	opt    ChannelOptions
 	q      *Queue

@@ -75,7 +75,8 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: drv.Caps(), opt: opt, driverFaces: facesOf(drv),
+	caps := drv.Caps()
+	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: caps, opt: opt, driverFaces: facesOf(drv, &caps),
 		slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.pendingQueue.init()
 	dev.timings, dev.closed = map[*Timing]struct{}{}, make(chan struct{})

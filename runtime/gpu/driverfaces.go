@@ -19,43 +19,28 @@ type driverFaces struct {
 }
 
 // facesOf returns what a device has, as its Caps say.
-func facesOf(drv driver.Device) (f driverFaces) {
-	caps := drv.Caps()
-	if caps.Pools {
-		f.pooling, _ = drv.(driver.Pools)
+func facesOf(drv driver.Device, caps *driver.Caps) driverFaces {
+	priorities := caps.PriorityRange
+	return driverFaces{
+		pooling:    face[driver.Pools](drv, caps.Pools),
+		graphs:     face[driver.Graphs](drv, caps.Graphs),
+		natives:    face[driver.Natives](drv, caps.Native),
+		capturer:   face[driver.Capturer](drv, caps.Capture),
+		adopter:    face[driver.Adopter](drv, caps.Adopt),
+		timers:     face[driver.Timers](drv, caps.Timers),
+		peers:      face[driver.Peers](drv, caps.Peers),
+		priorities: face[driver.Priorities](drv, priorities[0] != priorities[1]),
+		ipcMem:     face[driver.IPCMem](drv, caps.IPCMem),
+		ipcEvents:  face[driver.IPCEvents](drv, caps.IPCEvents),
+		memSharing: face[driver.MemSharing](drv, caps.MemSharing),
+		sharing:    face[driver.PoolSharing](drv, caps.PoolSharing),
 	}
-	if caps.Graphs {
-		f.graphs, _ = drv.(driver.Graphs)
-	}
-	if caps.Native {
-		f.natives, _ = drv.(driver.Natives)
-	}
-	if caps.Capture {
-		f.capturer, _ = drv.(driver.Capturer)
-	}
-	if caps.Adopt {
-		f.adopter, _ = drv.(driver.Adopter)
-	}
-	if caps.Timers {
-		f.timers, _ = drv.(driver.Timers)
-	}
-	if caps.Peers {
-		f.peers, _ = drv.(driver.Peers)
-	}
-	if r := caps.PriorityRange; r[0] != r[1] {
-		f.priorities, _ = drv.(driver.Priorities)
-	}
-	if caps.IPCMem {
-		f.ipcMem, _ = drv.(driver.IPCMem)
-	}
-	if caps.MemSharing {
-		f.memSharing, _ = drv.(driver.MemSharing)
-	}
-	if caps.PoolSharing {
-		f.sharing, _ = drv.(driver.PoolSharing)
-	}
-	if caps.IPCEvents {
-		f.ipcEvents, _ = drv.(driver.IPCEvents)
+}
+
+// face returns one of them, if the device has it.
+func face[T any](drv driver.Device, has bool) (f T) {
+	if has {
+		f, _ = drv.(T)
 	}
 	return f
 }

@@ -93,7 +93,8 @@ func NewTicker(d Duration) *Ticker {
 	return k
 }
 
-// again is called when time has come, by whoever is at a step, and so by nothing ordered after what made the ticker.
+// again starts the timer anew. The goroutine whose step reached the time calls it: that is not ordered after NewTicker, and not a race of the
+// program's.
 //
 //go:norace
 func (k *Ticker) again(d Duration) { k.t.Again(d) }

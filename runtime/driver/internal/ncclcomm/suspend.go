@@ -84,7 +84,7 @@ func (r *rank) resume(x nccl.Comm) error {
 	return r.settled(x, r.call(func() error { return r.lib.CommResume(x) }), false)
 }
 
-// settled waits for what the library has begun. If that fails nobody knows what memory there is.
+// settled waits until the library has suspended or resumed. If it fails, the rank is failed: the library does not tell which memory it has then.
 func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	if err == nccl.ErrorInProgress {
 		err = r.wait(x)
