@@ -166,7 +166,7 @@ real-libs: ## hold all bindings against Debian's builds of many releases of thei
 
 .PHONY: real-libs-short
 real-libs-short: ## the same for the releases that are small to fetch (150 MB); nothing is written
-	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short
+	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short -within 5m
 
 .PHONY: real-headers
 real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (130 MB to fetch)
@@ -174,7 +174,7 @@ real-headers: ## prove against C libraries made of the headers of many releases 
 
 .PHONY: real-headers-short
 real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
-	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short -within 5m
 
 .PHONY: test-static
 test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each

@@ -175,10 +175,10 @@ func TestTrace(t *testing.T) {
 
 // TestKilled: the trace of a program that was killed at any moment is good up to then.
 func TestKilled(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "killed.json")
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
+	name := filepath.Join(t.TempDir(), "killed.json") // not in the process that is killed, which would leave it
 	exe, err := os.Executable()
 	must(t, err)
 	for i := range 3 {

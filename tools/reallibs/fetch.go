@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -81,7 +82,7 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 			}
 			errs = append(errs, fmt.Errorf("%s %s: %w", source, strings.Join(suites, ", "), err))
 			if ctx.Err() != nil {
-				return "", ctx.Err()
+				return "", fmt.Errorf("%w: %w", context.Cause(ctx), errors.Join(errs...))
 			}
 		}
 	}
@@ -133,6 +134,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
+		cmd.WaitDelay = time.Second // programs that apt-get has started have the pipe open longer than it
 		if err := cmd.Run(); err != nil {
 			return "", fmt.Errorf("apt-get %s: %w: %s", args[0], err, lastLines(said.String(), 3))
 		}

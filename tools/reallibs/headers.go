@@ -220,6 +220,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, "-calls", h.library, h.dir, h.release, file)
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -259,15 +261,15 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll proves releases whose headers are in folders, or in units that are fetched first.
-func proveAll(ctx context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
+// proveAll proves releases whose headers are in folders, or in units that are fetched first, as long as fetching says.
+func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
 	var absent []string
 	for _, u := range chosen {
-		root, err := u.fetch(ctx, dir)
+		root, err := u.fetch(fetching, dir)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

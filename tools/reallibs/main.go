@@ -1,6 +1,6 @@
 // Command reallibs holds the bindings against real builds of the libraries, which Debian has of many releases. It needs no GPU.
 //
-//	go run ./tools/reallibs [-dir DIR] [-short] [-write] [NAME...]
+//	go run ./tools/reallibs [-dir DIR] [-short] [-within TIME] [-write] [NAME...]
 //
 // For each release it fetches Debian's packages into a folder, opens the library with its binding package, under the C library of the
 // packages' own suite where the library asks for it, and compares what resolves with what the file exports; calls every function that is
@@ -9,7 +9,8 @@
 //
 // With -short only the releases that are small to fetch are tried; names of units (-list prints them) choose others. With -write what the
 // libraries export is recorded in testdata/exports, of which go test ./tools/reallibs -update makes the tables in README.md and
-// docs/releases.md. What could not be had is named, and is an error only if nothing was.
+// docs/releases.md. What could not be had is named, and is an error only if nothing was. What is not fetched within the time that -within gives, an hour
+// if nothing else is said, counts as not to be had.
 //
 // With -headers it proves instead that no call goes wrong because a release has a struct, an enumeration or parameters otherwise. Of each release's own headers it
 // makes a C library that records, field by field, what arrives, and writes, field by field, what comes back; calls every function of it through
@@ -34,6 +35,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -50,12 +52,15 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	dir := flags.String("dir", "build/reallibs", "the `folder` for what is fetched")
 	short := flags.Bool("short", false, "only releases that are small to fetch")
 	write := flags.Bool("write", false, "record in testdata/exports what the libraries export")
+	within := flags.Duration("within", time.Hour, "how long to fetch, at most")
 	list := flags.Bool("list", false, "print the units and stop")
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
 	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
 	flags.Parse(args) // which ends the program if it cannot
+	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("the %v that fetching may take are over", *within))
+	defer cancel()
 	if *only != "" {
 		for _, u := range slices.Concat(units, headerUnits, toolUnits) {
 			if u.name != *only {
@@ -65,7 +70,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			root, err := u.fetch(ctx, abs)
+			root, err := u.fetch(fetching, abs)
 			if err == nil {
 				fmt.Fprintln(w, root)
 			}
@@ -129,7 +134,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return nil
 	}
 	if *headers {
-		return proveAll(ctx, w, *dir, folders, chosen)
+		return proveAll(ctx, fetching, w, *dir, folders, chosen)
 	}
-	return runUnits(ctx, w, *dir, chosen, *write)
+	return runUnits(ctx, fetching, w, *dir, chosen, *write)
 }

@@ -14,7 +14,11 @@ import (
 	"runtime"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
+
+// How long a program may take that calls what a library has, a function of which may not return.
+const patience = 5 * time.Minute
 
 // A found release is a release with what was found of it.
 type found struct {
@@ -24,8 +28,8 @@ type found struct {
 	facts *facts
 }
 
-// runUnits fetches units one after the other and tries the libraries in them.
-func runUnits(ctx context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
+// runUnits fetches units one after the other, as long as fetching says, and tries the libraries in them.
+func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf("Debian has these libraries for linux/amd64 only, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
@@ -48,7 +52,7 @@ func runUnits(ctx context.Context, w io.Writer, dir string, chosen []unit, write
 	var absent []string
 	var failed []error
 	for _, u := range chosen {
-		root, err := u.fetch(ctx, dir)
+		root, err := u.fetch(fetching, dir)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -117,7 +121,7 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 	}
 	// command has a program run under the loader of the unit's C library, or that of the system.
 	env := append(os.Environ(), "PUREGPU_TEST_REAL_HIP=1")
-	command := func(program string, args ...string) *exec.Cmd {
+	command := func(ctx context.Context, program string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Env = append(env[:len(env):len(env)], "LD_LIBRARY_PATH="+strings.Join(dirs, ":"))
 		return cmd
@@ -128,7 +132,7 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 			fail("%w", err)
 			return
 		}
-		command = func(program string, args ...string) *exec.Cmd {
+		command = func(ctx context.Context, program string, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, loader, append([]string{"--library-path", strings.Join(dirs, ":"), program}, args...)...)
 			cmd.Env = env
 			return cmd
@@ -148,9 +152,12 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 		}
 		env = append(env, f.lib.env+"="+f.path)
 		var out, said bytes.Buffer
-		cmd := command(self, "-probe", r.library, f.path)
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		cmd := command(ctx, self, "-probe", r.library, f.path)
 		cmd.Stdout, cmd.Stderr = &out, &said
-		if err := cmd.Run(); err != nil {
+		err := cmd.Run()
+		cancel()
+		if err != nil {
 			fail("%s %s: %w: %s", f.lib.name, r.name, err, lastLines(said.String(), 20))
 			continue
 		}
@@ -189,7 +196,7 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 				continue
 			}
 		}
-		cmd := command(binary, "-test.run", t.run, "-test.v", "-test.timeout", "5m")
+		cmd := command(ctx, binary, "-test.run", t.run, "-test.v", "-test.timeout", "5m")
 		cmd.Dir = filepath.Join(module, t.pkg)
 		out, err := cmd.CombinedOutput()
 		passed, skipped := bytes.Count(out, []byte("--- PASS: ")), bytes.Count(out, []byte("--- SKIP: "))
