@@ -7,21 +7,19 @@ package gpu
 // passOn does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
 func (q *Queue) passOn(s *submission, onThread bool) bool {
 	live := 0
-	for _, m := range s.deps {
-		if m.tl.passed.Load() < m.seq {
-			if live++; live > 1 {
-				return false
-			}
-		}
-	}
-	for i, m := range s.deps { // what is done meanwhile is found out again when it is waited for
-		if err := m.failed(); err != nil {
+	for i, m := range s.deps {
+		passed, err := m.status()
+		switch {
+		case err != nil:
 			q.dev.failSubmission(s, err)
 			return true
+		case passed:
+			continue
+		case live > 0:
+			return false
 		}
-		if live > 0 && m.tl.passed.Load() < m.seq {
-			s.deps[0], s.deps[i] = m, s.deps[0]
-		}
+		live++
+		s.deps[0], s.deps[i] = m, s.deps[0]
 	}
 	if live > 0 || s.late {
 		s.passing = true

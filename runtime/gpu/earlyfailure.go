@@ -27,8 +27,18 @@ func (m mark) failed() error {
 	return nil
 }
 
+// status reports whether the stream has passed a mark, and why the work there failed, if it has. Who needs both asks here, for only in this order
+// do the answers belong together: work fails before its stream is known to have passed it, or never.
+func (m mark) status() (passed bool, err error) {
+	passed = m.tl.passed.Load() >= m.seq
+	return passed, m.failed()
+}
+
 // over reports whether the work at a mark has been passed, or has failed: whether its signals are out, or about to be.
-func (m mark) over() bool { return m.tl.passed.Load() >= m.seq || m.failed() != nil }
+func (m mark) over() bool {
+	passed, err := m.status()
+	return passed || err != nil
+}
 
 // lost returns why the stream will never be known to have passed the work at a mark, if it is not known now.
 func (m mark) lost() error {

@@ -352,13 +352,14 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 	}
 	left := s.deps[:0]
 	for _, m := range s.deps {
-		covered, passed := tl.covers(m.tl, m.seq), m.tl.passed.Load() >= m.seq
-		if err := m.failed(); err != nil { // looked at last: work that its stream has passed has failed before that, or not at all
+		passed, err := m.status()
+		switch {
+		case err != nil:
 			return notIssued, false, err
-		}
-		if !covered {
+		case passed:
+		case !tl.covers(m.tl, m.seq):
 			left = append(left, m)
-		} else if m.tl != tl && !passed { // if it fails, this fails as well
+		case m.tl != tl: // if it fails, this fails as well
 			s.follows.add(m)
 		}
 	}
