@@ -242,10 +242,10 @@ type launched struct {
 	Priority, Carveout     int32
 }
 
-// stampOf makes one number of the attributes that the kernel "stamp" sees, and adds.
+// stampOf makes one number of the attributes that the kernel "stamp" sees, and adds: all but the priority, which graphs do not take.
 func stampOf(a gpu.LaunchAttrs) uint32 {
 	return 1 + a.Cluster[0] + a.Cluster[1]<<4 + a.Cluster[2]<<8 + oneIf(a.Cooperative)<<12 + oneIf(a.Dependent)<<13 +
-		uint32(a.Priority)<<16 + uint32(a.Carveout)<<22
+		uint32(a.Carveout)<<16
 }
 
 // oneIf returns 1 if something is so.

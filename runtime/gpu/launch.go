@@ -19,7 +19,7 @@ import (
 // after one other, and nothing else.
 //
 // Recorded launches that are cooperative, or in clusters, are part of the graph where [driver.Caps].NodeAttrs is set, and else run
-// between the graphs of what is before and behind them.
+// between the graphs of what is before and behind them. A launch that is part of a graph has the priority of the queue that executes it.
 type LaunchAttrs = driver.LaunchAttrs
 
 // A residency is how many blocks of a kernel, of a size, the device holds at once.

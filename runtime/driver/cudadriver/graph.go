@@ -129,7 +129,8 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return driver.Node(n), nil
 }
 
-// errNodeEvent is that a node of a graph was to record an event when its kernel has begun, which CUDA has edges for instead.
+// errNodeEvent is that a node of a graph was to record an event when its kernel has begun. In graphs CUDA has edges for that instead, which only lead
+// to other kernels.
 var errNodeEvent = fmt.Errorf("an event when a kernel has begun, in a graph: %w", driver.ErrUnsupported)
 
 func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (cuda.GraphNode, error) {

@@ -186,6 +186,9 @@ func (s *stream) run(o *operation) (err error) {
 		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
 		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module,
 	}
+	if o.node != 0 { // a graph's kernels have the priority of the stream
+		c.grid.Attrs.Priority = 0
+	}
 	returned := false
 	defer func() {
 		c.grid = Grid{}
