@@ -1,0 +1,159 @@
+package cudadriver
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestGPUProfilerTimes compares the times that a Timing gives with those that Nsight Compute gives for the same kernels in a process of their own,
+// for a profiler runs kernels alone and so lengthens what is around them: of 5 microseconds to 10 milliseconds, the medians within 2 percent or half a
+// microsecond. NCU names the profiler if it is not where it is usually.
+func TestGPUProfilerTimes(t *testing.T) {
+	lengths := []time.Duration{5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond}
+	const each = 11
+	profiled := os.Getenv("PUREGPU_TEST_PROFILED") != ""
+	d := openGPU(t)
+	var ncu string
+	if !profiled {
+		if ncu = profiler(); ncu == "" {
+			t.Skip("there is no ncu")
+		}
+	}
+	drv, err := New(d.lib)
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
+	ok(t, err)
+	defer dev.Close()
+	x, err := dev.Load([]byte(gpuPTX))
+	ok(t, err)
+	spin, err := x.Kernel("spin")
+	ok(t, err)
+	timing, err := dev.NewTiming()
+	ok(t, err)
+	defer timing.Close()
+	s := dev.Queue(0).NewStream()
+	launch := func(ns *uint64, o gpu.Order) {
+		ok(t, dev.Queue(0).Dispatch(o, gpu.Dispatch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(ns)}, Sizes: []int{8}}))
+	}
+	ours := make([][]time.Duration, len(lengths))
+	for i, length := range lengths {
+		ns, busy := uint64(length), uint64(100_000)
+		for range each {
+			if !profiled { // behind work that is under way, so that nothing waits for the host
+				ok(t, s.Submit(func(o gpu.Order) error { launch(&busy, o); return nil }))
+			}
+			ok(t, s.Submit(func(o gpu.Order) error { o.Timing = timing; launch(&ns, o); return nil }))
+			ok(t, s.Wait(context.Background()))
+			took, err := timing.Duration()
+			ok(t, err)
+			ours[i] = append(ours[i], took)
+		}
+		slices.Sort(ours[i])
+	}
+	if profiled {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), ncu, "--csv", "--metrics", "gpu__time_duration.sum", "--print-units", "base", "--clock-control", "none", "--kernel-name", "spin",
+		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), "PUREGPU_TEST_PROFILED=1", "PUREGPU_TEST_REQUIRE_GPU=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("%s does not work here: %v\n%s", ncu, err, out)
+	}
+	theirs, err := profiledTimes(string(out))
+	if err != nil || len(theirs) != each*len(lengths) {
+		t.Fatalf("%s names %d of %d kernels: %v\n%s", ncu, len(theirs), each*len(lengths), err, out)
+	}
+	for i, length := range lengths {
+		list := theirs[each*i : each*(i+1)]
+		slices.Sort(list)
+		got, want := ours[i][each/2], list[each/2]
+		t.Logf("%v: Timing %v, Nsight Compute %v", length, got, want)
+		if (got - want).Abs() > max(want/50, 500*time.Nanosecond) {
+			t.Errorf("%v: Timing says %v, and Nsight Compute %v", length, got, want)
+		}
+	}
+}
+
+// profiler returns where Nsight Compute's program is, if it is there.
+func profiler() string {
+	if name := os.Getenv("NCU"); name != "" {
+		return name
+	}
+	if name, err := exec.LookPath("ncu"); err == nil {
+		return name
+	}
+	found, _ := filepath.Glob("/opt/nvidia/nsight-compute/*/ncu")
+	found = append(found, "/usr/local/cuda/bin/ncu")
+	for _, name := range found {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// profiledTimes reads the durations of kernels, in the order in which they ran, from a table of Nsight Compute's among other output.
+func profiledTimes(text string) ([]time.Duration, error) {
+	var table strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, `"`) {
+			table.WriteString(line)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(table.String())).ReadAll()
+	if err != nil || len(rows) == 0 {
+		return nil, fmt.Errorf("no table (%v)", err)
+	}
+	metric, unit, value := slices.Index(rows[0], "Metric Name"), slices.Index(rows[0], "Metric Unit"), slices.Index(rows[0], "Metric Value")
+	if metric < 0 || unit < 0 || value < 0 {
+		return nil, fmt.Errorf("the table has the columns %q", rows[0])
+	}
+	units := map[string]time.Duration{"ns": 1, "nsecond": 1, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
+	var out []time.Duration
+	for _, row := range rows[1:] {
+		if row[metric] != "gpu__time_duration.sum" {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.ReplaceAll(row[value], ",", ""), 64)
+		if err != nil || units[row[unit]] == 0 {
+			return nil, fmt.Errorf("a duration of %q %s (%v)", row[value], row[unit], err)
+		}
+		out = append(out, time.Duration(v*float64(units[row[unit]])))
+	}
+	return out, nil
+}
+
+func TestProfiledTimes(t *testing.T) {
+	const head = `"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"` + "\n"
+	for _, c := range []struct {
+		text string
+		want []time.Duration
+	}{
+		{"==PROF== Connected\n" + head + `"0","7","spin","gpu__time_duration.sum","ns","10,001,920"` + "\nPASS\n" + `"1","7","spin","gpu__time_duration.sum","usecond","6.5"` + "\n",
+			[]time.Duration{10001920, 6500}},
+		{head + `"0","7","spin","sm__cycles","cycle","1"` + "\n" + `"0","7","spin","gpu__time_duration.sum","ms","1.5"` + "\n", []time.Duration{1500000}},
+	} {
+		if got, err := profiledTimes(c.text); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v, %v, want %v", got, err, c.want)
+		}
+	}
+	for _, text := range []string{"", "==ERROR== no\n", `"ID","Name"` + "\n", head + `"0","7","spin","gpu__time_duration.sum","cycle","1"` + "\n",
+		head + `"0","7","spin","gpu__time_duration.sum","ns","n/a"` + "\n"} {
+		if got, err := profiledTimes(text); err == nil {
+			t.Errorf("%q gives %v and no error", text, got)
+		}
+	}
+}
