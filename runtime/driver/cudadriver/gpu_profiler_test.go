@@ -18,10 +18,12 @@ import (
 )
 
 // TestGPUProfilerTimes compares the times that a Timing gives with those that Nsight Compute gives for the same kernels in a process of their own,
-// for a profiler runs kernels alone and so lengthens what is around them: of 5 microseconds to 10 milliseconds, the medians within 2 percent or half a
-// microsecond. NCU names the profiler if it is not where it is usually.
+// for a profiler runs kernels alone and so lengthens what is around them. Between two events there is also what the device takes to begin a kernel
+// behind an event, and to record the one behind it: the same for each kernel, and at most 2 microseconds. It is measured with a kernel that has nothing
+// to do; without it the medians are within 2 percent or half a microsecond for kernels of 5 microseconds to 10 milliseconds. NCU names the profiler if
+// it is not where it is usually.
 func TestGPUProfilerTimes(t *testing.T) {
-	lengths := []time.Duration{5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond}
+	lengths := []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond}
 	const each = 11
 	profiled := os.Getenv("PUREGPU_TEST_PROFILED") != ""
 	d := openGPU(t)
@@ -76,13 +78,20 @@ func TestGPUProfilerTimes(t *testing.T) {
 	if err != nil || len(theirs) != each*len(lengths) {
 		t.Fatalf("%s names %d of %d kernels: %v\n%s", ncu, len(theirs), each*len(lengths), err, out)
 	}
+	var around time.Duration
 	for i, length := range lengths {
 		list := theirs[each*i : each*(i+1)]
 		slices.Sort(list)
 		got, want := ours[i][each/2], list[each/2]
 		t.Logf("%v: Timing %v, Nsight Compute %v", length, got, want)
-		if (got - want).Abs() > max(want/50, 500*time.Nanosecond) {
-			t.Errorf("%v: Timing says %v, and Nsight Compute %v", length, got, want)
+		if i == 0 {
+			if around = got - want; around < 0 || around > 2*time.Microsecond {
+				t.Errorf("around a kernel that does nothing a Timing has %v more than Nsight Compute", around)
+			}
+			continue
+		}
+		if (got - around - want).Abs() > max(want/50, 500*time.Nanosecond) {
+			t.Errorf("%v: Timing says %v, of which %v are around the kernel, and Nsight Compute %v", length, got, around, want)
 		}
 	}
 }
