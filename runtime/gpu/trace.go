@@ -535,8 +535,9 @@ func (s *submission) trace(o *Order) error {
 	}
 	r.Waits, r.Signals = t.points(r.Waits[:0], s.waits), t.points(r.Signals[:0], s.signals)
 	if rtrace.IsEnabled() {
-		_, x.task = rtrace.NewTask(context.Background(), "gpu "+r.Op)
-		rtrace.Log(context.Background(), "gpu", r.Label)
+		ctx, task := rtrace.NewTask(context.Background(), "gpu "+r.Op)
+		x.task = task
+		rtrace.Log(ctx, "gpu", r.Label)
 	}
 	r.Submitted = t.now()
 	return nil

@@ -1,10 +1,15 @@
 package gpu_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	rtrace "runtime/trace"
 	"slices"
@@ -249,7 +254,7 @@ func TestTraceLoss(t *testing.T) {
 	}
 }
 
-// TestTraceGo: while the standard library's trace is on, submissions are tasks of it, and waits are regions.
+// TestTraceGo: while the standard library's trace is on, submissions are tasks of it, which have their labels, and waits are regions.
 func TestTraceGo(t *testing.T) {
 	if rtrace.IsEnabled() {
 		t.Skip("somebody traces this process")
@@ -266,6 +271,21 @@ func TestTraceGo(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the trace has no %q", want)
 		}
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("without the go command nothing here reads the trace's events")
+	}
+	file := filepath.Join(t.TempDir(), "go.trace")
+	must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+	events, err := exec.CommandContext(minute(t), tool, "tool", "trace", "-d=parsed", file).CombinedOutput()
+	if err != nil {
+		t.Skipf("go tool trace does not read the trace: %v: %.300s", err, events)
+	}
+	begin := regexp.MustCompile(`TaskBegin .*\bID=(\d+) .*Type="gpu fill"`).FindSubmatch(events)
+	log := regexp.MustCompile(`Log .*\bTask=(\d+) .*Message="my own label"`).FindSubmatch(events)
+	if begin == nil || log == nil || !bytes.Equal(begin[1], log[1]) {
+		t.Errorf("the label is not logged to the task of its submission: %s, and %s", begin, log)
 	}
 }
 
