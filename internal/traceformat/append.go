@@ -72,6 +72,10 @@ func (e *Event) appendArgs(b []byte) []byte {
 	o.points("signals", a.Signals)
 	o.time("issued", a.Issued)
 	o.string("error", a.Error)
+	if a.Untimed {
+		o.key("untimed")
+		o.b = append(o.b, "true"...)
+	}
 	o.string("recording", a.Recording)
 	o.uint("commands", uint64(max(a.Commands, 0)))
 	if e.Cat == CatCommand {
@@ -86,6 +90,8 @@ func (e *Event) appendArgs(b []byte) []byte {
 	o.string("pool", a.Pool)
 	o.uint("dropped", a.Dropped)
 	o.uint("total", a.Total)
+	o.uint("undrawn", a.Undrawn)
+	o.uint("forgotten", a.Forgotten)
 	if e.Cat == CatClock {
 		o.key("rate_ppm")
 		o.b = strconv.AppendFloat(o.b, a.Rate, 'g', -1, 64)

@@ -194,6 +194,10 @@ func (c *checker) event(e *Event) {
 			if e.Args.Dropped == 0 || e.Args.Total < e.Args.Dropped {
 				c.problem(c.n, "a drop of %d of %d submissions", e.Args.Dropped, e.Args.Total)
 			}
+		case CatArrows:
+			if e.Args.Undrawn == 0 && e.Args.Forgotten == 0 {
+				c.problem(c.n, "no arrow is missing")
+			}
 		case CatLoss:
 			if e.Args.Error == "" {
 				c.problem(c.n, "a loss without an error")

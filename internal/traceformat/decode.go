@@ -47,6 +47,7 @@ type wireArgs struct {
 	Signals    []wirePoint `json:"signals"`
 	Issued     wireTime    `json:"issued"`
 	Error      string      `json:"error"`
+	Untimed    bool        `json:"untimed"`
 	Recording  string      `json:"recording"`
 	Commands   int         `json:"commands"`
 	Command    int         `json:"command"`
@@ -75,6 +76,8 @@ type wireArgs struct {
 	Unix       int64       `json:"unix_ns,string"`
 	Dropped    uint64      `json:"dropped"`
 	Total      uint64      `json:"total"`
+	Undrawn    uint64      `json:"undrawn"`
+	Forgotten  uint64      `json:"forgotten"`
 	Rate       float64     `json:"rate_ppm"`
 	Margin     wireTime    `json:"margin"`
 }
@@ -227,13 +230,13 @@ func decode(raw []byte, e *Event) (faults []string, err error) {
 	}
 	e.Args = Args{
 		Sub: a.Sub, Op: a.Op, Label: a.Label, Kernel: a.Kernel, Grid: a.Grid, Block: a.Block, Bytes: a.Bytes,
-		Waits: points(a.Waits), Signals: points(a.Signals), Issued: Time(a.Issued), Error: a.Error,
+		Waits: points(a.Waits), Signals: points(a.Signals), Issued: Time(a.Issued), Error: a.Error, Untimed: a.Untimed,
 		Recording: a.Recording, Commands: a.Commands, Command: a.Command,
 		Channel: a.Channel, Collective: a.Collective, Rank: a.Rank, Ranks: a.Ranks, Pool: a.Pool,
 		Name: a.Name, Kind: a.Kind, Device: a.Device, Queue: a.Queue, Stream: a.Stream, Model: a.Model, Driver: a.Driver,
 		SortIndex: a.SortIndex, Format: a.Format, Version: a.Version, Go: a.Go, Program: a.Program, Host: a.Host,
 		OSPID: a.OSPID, World: a.World, Level: a.Level, Start: a.Start, Unix: a.Unix,
-		Dropped: a.Dropped, Total: a.Total, Rate: a.Rate, Margin: Time(a.Margin),
+		Dropped: a.Dropped, Total: a.Total, Undrawn: a.Undrawn, Forgotten: a.Forgotten, Rate: a.Rate, Margin: Time(a.Margin),
 	}
 	return faults, nil
 }

@@ -34,6 +34,7 @@ const (
 	CatSignal     = "signal"     // FlowBegin and FlowEnd: from what signals to what waited
 	CatLoss       = "loss"       // Instant: a device or a channel is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
+	CatArrows     = "arrows"     // Instant: the trace lacks arrows
 	CatCut        = "cut"        // Instant: the file that this program's events are from ends here, without its end
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )

@@ -67,6 +67,7 @@ type Args struct {
 	Signals    []Point
 	Issued     Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
 	Error      string // why it failed
+	Untimed    bool   // of AsyncEnd of a submission: the device's times were to be noted, and are missing
 	Recording  string // name of the recording that is executed
 	Commands   int    // in the recording
 	Command    int    // of CatCommand: its index in the recording, from 0
@@ -104,6 +105,10 @@ type Args struct {
 	// Of CatDrop.
 	Dropped uint64 // submissions that are missing since the drop event before
 	Total   uint64 // since the start
+
+	// Of CatArrows, so far.
+	Undrawn   uint64 // waits that have no arrow, for none of the signals that are enough was before them by its times
+	Forgotten uint64 // waits that may have none because they, or what signalled, were too long ago
 
 	// Of CatClock.
 	Rate   float64 // the device's seconds in one of the host's, less 1, in parts per million

@@ -277,7 +277,7 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: r.Issued, Done: r.Done}
 		if r.Timed != DeviceTime || !t.placeCommand(d, x, c, &y) {
 			y.Untimed = true
-			x.tracer.untimed.Add(1)
+			x.tracer.untimedCmd.Add(1)
 		}
 		x.tracer.push(&y)
 	}
@@ -305,7 +305,7 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 	}
 	took := ended - begun
 	off := max(r.Issued-begun, ended-r.Done, 0)
-	if off > within {
+	if off > within || r.Issued > r.Done { // it had failed before it was issued
 		return false
 	}
 	if off > 0 {

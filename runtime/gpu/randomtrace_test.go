@@ -19,6 +19,7 @@ import (
 // A graphTrace is the trace of a random graph. All methods may be called of nil, which is none.
 type graphTrace struct {
 	trace *trace.Trace
+	level string // of times
 	mu    sync.Mutex
 	data  []byte
 }
@@ -36,7 +37,7 @@ func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
 	if times == 3 {
 		return nil
 	}
-	g := &graphTrace{}
+	g := &graphTrace{level: [...]string{"submissions", "commands", "none"}[times]}
 	var err error
 	g.trace, err = trace.Start(g, trace.Options{Times: gpu.TraceTimes(times)})
 	must(t, err)
@@ -53,6 +54,148 @@ func (g *graphTrace) tracer() *gpu.Tracer {
 // simple are operations that are one submission each.
 var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
 	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
+
+// slicesOf says of the operations that are one submission each which slice that has, if it succeeds. Those that are not named need none.
+var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
+	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
+
+// A tracedSub is what a trace has of a submission.
+type tracedSub struct {
+	given          traceformat.Args // when it was submitted
+	seen           traceformat.Args // when it was done, which is there if ended
+	done           traceformat.Time
+	ended          bool
+	device, called int // slices
+}
+
+// A place is one where arrows begin or end.
+type place struct {
+	pid, tid int64
+	at       traceformat.Time
+}
+
+// A tracedGraph is what stands in a trace.
+type tracedGraph struct {
+	subs               map[uint64]*tracedSub
+	slices             []traceformat.Event
+	arrows             map[place]int // that end there
+	undrawn, forgotten uint64
+}
+
+func readGraph(data []byte) *tracedGraph {
+	g := &tracedGraph{subs: map[uint64]*tracedSub{}, arrows: map[place]int{}}
+	r := traceformat.NewReader(bytes.NewReader(data))
+	for {
+		var e traceformat.Event
+		if r.Next(&e) != nil {
+			return g
+		}
+		switch {
+		case e.Cat == traceformat.CatSubmission && e.Name != traceformat.NameParked:
+			x := g.subs[e.ID]
+			if x == nil {
+				x = &tracedSub{}
+				g.subs[e.ID] = x
+			}
+			if e.Phase == traceformat.AsyncBegin {
+				x.given = e.Args
+			} else {
+				x.seen, x.done, x.ended = e.Args, e.Time, true
+			}
+		case e.Phase == traceformat.Complete:
+			g.slices = append(g.slices, e)
+			if x := g.subs[e.Args.Sub]; x != nil && e.Cat == traceformat.CatDevice {
+				x.device++
+			} else if x != nil && e.Cat == traceformat.CatCall {
+				x.called++
+			}
+		case e.Phase == traceformat.FlowEnd:
+			g.arrows[place{e.PID, e.TID, e.Time}]++
+		case e.Cat == traceformat.CatArrows:
+			g.undrawn, g.forgotten = e.Args.Undrawn, e.Args.Forgotten
+		}
+	}
+}
+
+// checkSlices: what succeeded in a stream, or on the host, has one slice there, or the trace says that its times are missing. Without one are barriers that were passed on,
+// which needed no place in a stream: they count as issued when they were done.
+func (g *tracedGraph) checkSlices(t *testing.T, level string, stats gpu.TracerStats) {
+	untimed := uint64(0)
+	for id, x := range g.subs {
+		if x.seen.Untimed {
+			untimed++
+		}
+		switch n := x.device + x.called; {
+		case !x.ended:
+			t.Errorf("submission %d, %s: the trace does not say when it was done", id, x.given.Op)
+		case n > 1, n > 0 && x.seen.Untimed:
+			t.Errorf("submission %d, %s: it has %d slices of the device and %d of the host; its times are missing: %v", id, x.given.Op, x.device, x.called, x.seen.Untimed)
+		case n == 0 && !x.seen.Untimed && x.seen.Error == "" && x.seen.Issued < x.done && level != "none":
+			t.Errorf("submission %d, %s: it has no slice", id, x.given.Op)
+		}
+	}
+	if untimed != stats.Untimed {
+		t.Errorf("of %d submissions times are missing, and of %d in the trace", stats.Untimed, untimed)
+	}
+	if stats.UntimedCommands > 0 && level != "commands" {
+		t.Errorf("times of %d commands are missing, and none were to be noted", stats.UntimedCommands)
+	}
+}
+
+// checkArrows: one arrow leads to each wait of a slice that something has signalled which has a slice, or the trace counts it among those that are not drawn.
+// Not so waits for 0, those that ended with an error, and those for any.
+func (g *tracedGraph) checkArrows(t *testing.T) {
+	highest := map[uint64]uint64{} // that is signalled, by semaphore
+	for i := range g.slices {
+		e := &g.slices[i]
+		signals := e.Args.Signals
+		if x := g.subs[e.Args.Sub]; x != nil {
+			if signals = x.given.Signals; x.seen.Error != "" || e.Cat == traceformat.CatCommand {
+				signals = nil
+			}
+		} else if e.Name != "signal" {
+			signals = nil
+		}
+		for _, p := range signals {
+			highest[p.Semaphore] = max(highest[p.Semaphore], p.Value)
+		}
+	}
+	due, free := map[place]int{}, map[place]int{}
+	for i := range g.slices {
+		e := &g.slices[i]
+		waits, at, count := e.Args.Waits, place{e.PID, e.TID, e.Time}, due
+		if x := g.subs[e.Args.Sub]; x != nil && e.Cat != traceformat.CatCommand {
+			waits = x.given.Waits
+		}
+		if e.Cat == traceformat.CatWait {
+			at.at = max(e.Time, e.Time+e.Dur-1)
+			if e.Args.Error != "" {
+				waits = nil
+			} else if e.Name != "wait" {
+				count = free
+			}
+		}
+		for _, p := range waits {
+			if p.Value > 0 && highest[p.Semaphore] >= p.Value {
+				count[at]++
+			}
+		}
+	}
+	missing, there := 0, 0
+	for at, n := range due {
+		missing += max(n-g.arrows[at], 0)
+	}
+	for at, n := range g.arrows {
+		there += n
+		if n > due[at]+free[at] {
+			t.Errorf("%d arrows end at %v, where there are %d waits for something that was signalled", n, at, due[at]+free[at])
+		}
+	}
+	if uint64(missing) != g.undrawn || g.forgotten > 0 {
+		t.Errorf("there are %d arrows, and %d more waits for something that was signalled; the trace says that %d are not drawn, and %d forgotten", there, missing,
+			g.undrawn, g.forgotten)
+	}
+}
 
 // check compares the trace of a graph, whose devices have been closed, with the graph: each submission is there once, with its waits and signals, and
 // each slice and arrow belongs to one.
@@ -75,16 +218,12 @@ func (g *graphTrace) check(of *graph, left bool) {
 	case uint64(rep.Submissions) != stats.Submissions && !left:
 		t.Errorf("the trace has %d submissions of %d", rep.Submissions, stats.Submissions)
 	}
-	r := traceformat.NewReader(bytes.NewReader(g.data))
-	found := map[string][]traceformat.Args{}
-	for {
-		var e traceformat.Event
-		if r.Next(&e) != nil {
-			break
-		}
-		if e.Cat == traceformat.CatSubmission && e.Phase == traceformat.AsyncBegin && e.Args.Sub > 0 {
-			found[e.Args.Label] = append(found[e.Args.Label], e.Args)
-		}
+	in := readGraph(g.data)
+	in.checkSlices(t, g.level, stats)
+	in.checkArrows(t)
+	found := map[string][]*tracedSub{}
+	for _, x := range in.subs {
+		found[x.given.Label] = append(found[x.given.Label], x)
 	}
 	for _, x := range of.nodes {
 		all := found[x.order.Label]
@@ -92,10 +231,14 @@ func (g *graphTrace) check(of *graph, left bool) {
 			continue
 		}
 		if len(all) != 1 {
-			t.Errorf("%s, %s: it has %d submissions in the trace: %v", x.order.Label, x.what, len(all), all)
+			t.Errorf("%s, %s: it has %d submissions in the trace", x.order.Label, x.what, len(all))
 			continue
 		}
-		a := all[0]
+		a := all[0].given
+		switch of := slicesOf[x.what]; {
+		case of == traceformat.CatDevice && g.level != "none" && all[0].device == 0 && !all[0].seen.Untimed, of == traceformat.CatCall && all[0].called == 0:
+			t.Errorf("%s, %s: it has no slice", x.order.Label, x.what)
+		}
 		if len(a.Waits) != len(x.order.Wait) || len(a.Signals) != 1 || a.Signals[0].Value != x.done.Value {
 			t.Errorf("%s, %s: its waits are %v, and its signals %v; it was submitted with %v and %v", x.order.Label, x.what, a.Waits, a.Signals, x.order.Wait, x.order.Signal)
 		}

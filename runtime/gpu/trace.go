@@ -38,6 +38,7 @@ type Tracer struct {
 	head       atomic.Uint64 // of the slots: where the next record goes
 	dropped    atomic.Uint64
 	untimed    atomic.Uint64
+	untimedCmd atomic.Uint64
 	clamped    atomic.Uint64
 
 	soon chan struct{}
@@ -176,8 +177,10 @@ type TracerStats struct {
 	Submissions uint64 // traced; each has a record in the end, or is among the dropped
 	Records     uint64 // noted, without those dropped
 	Dropped     uint64 // records for which there was no room
-	Untimed     uint64 // submissions and commands of which device times are missing
-	Clamped     uint64 // of which device times were moved, by no more than they may be off, to lie within the host's
+	Untimed     uint64 // submissions of which device times are missing
+	Clamped     uint64 // submissions of which device times were moved, by no more than they may be off, to lie within the host's
+
+	UntimedCommands uint64 // commands of which device times are missing
 }
 
 type traceSlot struct {
@@ -209,7 +212,8 @@ func (t *Tracer) now() time.Duration { return max(time.Since(t.start), 1) }
 
 // Stats returns a snapshot.
 func (t *Tracer) Stats() TracerStats {
-	return TracerStats{Submissions: t.ids.Load(), Records: t.head.Load(), Dropped: t.dropped.Load(), Untimed: t.untimed.Load(), Clamped: t.clamped.Load()}
+	return TracerStats{Submissions: t.ids.Load(), Records: t.head.Load(), Dropped: t.dropped.Load(), Untimed: t.untimed.Load(), Clamped: t.clamped.Load(),
+		UntimedCommands: t.untimedCmd.Load()}
 }
 
 // Take moves records to a slice, oldest first, and returns how many. It reuses the lists of points that the slice's records have. Before

@@ -9,12 +9,14 @@ import (
 )
 
 // arrows finds for each wait what signalled it, and draws an arrow between the two slices. It remembers the last signals, and the last waits whose
-// signals have not come, up to a number of each; an arrow between what is further apart than that is missing.
+// signals have not come, up to a number of each; an arrow between what is further apart than that is missing, and what was let go of is counted.
 type arrows struct {
 	signals map[uint64][]signalled // by semaphore, by value
 	waits   map[uint64][]waiting
 	oldest  ring // of signals
 	first   ring // of waits
+
+	let uint64 // waits that were let go of, and had no arrow then
 }
 
 // A flowEnd is where an arrow begins or ends, and the earliest time at which the signal can have been, or the latest of the wait's end: clocks of devices are
@@ -38,6 +40,7 @@ type waiting struct {
 	value uint64
 	age   int
 	to    flowEnd
+	any   bool // others of its wait may have been enough
 }
 
 func (s signalled) since() int { return s.age }
@@ -63,8 +66,8 @@ func (a *arrows) init() {
 	a.signals, a.waits = map[uint64][]signalled{}, map[uint64][]waiting{}
 }
 
-// remember adds an entry of the ring to a map, whose lists are ordered by value.
-func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) {
+// remember adds an entry of the ring to a map, whose lists are ordered by value, and returns the one that was let go of for it, if one was.
+func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T, gone bool) {
 	list := append(m[semaphore], x)
 	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // mostly it is the highest
 		list[i], list[i-1] = list[i-1], list[i]
@@ -72,15 +75,18 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) {
 	m[semaphore] = list
 	if r.n++; len(r.of) < remembered {
 		r.of = append(r.of, semaphore)
-		return
+		return let, false
 	}
 	at := (r.n - 1) % remembered
 	old := r.of[at]
 	r.of[at] = semaphore
 	list = m[old]
 	i := slices.IndexFunc(list, func(x T) bool { return x.since() <= r.n-remembered })
+	if i < 0 { // it has gone before
+		return let, false
+	}
+	let = list[i]
 	switch {
-	case i < 0: // it has gone before
 	case len(list) == 1:
 		delete(m, old)
 	case i == 0:
@@ -88,6 +94,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) {
 	default:
 		m[old] = slices.Delete(list, i, i+1)
 	}
+	return let, true
 }
 
 // signal notes signals, and draws the arrows to waits that have come before.
@@ -111,8 +118,8 @@ func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
 	}
 }
 
-// wait draws the arrows to a slice that waited, from the lowest signals that were enough.
-func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
+// wait draws the arrows to a slice that waited, for all of the points or any of them, from the lowest signals that were enough.
+func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) {
 	for _, p := range points {
 		if p.Value == 0 {
 			continue
@@ -126,8 +133,30 @@ func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd) {
 			w.arrow(list[at].from, to)
 			continue
 		}
-		remember(a.waits, &a.first, p.Semaphore, waiting{p.Value, a.first.n + 1, to})
+		if x, gone := remember(a.waits, &a.first, p.Semaphore, waiting{p.Value, a.first.n + 1, to, any}); gone && !x.any {
+			a.let++
+		}
 	}
+}
+
+// missing returns how many waits have no arrow so far, though it is known what signalled: undrawn are those that it was not before, by the times that the two
+// have, and forgotten those of which one of the two may have been let go of. Of a wait for any, and of what was signalled by something that has no slice, nothing is
+// missing.
+func (a *arrows) missing() (undrawn, forgotten uint64) {
+	forgotten = a.let
+	for semaphore, list := range a.waits {
+		signals := a.signals[semaphore]
+		for _, x := range list {
+			switch {
+			case x.any:
+			case len(signals) > 0 && signals[len(signals)-1].value >= x.value:
+				undrawn++
+			case a.oldest.n > remembered:
+				forgotten++
+			}
+		}
+	}
+	return undrawn, forgotten
 }
 
 // arrow draws one.

@@ -198,6 +198,8 @@ func (t *Trace) deviceClosed() {
 	if t.file == nil || t.closed || t.err != nil || len(t.w.devices) > 0 {
 		return
 	}
+	t.w.missing()
+	t.write()
 	if _, err := t.file.Seek(0, io.SeekCurrent); err != nil {
 		return // a pipe, say
 	}

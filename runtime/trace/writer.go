@@ -29,8 +29,9 @@ type writer struct {
 	devices map[*gpu.Device]*device
 	pids    int64
 	flows   uint64
-	dropped uint64 // that the file tells
 	arrows  arrows
+
+	dropped, undrawn, forgotten uint64 // that the file tells
 
 	waits    []traceformat.Point
 	signals  []traceformat.Point
@@ -51,7 +52,8 @@ type track struct {
 	tid    int64
 	stream int64            // the tid of its stream's; 0 until that has done something
 	end    traceformat.Time // of the last slice of that
-	cmd    traceformat.Time // the end of the last command
+	cmd    traceformat.Time // the end of the last command of that, or where it begins
+	until  traceformat.Time // where that ends: other than end if it lies inside an earlier one
 	ch     bool
 }
 
@@ -91,6 +93,7 @@ const end = "\n]\n"
 // end writes it.
 func (w *writer) end() {
 	w.drops()
+	w.missing()
 	w.buf = append(w.buf, end...)
 }
 
@@ -117,10 +120,10 @@ func (w *writer) add(r *gpu.TraceRecord) {
 	case gpu.TraceCommand:
 		w.command(r)
 	case gpu.TraceWait:
-		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: "wait", Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
+		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: r.Op, Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
 		pid, tid, at := w.host(r)
 		if r.Err == nil {
-			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, at})
+			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, at}, r.Op == "wait for any")
 		}
 	case gpu.TraceSignal:
 		name := "signal"
@@ -263,7 +266,7 @@ func (w *writer) call(r *gpu.TraceRecord, name string) {
 		w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
 	}
 	if r.Kind == gpu.TraceCall {
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), traceformat.Time(r.Submitted)})
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), traceformat.Time(r.Submitted)}, false)
 	}
 }
 
@@ -295,6 +298,18 @@ func (w *writer) drops() {
 	}
 }
 
+// missing tells how many arrows the trace lacks, if that is known to be more than was told.
+func (w *writer) missing() {
+	undrawn, forgotten := w.arrows.missing()
+	if undrawn == w.undrawn && forgotten == w.forgotten {
+		return
+	}
+	w.undrawn, w.forgotten = undrawn, forgotten
+	w.event = traceformat.Event{Phase: traceformat.Instant, Cat: traceformat.CatArrows, Name: "arrows are missing", PID: hostPID, Scope: 'g',
+		Time: traceformat.Time(time.Since(w.tracer.Start())), Args: traceformat.Args{Undrawn: undrawn, Forgotten: forgotten}}
+	w.put()
+}
+
 // submission writes all of a submission.
 func (w *writer) submission(r *gpu.TraceRecord) {
 	x := w.device(r.Device, "")
@@ -320,14 +335,14 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 		async(traceformat.AsyncBegin, traceformat.NameParked, min(traceformat.Time(r.Parked), until), traceformat.Args{})
 		async(traceformat.AsyncEnd, traceformat.NameParked, until, traceformat.Args{})
 	}
-	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r)})
+	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r), Untimed: r.Untimed})
 	switch r.Timed {
 	case gpu.DeviceTime:
 		w.executed(x, t, r, a)
 	case gpu.HostTime:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: nameOf(r), Args: given}
 		pid, tid, at := w.host(r)
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun)})
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun)}, false)
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
 		}
@@ -347,20 +362,17 @@ const inexact = 3 * time.Microsecond
 func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat.Args) {
 	tid := w.stream(x, t)
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
-	if by := t.end - begun; by > 0 {
-		begun += by
+	if by := t.end - begun; by > 0 { // to no later than it was seen done: records of a stream may come in another order than its work
+		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
-		if begun > done {
-			return // it would end after it was seen done
-		}
 	}
-	t.end, t.cmd = ended, begun
+	t.end, t.cmd, t.until = max(t.end, ended), begun, ended
 	if r.Within > x.margin+inexact {
 		a.Margin = traceformat.Time(r.Within)
 	}
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
 	w.put()
-	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done))})
+	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done))}, false)
 	if r.Err == nil {
 		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(max(r.Ended-r.Within, r.Issued))})
 	}
@@ -376,8 +388,8 @@ func (w *writer) command(r *gpu.TraceRecord) {
 	if t.stream == 0 {
 		return
 	}
-	begun := min(max(traceformat.Time(r.Begun), t.cmd), t.end)
-	ended := min(max(traceformat.Time(r.Ended), begun), t.end)
+	begun := min(max(traceformat.Time(r.Begun), t.cmd), t.until)
+	ended := min(max(traceformat.Time(r.Ended), begun), t.until)
 	t.cmd = ended
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(r.Kernel, r.Op), PID: x.pid, TID: t.stream, Time: begun, Dur: ended - begun,
 		Args: traceformat.Args{Sub: r.ID, Command: r.Command, Op: r.Op, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes}}

@@ -1,0 +1,102 @@
+package trace
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// written returns the events that a writer makes of records of submissions to one queue, and of their commands.
+func written(t *testing.T, records ...gpu.TraceRecord) (events []traceformat.Event) {
+	t.Helper()
+	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	w := newWriter(tracer, Options{})
+	for _, r := range records {
+		r.Device, r.Queue, r.Timed = dev, dev.Queue(0), gpu.DeviceTime
+		w.add(&r)
+	}
+	w.end()
+	rep, err := traceformat.Check(bytes.NewReader(w.buf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range rep.Problems {
+		t.Error(p)
+	}
+	r := traceformat.NewReader(bytes.NewReader(w.buf))
+	for {
+		var e traceformat.Event
+		if r.Next(&e) != nil {
+			return events
+		}
+		events = append(events, e)
+	}
+}
+
+// TestRecordsOutOfOrder: records of a stream that come in another order than its work have a slice each, which ends before it was seen done.
+func TestRecordsOutOfOrder(t *testing.T) {
+	const us = time.Microsecond
+	found := map[string]traceformat.Event{}
+	for _, e := range written(t,
+		gpu.TraceRecord{ID: 2, Op: "copy", Submitted: 2 * us, Issued: 3 * us, Begun: 20 * us, Ended: 100 * us, Done: 110 * us},
+		gpu.TraceRecord{ID: 1, Op: "execute", Submitted: us, Issued: 2 * us, Begun: 4 * us, Ended: 18 * us, Done: 50 * us},
+		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 1, Op: "dispatch", Begun: 5 * us, Ended: 17 * us},
+		gpu.TraceRecord{ID: 3, Op: "fill", Submitted: 3 * us, Issued: 4 * us, Begun: 90 * us, Ended: 120 * us, Done: 130 * us},
+	) {
+		if e.Phase == traceformat.Complete {
+			found[e.Args.Op] = e
+		}
+	}
+	for op, want := range map[string][2]traceformat.Time{"copy": {20_000, 100_000}, "execute": {50_000, 50_000}, "dispatch": {50_000, 50_000}, "fill": {100_000, 130_000}} {
+		if e, ok := found[op]; !ok || e.Time != want[0] || e.Time+e.Dur != want[1] {
+			t.Errorf("%s: a slice from %d to %d, and there is one: %v; want %d", op, e.Time, e.Time+e.Dur, ok, want)
+		}
+	}
+}
+
+// TestArrowsThatAreMissing: the trace says how many waits have no arrow because what signalled was not before them by its times, or too long ago. Of a wait for any of
+// several, and of what nothing in the trace has signalled, none is missing.
+func TestArrowsThatAreMissing(t *testing.T) {
+	const us = time.Microsecond
+	at := func(semaphore, value uint64) []gpu.TracePoint { return []gpu.TracePoint{{Semaphore: semaphore, Value: value}} }
+	records := []gpu.TraceRecord{
+		{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 9 * us, Done: 10 * us, Signals: at(1, 5)},
+		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
+		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // seen before it was signalled, by the times
+		{Kind: gpu.TraceWait, Op: "wait for any", Submitted: us, Done: 4 * us, Waits: at(1, 3)},
+		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // what signals it is not in the trace
+	}
+	count := func(records []gpu.TraceRecord) (arrows int, undrawn, forgotten uint64) {
+		for _, e := range written(t, records...) {
+			switch {
+			case e.Phase == traceformat.FlowEnd:
+				arrows++
+			case e.Cat == traceformat.CatArrows:
+				undrawn, forgotten = e.Args.Undrawn, e.Args.Forgotten
+			}
+		}
+		return arrows, undrawn, forgotten
+	}
+	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 1 || forgotten != 0 {
+		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
+	}
+	for i := range uint64(remembered) {
+		records = append(records, gpu.TraceRecord{Kind: gpu.TraceSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
+	}
+	records = append(records, gpu.TraceRecord{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
+	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // also the two above that have none: it is not known any more why
+		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
+	}
+}
