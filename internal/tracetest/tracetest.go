@@ -106,7 +106,7 @@ func (b *Builder) Semaphore(name string) func(value uint64) traceformat.Point {
 // A Submission is what a queue was given. Submitted, Issued, Begun, Ended and Done are its moments; Begun and Ended are
 // both 0 if they are not known, Issued if it was never issued, and Done if it is not done when the trace ends.
 type Submission struct {
-	Args                                  traceformat.Args // but for Sub, which Submit counts
+	Args                                  traceformat.Args // but for Sub, which Submit counts; Error and Untimed are of its end
 	Submitted, Issued, Begun, Ended, Done traceformat.Time
 	Parked                                bool
 	Commands                              []Command
@@ -123,7 +123,7 @@ type Command struct {
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++
 	a := s.Args
-	a.Sub = b.subs
+	a.Sub, a.Untimed = b.subs, false
 	async := traceformat.Event{Cat: traceformat.CatSubmission, Name: q.Title, PID: q.PID, TID: q.TID, ID: a.Sub}
 	begin := async
 	begin.Phase, begin.Time, begin.Args = traceformat.AsyncBegin, s.Submitted, a
@@ -154,7 +154,7 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	}
 	if s.Done != 0 {
 		end := async
-		end.Phase, end.Time, end.Args = traceformat.AsyncEnd, s.Done, traceformat.Args{Issued: s.Issued, Error: s.Args.Error}
+		end.Phase, end.Time, end.Args = traceformat.AsyncEnd, s.Done, traceformat.Args{Issued: s.Issued, Error: s.Args.Error, Untimed: s.Args.Untimed}
 		b.add(end)
 	}
 	return a.Sub

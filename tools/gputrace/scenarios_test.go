@@ -31,6 +31,7 @@ var scenarios = []struct {
 	{"trouble", trouble},
 	{"nothing", func() []byte { return tracetest.New("nothing", 0, 1, start2026).JSON() }},
 	{"without device times", untimed},
+	{"a burst", burst},
 }
 
 // steps is a program that waits for each step, so that the device is idle in between.
@@ -150,6 +151,28 @@ func untimed() []byte {
 		b.Submit(q, q, tracetest.Submission{Args: args{Op: "fill", Signals: pts{sem(i + 1)}}, Submitted: at, Issued: at + µs, Done: at + 80*µs})
 		b.Wait(host, at+2*µs, at+82*µs, sem(i+1))
 	}
+	return b.JSON()
+}
+
+// burst is a trace with more work at once than there were events for, and with arrows that are missing.
+func burst() []byte {
+	b := tracetest.New("burst", 0, 1, start2026)
+	dev := b.Device(0, "NVIDIA H200")
+	q, s := b.Queue(dev, 0, "queue 0"), b.Stream(dev, 1)
+	sem := b.Semaphore("")
+	for i := range uint64(5) {
+		at := traceformat.Time(i+1) * µs
+		x := tracetest.Submission{Args: args{Op: "execute", Signals: pts{sem(i + 1)}}, Submitted: at, Issued: at + µs/2, Begun: 10*at + µs, Ended: 10*at + 9*µs, Done: 100 * µs}
+		if i > 0 {
+			x.Args.Waits = pts{sem(i)}
+		}
+		if i > 2 {
+			x.Begun, x.Ended, x.Args.Untimed = 0, 0, true
+		}
+		b.Submit(q, s, x)
+	}
+	b.Instant(1, traceformat.CatArrows, "arrows are missing", 50*µs, args{Undrawn: 1})
+	b.Instant(1, traceformat.CatArrows, "arrows are missing", 100*µs, args{Undrawn: 2, Forgotten: 1}) // in all
 	return b.JSON()
 }
 

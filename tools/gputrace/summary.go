@@ -16,7 +16,9 @@ type summary struct {
 	Failed      int              `json:"failed"`
 	FirstError  string           `json:"first_error,omitempty"`
 	Unfinished  int              `json:"unfinished"` // when the trace ended
+	Untimed     int              `json:"untimed"`    // that lack times of the device, and are in nothing that adds those up
 	Dropped     uint64           `json:"dropped"`    // records that the trace lacks
+	Arrowless   uint64           `json:"arrowless"`  // waits that lack an arrow, or may
 	Cut         bool             `json:"cut"`        // the file has no end: the program died or runs
 	Lost        []string         `json:"lost,omitempty"`
 
@@ -104,7 +106,7 @@ type starvedSummary struct {
 
 // summarize makes the summary of a trace.
 func summarize(t *trace) *summary {
-	s := &summary{Submissions: len(t.subs), Dropped: t.dropped, Cut: t.cut, Begin: t.begin, End: t.end}
+	s := &summary{Submissions: len(t.subs), Dropped: t.dropped, Arrowless: t.arrowless, Cut: t.cut, Begin: t.begin, End: t.end}
 	for _, p := range t.programs {
 		s.Programs = append(s.Programs, programSummary{p.args.Program, p.args.Rank, p.args.Version, p.args.Host, p.args.Level})
 	}
@@ -117,6 +119,9 @@ func summarize(t *trace) *summary {
 		}
 		if x.done == unknown {
 			s.Unfinished++
+		}
+		if x.untimed {
+			s.Untimed++
 		}
 		if i == 0 {
 			s.Begin, s.End = x.submitted, x.last()

@@ -47,7 +47,7 @@ func (s *summary) head(b *strings.Builder) {
 		fmt.Fprintf(b, "%d failed, the first: %s\n", s.Failed, clean(s.FirstError, 200))
 	}
 	for _, err := range s.Lost {
-		fmt.Fprintf(b, "a device was lost: %s\n", clean(err, 200))
+		fmt.Fprintf(b, "a device or a channel was lost: %s\n", clean(err, 200))
 	}
 	if s.Unfinished > 0 {
 		fmt.Fprintf(b, "%s had not ended when the trace did", count(s.Unfinished, "submission"))
@@ -56,9 +56,23 @@ func (s *summary) head(b *strings.Builder) {
 		}
 		b.WriteByte('\n')
 	}
+	if s.Untimed > 0 {
+		fmt.Fprintf(b, "%s no device times, which could not be noted: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
+	}
+	if s.Arrowless > 0 {
+		fmt.Fprintf(b, "%s no arrow: by the times that are known the signal did not come before it, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
+	}
 	if s.Dropped > 0 {
 		fmt.Fprintf(b, "%s missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "record"))
 	}
+}
+
+// have is count with the verb.
+func have(n int, what string) string {
+	if n == 1 {
+		return count(n, what) + " has"
+	}
+	return count(n, what) + " have"
 }
 
 func (s *summary) printDevices(b *strings.Builder) {

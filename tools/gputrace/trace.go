@@ -27,6 +27,7 @@ type trace struct {
 	begin, end traceformat.Time // of everything
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
+	arrowless  uint64           // waits that lack an arrow, or may
 }
 
 // A program is one that wrote a trace: a rank.
@@ -62,6 +63,7 @@ type submission struct {
 	submitted, issued, begun, ended, done traceformat.Time
 	slice                                 int  // that the device executed, or -1
 	instant                               bool // it took no time on the device, which has times of others
+	untimed                               bool // it has no times of the device, which was to note them
 	err                                   string
 }
 
@@ -153,13 +155,14 @@ type loader struct {
 	process  map[int64]string
 	tracks   map[trackKey]int
 	subs     map[subKey]int
+	arrows   map[int]uint64 // that a program's trace lacks, as it told last
 }
 
 // load reads the part of a trace that is in the window.
 func load(r io.Reader, win window) (*trace, error) {
 	l := loader{
 		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
-		tracks: map[trackKey]int{}, subs: map[subKey]int{},
+		tracks: map[trackKey]int{}, subs: map[subKey]int{}, arrows: map[int]uint64{},
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
@@ -215,6 +218,8 @@ func (l *loader) event(e *traceformat.Event) bool {
 		switch e.Cat {
 		case traceformat.CatDrop:
 			l.dropped += e.Args.Dropped
+		case traceformat.CatArrows:
+			l.arrows[l.program(e.PID)] = e.Args.Undrawn + e.Args.Forgotten
 		case traceformat.CatCut:
 			l.cut = true
 		}
@@ -306,7 +311,7 @@ func (l *loader) submission(e *traceformat.Event) bool {
 		return true
 	case !begins && ok:
 		s := &l.trace.subs[i]
-		s.done, s.err = e.Time, l.text(e.Args.Error)
+		s.done, s.err, s.untimed = e.Time, l.text(e.Args.Error), e.Args.Untimed
 		if e.Args.Issued != 0 {
 			s.issued = e.Args.Issued
 		}
@@ -401,7 +406,10 @@ func (l *loader) finish() {
 			x.begun, x.ended = s.begin, s.end
 		}
 	}
-	// On a device that has times, what has none took none: it was done as soon as what it waited for.
+	for _, n := range l.arrows {
+		t.arrowless += n
+	}
+	// On a device that has times, what has none and lacks none took none: it was done as soon as what it waited for.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {
@@ -409,7 +417,7 @@ func (l *loader) finish() {
 		}
 	}
 	for i := range t.subs {
-		if x := &t.subs[i]; x.begun == unknown && x.issued != unknown && x.err == "" && timed[x.device+1] {
+		if x := &t.subs[i]; x.begun == unknown && x.issued != unknown && x.err == "" && !x.untimed && timed[x.device+1] {
 			x.instant = true
 		}
 	}

@@ -731,8 +731,10 @@ function start(data) {
     const s = data.summary, out = [], number = v => v.toLocaleString("en");
     const share = (part, whole) => whole > 0 ? Math.round(100 * part / whole) + " %" : "";
     const notices = element("div", {className: "notice"}), notice = text => notices.append(element("p", {textContent: text}));
-    for (const e of s.lost ?? []) notice("A device was lost: " + e);
+    for (const e of s.lost ?? []) notice("A device or a channel was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
+    if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, which could not be noted: times and numbers of operations lack them.`);
+    if (s.arrowless) notice(`${number(s.arrowless)} waits have no arrow: by the times that are known the signal did not come before them, or one of the two was too long ago.`);
     if (s.dropped) notice(`${number(s.dropped)} records are missing from the trace, which could not be written fast enough: what is below lacks them.`);
     if (s.unfinished) notice(`${number(s.unfinished)} submissions had not ended when the trace did${s.cut ? ", which has no end: the program died, or still ran" : ""}.`);
     if (notices.childNodes.length) out.push(notices);
