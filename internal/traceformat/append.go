@@ -76,7 +76,6 @@ func (e *Event) appendArgs(b []byte) []byte {
 		o.key("untimed")
 		o.b = append(o.b, "true"...)
 	}
-	o.string("recording", a.Recording)
 	o.uint("commands", uint64(max(a.Commands, 0)))
 	if e.Cat == CatCommand {
 		o.int("command", a.Command)
@@ -87,7 +86,6 @@ func (e *Event) appendArgs(b []byte) []byte {
 		o.int("rank", a.Rank)
 	}
 	o.uint("ranks", uint64(max(a.Ranks, 0)))
-	o.string("pool", a.Pool)
 	o.uint("dropped", a.Dropped)
 	o.uint("total", a.Total)
 	o.uint("undrawn", a.Undrawn)

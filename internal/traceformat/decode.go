@@ -48,14 +48,12 @@ type wireArgs struct {
 	Issued     wireTime    `json:"issued"`
 	Error      string      `json:"error"`
 	Untimed    bool        `json:"untimed"`
-	Recording  string      `json:"recording"`
 	Commands   int         `json:"commands"`
 	Command    int         `json:"command"`
 	Channel    string      `json:"channel"`
 	Collective uint64      `json:"collective"`
 	Rank       int         `json:"rank"`
 	Ranks      int         `json:"ranks"`
-	Pool       string      `json:"pool"`
 	Name       string      `json:"name"`
 	Kind       string      `json:"kind"`
 	Device     int         `json:"device"`
@@ -231,8 +229,8 @@ func decode(raw []byte, e *Event) (faults []string, err error) {
 	e.Args = Args{
 		Sub: a.Sub, Op: a.Op, Label: a.Label, Kernel: a.Kernel, Grid: a.Grid, Block: a.Block, Bytes: a.Bytes,
 		Waits: points(a.Waits), Signals: points(a.Signals), Issued: Time(a.Issued), Error: a.Error, Untimed: a.Untimed,
-		Recording: a.Recording, Commands: a.Commands, Command: a.Command,
-		Channel: a.Channel, Collective: a.Collective, Rank: a.Rank, Ranks: a.Ranks, Pool: a.Pool,
+		Commands: a.Commands, Command: a.Command,
+		Channel: a.Channel, Collective: a.Collective, Rank: a.Rank, Ranks: a.Ranks,
 		Name: a.Name, Kind: a.Kind, Device: a.Device, Queue: a.Queue, Stream: a.Stream, Model: a.Model, Driver: a.Driver,
 		SortIndex: a.SortIndex, Format: a.Format, Version: a.Version, Go: a.Go, Program: a.Program, Host: a.Host,
 		OSPID: a.OSPID, World: a.World, Level: a.Level, Start: a.Start, Unix: a.Unix,

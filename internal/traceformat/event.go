@@ -57,7 +57,7 @@ type Series struct {
 type Args struct {
 	// Of submissions, and of what belongs to one.
 	Sub        uint64 // number of the submission, from 1, unique in the process
-	Op         string // "fill", "launch", ...
+	Op         string // "fill", "dispatch", ...
 	Label      string // given by the user
 	Kernel     string
 	Grid       [3]uint32
@@ -68,16 +68,12 @@ type Args struct {
 	Issued     Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
 	Error      string // why it failed
 	Untimed    bool   // of AsyncEnd of a submission: the device's times were to be noted, and are missing
-	Recording  string // name of the recording that is executed
 	Commands   int    // in the recording
 	Command    int    // of CatCommand: its index in the recording, from 0
 	Channel    string // a name for the channel that is the same in all its ranks
 	Collective uint64 // number of the collective in its channel, from 1, the same in all ranks
 	Ranks      int    // of the channel
 	Rank       int    // in the channel; of MetaTrace: of the process
-
-	// Of calls.
-	Pool string
 
 	// Of metadata.
 	Name      string // of a process or track
@@ -97,7 +93,7 @@ type Args struct {
 	Host    string
 	OSPID   int
 	World   int    // number of ranks, 0 if not known
-	Level   string // "submissions" or "commands"
+	Level   string // "submissions", "commands" or "none"
 	Start   string // wall clock at time 0, RFC 3339 with nanoseconds, UTC
 	// Unix is Start in nanoseconds since 1970.
 	Unix int64

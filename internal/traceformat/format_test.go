@@ -33,7 +33,7 @@ func small(rank int, start time.Time) *tracetest.Builder {
 		Submitted: 35 * µs, Issued: 42 * µs, Begun: 45*µs + 1, Ended: 55*µs + 20, Done: 60 * µs, Parked: true,
 	})
 	b.Submit(q, s, tracetest.Submission{
-		Args:      Args{Op: "execute", Recording: "step", Commands: 2, Waits: []Point{done(1)}, Signals: []Point{done(2)}},
+		Args:      Args{Op: "execute", Label: "step", Commands: 2, Waits: []Point{done(1)}, Signals: []Point{done(2)}},
 		Submitted: 36 * µs, Issued: 43 * µs, Begun: 56 * µs, Ended: 80 * µs, Done: 85 * µs,
 		Commands: []tracetest.Command{{Args: Args{Op: "fill", Bytes: 64}, Begun: 56 * µs, Ended: 60 * µs}, {Args: Args{Op: "launch", Kernel: "k"}, Begun: 60 * µs, Ended: 80 * µs}},
 	})

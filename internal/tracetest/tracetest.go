@@ -139,7 +139,7 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 		b.add(parked)
 	}
 	if s.Begun != 0 || s.Ended != 0 {
-		name := cmp.Or(a.Label, a.Kernel, a.Recording, a.Op)
+		name := cmp.Or(a.Label, a.Kernel, a.Op)
 		what := a
 		what.Waits, what.Signals, what.Error = nil, nil, ""
 		b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: name, PID: executed.PID, TID: executed.TID,

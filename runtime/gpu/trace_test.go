@@ -21,6 +21,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 func newTracer(t testing.TB, o gpu.TracerOptions) *gpu.Tracer {
@@ -351,6 +352,29 @@ func TestTiming(t *testing.T) {
 				must(t, c.Close())
 			})
 		})
+	}
+}
+
+// TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
+func TestTraceOperations(t *testing.T) {
+	page, err := os.ReadFile("../../docs/trace-format.md")
+	must(t, err)
+	_, row, _ := strings.Cut(string(page), "\n| `op` | ")
+	row, _, ok := strings.Cut(row, " |\n")
+	if !ok {
+		t.Fatal("the page has no operations")
+	}
+	var want []string
+	for k := work.Barrier; k <= work.Transfer; k++ {
+		if k != work.Timestamp && !slices.Contains(want, "`"+k.String()+"`") { // which is one of a recording only
+			want = append(want, "`"+k.String()+"`")
+		}
+	}
+	listed := strings.Split(row, ", ")
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("the page lists %v, and there are %v", listed, want)
 	}
 }
 

@@ -125,22 +125,17 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		if r.Err == nil {
 			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, at}, r.Op == "wait for any")
 		}
-	case gpu.TraceSignal:
-		name := "signal"
-		if r.Err != nil {
-			name = "fail"
+	case gpu.TraceSignal, gpu.TraceAlloc, gpu.TraceGrow, gpu.TraceShrink, gpu.TraceLoad, gpu.TraceCompile, gpu.TraceGraph, gpu.TraceClosed:
+		name := callNames[r.Kind]
+		if r.Kind == gpu.TraceSignal && r.Err != nil {
+			name = failName
 		}
 		w.call(r, name)
+		if r.Kind == gpu.TraceClosed {
+			delete(w.devices, r.Device)
+		}
 	case gpu.TraceCall:
 		w.call(r, r.Op)
-	case gpu.TraceAlloc:
-		w.call(r, "allocate")
-	case gpu.TraceGrow:
-		w.call(r, "grow pool")
-	case gpu.TraceShrink:
-		w.call(r, "shrink pool")
-	case gpu.TraceLoad, gpu.TraceCompile, gpu.TraceGraph:
-		w.call(r, r.Kind.String())
 	case gpu.TraceName:
 		for _, p := range r.Signals {
 			w.names[p.Semaphore] = r.Label
@@ -153,14 +148,17 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		w.count(r)
 	case gpu.TraceOpen:
 		w.device(r.Device, r.Label)
-		w.call(r, "open")
+		w.call(r, callNames[r.Kind])
 	case gpu.TraceLost:
 		w.instant(r, traceformat.CatLoss, "device lost", traceformat.Args{Error: errorOf(r)})
-	case gpu.TraceClosed:
-		w.call(r, "close")
-		delete(w.devices, r.Device)
 	}
 }
+
+// callNames are the names of calls of the host, by what they are.
+var callNames = map[gpu.TraceKind]string{gpu.TraceSignal: "signal", gpu.TraceAlloc: "allocate", gpu.TraceGrow: "grow pool", gpu.TraceShrink: "shrink pool", gpu.TraceLoad: "load",
+	gpu.TraceCompile: "compile", gpu.TraceGraph: "graph", gpu.TraceOpen: "open", gpu.TraceClosed: "close"}
+
+const failName = "fail" // of a signal that is a failure
 
 func errorOf(r *gpu.TraceRecord) string {
 	if r.Err == nil {

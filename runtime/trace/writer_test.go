@@ -2,6 +2,11 @@ package trace
 
 import (
 	"bytes"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +75,9 @@ func TestRecordsOutOfOrder(t *testing.T) {
 // several, and of what nothing in the trace has signalled, none is missing.
 func TestArrowsThatAreMissing(t *testing.T) {
 	const us = time.Microsecond
-	at := func(semaphore, value uint64) []gpu.TracePoint { return []gpu.TracePoint{{Semaphore: semaphore, Value: value}} }
+	at := func(semaphore, value uint64) []gpu.TracePoint {
+		return []gpu.TracePoint{{Semaphore: semaphore, Value: value}}
+	}
 	records := []gpu.TraceRecord{
 		{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 9 * us, Done: 10 * us, Signals: at(1, 5)},
 		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
@@ -98,5 +105,34 @@ func TestArrowsThatAreMissing(t *testing.T) {
 	records = append(records, gpu.TraceRecord{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // also the two above that have none: it is not known any more why
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
+	}
+}
+
+// TestPageListsCalls: docs/trace-format.md has the names of the host's calls that are written, and no others.
+func TestPageListsCalls(t *testing.T) {
+	page, err := os.ReadFile("../../docs/trace-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, ok := strings.Cut(string(page), "\n| `call` | ")
+	if !ok {
+		t.Fatal("the page has no calls")
+	}
+	row, _, _ = strings.Cut(row, "|")
+	row = regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(row, "") // what they are
+	var listed []string
+	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row, -1) {
+		listed = append(listed, m[1])
+	}
+	want := append(slices.Collect(maps.Values(callNames)), failName, "function", "notified function") // of which package gpu has the last two
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("the page lists %q, and %q are written", listed, want)
+	}
+	for _, name := range []string{"device lost", "records are missing", "arrows are missing", "clock fit"} {
+		if !strings.Contains(string(page), "` | `"+name+"` | ") {
+			t.Errorf("the page lacks %q", name)
+		}
 	}
 }

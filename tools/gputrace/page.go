@@ -441,7 +441,6 @@ func noteOf(a *traceformat.Args) string {
 	if a.Margin > 0 {
 		line("off by up to", duration(a.Margin))
 	}
-	line("recording", a.Recording)
 	if a.Commands > 0 {
 		line("commands", number(a.Commands))
 	}
@@ -455,7 +454,6 @@ func noteOf(a *traceformat.Args) string {
 	if a.Ranks > 0 {
 		line("rank", fmt.Sprintf("%d of %d", a.Rank, a.Ranks))
 	}
-	line("pool", a.Pool)
 	if len(a.Signals) > 0 && a.Sub == 0 {
 		line("signals", pointsText(a.Signals, " = "))
 	}

@@ -97,7 +97,7 @@ func allreduce(n int) *tracetest.Builder {
 			}
 			submitted := at - 60*µs
 			b.Submit(x.q, x.s, tracetest.Submission{
-				Args: args{Op: "execute", Recording: "step", Commands: 2, Waits: waits, Signals: pts{x.sem(v + 1)}}, Submitted: submitted, Issued: submitted + 4*µs, Begun: at, Ended: at + compute, Done: at + 620*µs,
+				Args: args{Op: "execute", Label: "step", Commands: 2, Waits: waits, Signals: pts{x.sem(v + 1)}}, Submitted: submitted, Issued: submitted + 4*µs, Begun: at, Ended: at + compute, Done: at + 620*µs,
 				Commands: []tracetest.Command{
 					{Args: args{Op: "launch", Kernel: "forward"}, Begun: at, Ended: at + compute/3},
 					{Args: args{Op: "launch", Kernel: "backward"}, Begun: at + compute/3, Ended: at + compute},
@@ -126,7 +126,7 @@ func trouble() []byte {
 	dev := b.Device(0, "Simulated GPU 0")
 	q, s := b.Queue(dev, 0, "requests"), b.Stream(dev, 1)
 	go1, done := b.Semaphore("go"), b.Semaphore("done")
-	b.Call(other, "allocate", 10*µs, 20*µs, args{Bytes: 1 << 20, Pool: "kv"})
+	b.Call(other, "allocate", 10*µs, 20*µs, args{Bytes: 1 << 20})
 	b.Call(other, "signal", 500*µs, 501*µs, args{Signals: pts{go1(1)}})
 	b.Submit(q, s, tracetest.Submission{Args: args{Op: "fill", Bytes: 1 << 20, Signals: pts{done(1)}}, Submitted: 30 * µs, Issued: 31 * µs, Begun: 32 * µs, Ended: 60 * µs, Done: 61 * µs})
 	b.Submit(q, s, tracetest.Submission{Args: args{Op: "copy", Bytes: 1 << 20, Waits: pts{go1(1), done(1)}, Signals: pts{done(2)}}, Submitted: 40 * µs, Issued: 505 * µs, Begun: 510 * µs, Ended: 560 * µs, Done: 565 * µs, Parked: true})

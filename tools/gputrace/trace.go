@@ -57,7 +57,7 @@ type submission struct {
 	queue                                 int // track
 	device                                int // index, or -1
 	program                               int
-	title                                 string // the device's slice's, else the label, kernel, recording or operation
+	title                                 string // the device's slice's, else the label, kernel or operation
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
@@ -297,10 +297,10 @@ func (l *loader) submission(e *traceformat.Event) bool {
 		l.subs[k] = len(l.trace.subs)
 		a := e.Args
 		s := submission{
-			id: e.Args.Sub, queue: l.track(e.PID, e.TID), program: p, device: -1, title: l.text(cmp.Or(a.Label, a.Kernel, a.Recording, a.Op)),
+			id: e.Args.Sub, queue: l.track(e.PID, e.TID), program: p, device: -1, title: l.text(cmp.Or(a.Label, a.Kernel, a.Op)),
 			submitted: e.Time, issued: unknown, begun: unknown, ended: unknown, done: unknown, slice: -1,
 		}
-		a.Op, a.Label, a.Kernel, a.Recording, a.Channel, a.Pool = l.text(a.Op), l.text(a.Label), l.text(a.Kernel), l.text(a.Recording), l.text(a.Channel), l.text(a.Pool)
+		a.Op, a.Label, a.Kernel, a.Channel = l.text(a.Op), l.text(a.Label), l.text(a.Kernel), l.text(a.Channel)
 		for _, points := range [][]traceformat.Point{a.Waits, a.Signals} {
 			for i := range points {
 				points[i].Name = l.text(points[i].Name)
