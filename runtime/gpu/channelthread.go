@@ -316,7 +316,10 @@ func (c *Channel) setFailure(err error) error {
 	c.mu.Lock()
 	rank, count := c.rank, c.count // the communicator may be being made
 	c.mu.Unlock()
-	c.failure.CompareAndSwap(nil, &failure{&ChannelError{c.dev.info.Name, c.opt.Name, rank, count, err}})
+	e := &ChannelError{c.dev.info.Name, c.opt.Name, rank, count, err}
+	if c.failure.CompareAndSwap(nil, &failure{e}) && !errors.Is(err, ErrClosed) && c.dev.lost.Load() == nil { // the loss of a device is told for itself
+		c.dev.opt.Tracer.lostChannel(c.dev, e)
+	}
 	return c.Err()
 }
 

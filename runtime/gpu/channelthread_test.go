@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime"
 	"testing"
@@ -54,6 +55,42 @@ func TestThreadSleeps(t *testing.T) {
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTraceChannelLoss: that a channel has failed is in the trace once, with which it is and why, and not that one has been closed.
+func TestTraceChannelLoss(t *testing.T) {
+	checkLeaks(t)
+	tracer, err := NewTracer(TracerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), Options{Tracer: tracer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans, err := g.NewChannels(within(t), ChannelOptions{Name: "gradients"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans[1].fail(io.EOF)
+	chans[1].fail(io.ErrNoProgress)
+	chans[0].setFailure(ErrClosed)
+	for _, c := range chans {
+		c.Close()
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	records := make([]TraceRecord, 1000)
+	var lost []TraceRecord
+	for _, r := range records[:tracer.Take(records)] {
+		if r.Kind == TraceLost {
+			lost = append(lost, r)
+		}
+	}
+	if len(lost) != 1 || lost[0].Channel != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != chans[1].dev {
+		t.Errorf("losses in the trace: %+v", lost)
 	}
 }
 

@@ -38,6 +38,7 @@ type Pool struct {
 	line poolLine // of allocas, with PoolOptions.Wait
 
 	threshold atomic.Uint64
+	sampled   atomic.Uint64 // what of a native pool a tracer has last been told to be reserved
 
 	users sync.Map // of other devices' indices: those that a native pool lets in
 
@@ -510,8 +511,10 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 				busy = busy || p.blocks.Stats().Slabs > 0
 				continue
 			}
+			p.traceNative()
 			err := d.pooling.DestroyPool(p.native)
 			if !errors.Is(err, driver.ErrBusy) {
+				p.traceReserved(0)
 				d.notTaken(err)
 				d.pools.remove(p)
 				continue
@@ -549,13 +552,17 @@ func (p *pools) close() (errs []error) {
 				pool.over.release()
 			}
 		case pool.keeps: // it outlives the device, and others may use it
+			pool.traceNative()
 			if err := pool.dev.pooling.TrimPool(pool.native, 0); err != nil {
 				errs = append(errs, err)
 			}
+			pool.traceNative()
 		default:
+			pool.traceNative()
 			if err := pool.dev.pooling.DestroyPool(pool.native); err != nil {
 				errs = append(errs, err)
 			}
+			pool.traceReserved(0)
 		}
 		pool.closed.Store(true)
 	}

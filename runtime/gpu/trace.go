@@ -98,7 +98,7 @@ const (
 	TraceClock                       // the device's clock was compared with the host's: at Done, Within, Drift
 	TraceCounters                    // Parked, InFlight, Bytes of buffers and pools
 	TraceOpen                        // the device has been opened, of the driver that Label names
-	TraceLost                        // the device is lost, by Err
+	TraceLost                        // the device is lost, by Err; or a channel of it has failed, if that is a [ChannelError]: Channel, Rank, Ranks
 	TraceClosed                      // the device has been closed
 	traceKinds
 )
@@ -245,8 +245,8 @@ func (t *Tracer) Take(to []TraceRecord) int {
 // Soon returns a channel that has something when whoever takes records is to do so at once, since there is half the room left, or less.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
-// Sample notes what each open device has in flight, parked and allocated, as a record of its own. It blocks while the driver is asked about
-// its pools.
+// Sample notes what each open device has in flight, parked and allocated, as a record of its own, and by how much the driver's pools have grown or shrunk since
+// the last time. It blocks while the driver is asked about its pools.
 func (t *Tracer) Sample() {
 	for _, d := range t.open() {
 		s := d.Stats()
@@ -257,9 +257,37 @@ func (t *Tracer) Sample() {
 		for _, p := range pools {
 			if s, err := p.Stats(); err == nil { // else it has been closed
 				r.Reserved, r.Used = r.Reserved+s.Reserved, r.Used+s.Used
+				d.pools.mu.Lock()
+				if !p.closed.Load() { // else it is told that all has been given back
+					p.traceReserved(s.Reserved)
+				}
+				d.pools.mu.Unlock()
 			}
 		}
 		t.push(&r)
+	}
+}
+
+// traceReserved notes how much a native pool has reserved now, and so by how much it has grown or shrunk since that was last noted: when, the driver does not tell.
+func (p *Pool) traceReserved(bytes uint64) {
+	t := p.dev.opt.Tracer
+	if t == nil || p.blocks != nil {
+		return
+	}
+	switch was := p.sampled.Swap(bytes); {
+	case bytes > was:
+		t.event(TraceGrow, p.dev, t.begin(), "", bytes-was, nil)
+	case bytes < was:
+		t.event(TraceShrink, p.dev, t.begin(), "", was-bytes, nil)
+	}
+}
+
+// traceNative asks a native pool how much it has reserved, for traceReserved. It runs on a bound thread.
+func (p *Pool) traceNative() {
+	if p.dev.opt.Tracer != nil {
+		if bytes, err := p.dev.pooling.PoolAttr(p.native, driver.PoolReserved); err == nil {
+			p.traceReserved(bytes)
+		}
 	}
 }
 
@@ -342,6 +370,14 @@ func (t *Tracer) begin() time.Duration {
 		return 0
 	}
 	return t.now()
+}
+
+// lostChannel notes that a channel has failed.
+func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
+	if t != nil {
+		now := t.now()
+		t.push(&TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
+	}
 }
 
 // event notes something that has ended.

@@ -255,6 +255,48 @@ func TestTraceLoss(t *testing.T) {
 	}
 }
 
+// TestTracePools: what the driver's own pools reserve is in the trace as it has been noticed, and that all is given back in the end.
+func TestTracePools(t *testing.T) {
+	caps := simdriver.CUDACaps()
+	tracer := newTracer(t, gpu.TracerOptions{})
+	dev := openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{Tracer: tracer})
+	p, err := dev.NewPool(gpu.PoolOptions{})
+	must(t, err)
+	if p.Options().Portable {
+		t.Fatal("the pool is not the driver's")
+	}
+	s := semaphores(t, 1)[0]
+	changes := func() (grown, shrunk uint64) {
+		for _, r := range taken(tracer) {
+			switch r.Kind {
+			case gpu.TraceGrow:
+				grown += r.Bytes
+			case gpu.TraceShrink:
+				shrunk += r.Bytes
+			}
+		}
+		return grown, shrunk
+	}
+	b, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1<<20)
+	must(t, err)
+	must(t, s.Wait(minute(t), 1))
+	for range 2 { // the second time nothing has changed
+		tracer.Sample()
+	}
+	stats, err := p.Stats()
+	must(t, err)
+	if grown, shrunk := changes(); grown != stats.Reserved || grown < 1<<20 || shrunk != 0 {
+		t.Errorf("it has grown by %d and shrunk by %d bytes, and %d are reserved", grown, shrunk, stats.Reserved)
+	}
+	must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s, 2)}, b))
+	must(t, s.Wait(minute(t), 2))
+	must(t, p.Close())
+	must(t, dev.Close())
+	if grown, shrunk := changes(); grown != 0 || shrunk != stats.Reserved {
+		t.Errorf("it has grown by %d and shrunk by %d bytes, of %d", grown, shrunk, stats.Reserved)
+	}
+}
+
 // TestTraceGo: while the standard library's trace is on, submissions are tasks of it, which have their labels, and waits are regions.
 func TestTraceGo(t *testing.T) {
 	if rtrace.IsEnabled() {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +151,11 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		w.device(r.Device, r.Label)
 		w.call(r, callNames[r.Kind])
 	case gpu.TraceLost:
-		w.instant(r, traceformat.CatLoss, "device lost", traceformat.Args{Error: errorOf(r)})
+		name := "device lost"
+		if channel := (*gpu.ChannelError)(nil); errors.As(r.Err, &channel) {
+			name = "channel lost"
+		}
+		w.instant(r, traceformat.CatLoss, name, traceformat.Args{Error: errorOf(r), Channel: r.Channel, Rank: r.Rank, Ranks: r.Ranks})
 	}
 }
 

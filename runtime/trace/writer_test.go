@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -108,6 +109,22 @@ func TestArrowsThatAreMissing(t *testing.T) {
 	}
 }
 
+// TestLosses: the loss of a device and that of a channel have names of their own, also where the channel was still being made.
+func TestLosses(t *testing.T) {
+	var names []string
+	for _, e := range written(t,
+		gpu.TraceRecord{Kind: gpu.TraceLost, Err: io.EOF},
+		gpu.TraceRecord{Kind: gpu.TraceLost, Err: &gpu.ChannelError{Name: "gradients", Err: io.EOF}},
+	) {
+		if e.Cat == traceformat.CatLoss {
+			names = append(names, e.Name)
+		}
+	}
+	if !slices.Equal(names, []string{"device lost", "channel lost"}) {
+		t.Errorf("%q", names)
+	}
+}
+
 // TestPageListsCalls: docs/trace-format.md has the names of the host's calls that are written, and no others.
 func TestPageListsCalls(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
@@ -130,7 +147,7 @@ func TestPageListsCalls(t *testing.T) {
 	if !slices.Equal(listed, want) {
 		t.Errorf("the page lists %q, and %q are written", listed, want)
 	}
-	for _, name := range []string{"device lost", "records are missing", "arrows are missing", "clock fit"} {
+	for _, name := range []string{"device lost", "channel lost", "records are missing", "arrows are missing", "clock fit"} {
 		if !strings.Contains(string(page), "` | `"+name+"` | ") {
 			t.Errorf("the page lacks %q", name)
 		}
