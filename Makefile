@@ -88,6 +88,12 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd examples/cublas && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o ../../$(BUILD)/cublas-arm64.test ./cublas
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short
+	@# With the tag puregpu_static no library opens on arm64: it is an error that says so, and programs go on. They need no libraries of arm64's.
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -tags puregpu_static -o $(BUILD)/dl-static-arm64.test ./runtime/dl
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -tags puregpu_static -o $(BUILD)/gpuinfo-static-arm64 ./tools/gpuinfo
+	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short
+	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.run '^TestStub$$' -test.v | grep -e '--- PASS: TestStub'
+	said=$$(qemu-aarch64 $(BUILD)/gpuinfo-static-arm64) && echo "$$said" | grep -m 1 'No CUDA driver: .* with puregpu_static linux/amd64'
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: test-arm64
@@ -235,4 +241,4 @@ gpu-static: ## the same for static programs (build tag puregpu_static), a part o
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64

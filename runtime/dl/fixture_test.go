@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64) && !nogpu
+//go:build linux && (amd64 || (arm64 && (!puregpu_static || cgo))) && !nogpu
 
 package dl
 

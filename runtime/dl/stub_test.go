@@ -1,4 +1,4 @@
-//go:build nogpu || !((linux && (amd64 || arm64)) || (windows && amd64))
+//go:build nogpu || !((linux && (amd64 || (arm64 && (!puregpu_static || cgo)))) || (windows && amd64))
 
 package dl
 

@@ -148,14 +148,17 @@ func platform() string {
 // document prints one JSON object for programs.
 type document struct {
 	w    io.Writer
-	body struct {
-		Device   string   `json:"device"`
-		Driver   string   `json:"driver"`
-		Platform string   `json:"platform"`
-		CPUs     int      `json:"cpus"`
-		Remarks  []string `json:"remarks,omitempty"`
-		Rows     []result `json:"rows"`
-	}
+	body contents
+}
+
+// contents are those of a document.
+type contents struct {
+	Device   string   `json:"device"`
+	Driver   string   `json:"driver"`
+	Platform string   `json:"platform"`
+	CPUs     int      `json:"cpus"`
+	Remarks  []string `json:"remarks,omitempty"`
+	Rows     []result `json:"rows"`
 }
 
 func (d *document) begin(e *env) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
@@ -135,7 +136,10 @@ type window struct {
 
 var everything = window{0, 1<<63 - 1, 5_000_000}
 
-var errTooLong = errors.New("too many events")
+var (
+	errTooLong = errors.New("too many events")
+	errNoPart  = errors.New("the trace has nothing in the part that -from and -to name")
+)
 
 type trackKey struct{ pid, tid int64 }
 
@@ -166,6 +170,7 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
+	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64) // of all events, in the window or not
 	var e traceformat.Event
 	for {
 		err := rd.Next(&e)
@@ -174,6 +179,9 @@ func load(r io.Reader, win window) (*trace, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if e.Phase != traceformat.Metadata {
+			first, last = min(first, e.Time), max(last, e.Time+max(e.Dur, 0))
 		}
 		if !l.event(&e) {
 			continue
@@ -187,7 +195,11 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	l.cut = l.cut || rd.Cut()
 	l.finish()
-	return &l.trace, nil
+	t := &l.trace
+	if first <= last && (win.from > last || win.to < first || len(t.subs)+len(t.slices)+len(t.counters)+len(t.instants) == 0) {
+		return nil, fmt.Errorf("%w: it goes from %s to %s", errNoPart, duration(first), duration(last))
+	}
+	return t, nil
 }
 
 func (l *loader) text(s string) string {

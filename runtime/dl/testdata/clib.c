@@ -10,8 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -50,6 +52,41 @@ __attribute__((constructor)) static void make_mutexes(void) {
 API int lock(int kind) { return pthread_mutex_lock(&mutexes[kind]); }
 API int trylock(int kind) { return pthread_mutex_trylock(&mutexes[kind]); }
 API int unlock(int kind) { return pthread_mutex_unlock(&mutexes[kind]); }
+
+/* A mutex that processes share, and of which the next is told that its owner has ended without unlocking it. */
+static pthread_mutex_t *robust;
+API int robust_init(void) {
+	pthread_mutexattr_t a;
+	if (!robust) robust = mmap(NULL, sizeof *robust, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (robust == MAP_FAILED) return errno;
+	pthread_mutexattr_init(&a);
+	pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
+	return pthread_mutex_init(robust, &a);
+}
+API int robust_lock(void) { /* for a minute */
+	struct timespec end;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 60;
+	return pthread_mutex_timedlock(robust, &end);
+}
+API int robust_consistent(void) { return pthread_mutex_consistent(robust); }
+API int robust_unlock(void) { return pthread_mutex_unlock(robust); }
+static void *robust_work(void *arg) { return (void *)(long)robust_lock(); }
+API int robust_thread(void) {
+	pthread_t t;
+	void *r;
+	if (pthread_create(&t, NULL, robust_work, NULL) || pthread_join(t, &r)) return -1;
+	return (int)(long)r;
+}
+API int robust_fork(void) {
+	pid_t pid = fork();
+	if (pid == 0) _exit(robust_lock());
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR) return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+}
 
 /* Threads of the library's own. */
 static void *work(void *arg) {
@@ -153,6 +190,12 @@ API long call_on_thread(long (*fn)(long), long arg) {
 	if (pthread_create(&t, NULL, run, &j)) return -2;
 	pthread_join(t, NULL);
 	return j.result;
+}
+
+/* Gives back to the system what memory the C library has and nobody uses, where it can. */
+API void trim(void) {
+	int (*malloc_trim)(size_t) = (int (*)(size_t))dlsym(RTLD_DEFAULT, "malloc_trim");
+	if (malloc_trim) malloc_trim(0);
 }
 
 /* A mixture of the above for one call of many. */

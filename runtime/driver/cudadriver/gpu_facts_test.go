@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -145,7 +146,7 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 	t.Logf("%d facts are equal; not told: %q", equal, untold)
 }
 
-// TestGPUFactsElsewhere compares facts of all devices with those of nvidia-smi and of PyTorch, and their links with nvidia-smi's matrix, where there
+// TestGPUFactsElsewhere compares facts of all devices with those of nvidia-smi, Linux and PyTorch, and their links with nvidia-smi's matrix, where there
 // are these.
 func TestGPUFactsElsewhere(t *testing.T) {
 	d := openGPU(t)
@@ -189,6 +190,26 @@ func TestGPUFactsElsewhere(t *testing.T) {
 				t.Logf("how much memory the driver keeps is not told: %q", memory[1])
 			} else if ours, want := int(i.Memory>>20), int(total-reserved); ours < want-64 || ours > want+64 {
 				t.Errorf("memory: %d MiB; nvidia-smi says %d, of which the driver keeps %d", ours, total, reserved)
+			}
+		})
+	}
+	for k, i := range infos {
+		t.Run(fmt.Sprintf("NUMA node/%d", k), func(t *testing.T) {
+			text, err := os.ReadFile("/sys/bus/pci/devices/" + strings.ToLower(i.PCI) + "/numa_node")
+			if err != nil {
+				t.Skip(err)
+			}
+			node, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			switch {
+			case err != nil:
+				t.Errorf("numa_node is %q", text)
+			case node < 0: // Linux does not know, and the driver may
+				t.Logf("NUMA node %d; Linux does not tell", i.NUMANode)
+				if _, err := os.Stat(fmt.Sprintf("/sys/devices/system/node/node%d", i.NUMANode)); err != nil && i.NUMANode >= 0 {
+					t.Errorf("NUMA node %d: %v", i.NUMANode, err)
+				}
+			case i.NUMANode != node:
+				t.Errorf("NUMA node %d; Linux says %d", i.NUMANode, node)
 			}
 		})
 	}

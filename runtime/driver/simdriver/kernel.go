@@ -44,8 +44,8 @@ type call struct {
 
 // NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
 //
-// Its parameters after the first are the kernel's, in order and by size: integers, floats, [driver.Ptr] for addresses,
-// and arrays and structs of these. It is called once a launch, on the stream's goroutine, and does the work of all
+// Its parameters after the first are the kernel's, in order and by size: integers whose type tells their size (no int, uint or
+// uintptr, which are of the host's), floats, [driver.Ptr] for addresses, and arrays and structs of these. It is called once a launch, on the stream's goroutine, and does the work of all
 // threads; it reaches the device's memory with [View]. Several launches may call it concurrently. An error, a panic or a
 // failed View loses the device, as an illegal instruction or address would.
 //
@@ -73,7 +73,7 @@ func NewKernel(fn any) (Kernel, error) {
 	for i := 1; i < t.NumIn(); i++ {
 		p := t.In(i)
 		if !plain(p) || p.Size() == 0 {
-			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers, floats, driver.Ptr, and arrays and structs of these", i, p))
+			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers whose type tells their size (C's int is int32), floats, driver.Ptr, and arrays and structs of these", i, p))
 		}
 		k.params = append(k.params, p)
 		k.sizes = append(k.sizes, int(p.Size()))
@@ -101,8 +101,8 @@ func (k Kernel) Params() []int {
 // plain reports whether a type means the same to a GPU: any bytes are a value of it.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
 		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
 		return true
 	case reflect.Array:

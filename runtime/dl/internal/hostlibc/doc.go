@@ -41,8 +41,9 @@
 //
 // A Go thread ends when a goroutine that is locked to it does. The kernel then clears a word and wakes who waits for it (set_tid_address);
 // that is the thread that lends the identity. It returns from its function, and the C library ends it as any other: with destructors of
-// thread-local variables and of pthread keys, CUDA's among them, on the thread pointer for which they were registered. Robust mutexes are
-// marked then too: their list is that of the identity's thread.
+// thread-local variables and of pthread keys, CUDA's among them, on the thread pointer for which they were registered. Then the kernel marks
+// the robust mutexes that it has left locked, so that who locks one next is told: their list, and the number of the owner in them, are those of
+// the thread that lends. The process's first thread does not end with a goroutine.
 //
 // # Making a thread
 //

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A promise is what a row of a static program (build tag puregpu_static) takes at most, times the same row of a dynamic one.
+type promise struct {
+	row string
+	max float64
+}
+
+var staticPromises = []promise{{"calls/a C function", 1.3}, {"calls/cuLaunchKernel", 1.02}}
+
+// leastTurns is how many runs of each program there must be.
+const leastTurns = 3
+
+// compareFiles compares runs of a dynamic program with those of a static one, whose JSON is in files: the dynamic one's, the static one's, and so
+// on in turns. It returns whether all promises are kept.
+func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
+	if len(files) < 2*leastTurns || len(files)%2 != 0 {
+		return false, fmt.Errorf("-compare takes %d files at least, in turns of a dynamic program and a static one, and got %d", 2*leastTurns, len(files))
+	}
+	docs := make([]contents, len(files))
+	for i, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return false, err
+		}
+		if err := json.Unmarshal(text, &docs[i]); err != nil {
+			return false, fmt.Errorf("%s is not what -json prints: %w", name, err)
+		}
+		if d := docs[0]; docs[i].Device != d.Device || docs[i].Driver != d.Driver || docs[i].Platform != d.Platform || docs[i].CPUs != d.CPUs {
+			return false, fmt.Errorf("%s and %s are not of the same machine and release of Go", files[0], name)
+		}
+	}
+	return compare(docs, files, stdout)
+}
+
+// compare compares the medians of each row that is in all documents, by puregpu's side. A row of which something is promised must be.
+func compare(docs []contents, names []string, stdout io.Writer) (kept bool, err error) {
+	fmt.Fprintf(stdout, "%s on %s, %s, medians of %d turns\n", docs[0].Device, docs[0].Driver, docs[0].Platform, len(docs)/2)
+	fmt.Fprintf(stdout, "%-52s %10s %10s %8s %10s %4s\n", "row", "dynamic", "static", "ratio", "goal", "ok")
+	kept = true
+	for _, p := range staticPromises {
+		for i, d := range docs {
+			if d.figure(p.row) == nil {
+				err = errors.Join(err, fmt.Errorf("%s has no figure of %s: %s", names[i], p.row, d.why(p.row)))
+			}
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	verdict := ""
+	for _, r := range docs[0].Rows {
+		var sides [2][]float64
+		for i, d := range docs {
+			if v := d.figure(r.Row); v != nil {
+				sides[i%2] = append(sides[i%2], *v)
+			}
+		}
+		if len(sides[0])+len(sides[1]) != len(docs) {
+			continue
+		}
+		dynamic, static := median(sides[0]), median(sides[1])
+		ratio, goal, ok := *static / *dynamic, "-", "-"
+		for _, p := range staticPromises {
+			if p.row != r.Row {
+				continue
+			}
+			goal, ok = fmt.Sprintf("≤ %.2f×", p.max), "ok"
+			if !(ratio <= p.max) {
+				kept, ok = false, "MISS"
+			}
+			verdict += fmt.Sprintf(", %s %.3f (%s) %s", p.row, ratio, goal, ok)
+		}
+		fmt.Fprintf(stdout, "%-52s %10s %10s %8.3f %10s %4s\n", r.Row, figure(r.Unit, dynamic), figure(r.Unit, static), ratio, goal, ok)
+	}
+	fmt.Fprintf(stdout, "static to dynamic: %s\n", verdict[len(", "):])
+	return kept, nil
+}
+
+// figure returns what puregpu's side of a row has come to, or nil.
+func (c *contents) figure(row string) *float64 {
+	for _, r := range c.Rows {
+		if r.Row == row && r.Error == "" && r.NotRun == "" && r.Puregpu != nil && *r.Puregpu > 0 {
+			return r.Puregpu
+		}
+	}
+	return nil
+}
+
+// why returns why a row has no figure.
+func (c *contents) why(row string) string {
+	for _, r := range c.Rows {
+		switch {
+		case r.Row != row:
+		case r.Error != "":
+			return "failed: " + r.Error
+		case r.NotRun != "":
+			return r.NotRun
+		}
+	}
+	return "it was not asked for"
+}
