@@ -19,7 +19,8 @@ import (
 
 // TestGPUProfilerTimes compares the times that a Timing gives with those that Nsight Compute gives for the same kernels in a process of their own,
 // for a profiler runs kernels alone and so lengthens what is around them. Between two events there is also what the device takes to begin a kernel
-// behind an event, and to record the one behind it: the same for each kernel, and at most 2 microseconds. It is measured with a kernel that has nothing
+// behind an event, and to record the one behind it: the same for each kernel, and at most 4 microseconds (1.4 on an H200, 2.7 on an
+// H100 with a slower host). It is measured with a kernel that has nothing
 // to do; without it the medians are within 2 percent or half a microsecond for kernels of 5 microseconds to 10 milliseconds. NCU names the profiler if
 // it is not where it is usually.
 func TestGPUProfilerTimes(t *testing.T) {
@@ -85,7 +86,7 @@ func TestGPUProfilerTimes(t *testing.T) {
 		got, want := ours[i][each/2], list[each/2]
 		t.Logf("%v: Timing %v, Nsight Compute %v", length, got, want)
 		if i == 0 {
-			if around = got - want; around < 0 || around > 2*time.Microsecond {
+			if around = got - want; around < 0 || around > 4*time.Microsecond {
 				t.Errorf("around a kernel that does nothing a Timing has %v more than Nsight Compute", around)
 			}
 			continue
