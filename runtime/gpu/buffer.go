@@ -105,7 +105,8 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
+// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal. Where the device has no memory left,
+// [driver.ErrOutOfMemory], it takes back first what has been closed and is not used any more, which may take the driver up to a second.
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -120,23 +121,26 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		return b, nil
 	}
 	began := d.opt.Tracer.begin()
-	err := d.do(func() error {
-		if err := canBe(size); err != nil {
-			return err
-		}
-		m, err := d.drv.Alloc(kind, size)
-		if err == nil {
-			b.mem, b.from = m, allocated
-			d.buffers.add(b)
-		}
-		return err
-	})
+	err := canBe(size)
+	if err == nil {
+		err = d.collecting(func() error { return d.do(func() error { return b.allocate(kind) }) })
+	}
 	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
 	}
 	return b, nil
+}
+
+// allocate has the driver allocate the memory. It runs on a bound thread.
+func (b *Buffer) allocate(kind MemKind) error {
+	m, err := b.dev.drv.Alloc(kind, b.mem.Size)
+	if err == nil {
+		b.mem, b.from = m, allocated
+		b.dev.buffers.add(b)
+	}
+	return err
 }
 
 // canBe returns an error if no device has so much memory. Drivers round sizes up, and this one must not wrap around there.
