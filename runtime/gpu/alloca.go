@@ -413,8 +413,11 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
 func (b *Buffer) Dealloca(o Order) error {
+	if !b.exists() {
+		return argument("dealloca", "no buffer")
+	}
 	q := b.home
-	if q == nil && b.exists() {
+	if q == nil {
 		q = b.dev.Queue(0)
 	}
 	return q.Dealloca(o, b)
