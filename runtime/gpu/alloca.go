@@ -30,7 +30,8 @@ const (
 // the same queue, or is known to be over, gives it out at once, and the device hears nothing of it. If the memory cannot be
 // allocated the signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The
 // failure is [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been
-// closed meanwhile. It blocks only while a pool grows.
+// closed meanwhile. It blocks only while a pool grows, and where there is no memory: before it says so, what is done is found done, and what
+// nothing uses any more comes back, which may take the driver up to a second.
 //
 // From a pool with [PoolOptions].Wait an alloca that finds no memory waits, as a submission that is parked does, until enough has come back:
 // first come, first served, where it comes when all that it waits for itself has been issued. What uses the memory waits with it, also without
@@ -67,8 +68,15 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere && p.line.n.Load() == 0 {
 		if p.blocks == nil {
-			if b, err := q.allocaNow(p, size); !p.opt.Wait || !errors.Is(err, driver.ErrOutOfMemory) {
-				return b, err
+			b, err := q.allocaNow(p, size)
+			switch {
+			case err == nil:
+				return b, nil
+			case p.collects(size, err):
+				d.collect(false)
+				return q.allocaNow(p, size)
+			case !p.opt.Wait || !errors.Is(err, driver.ErrOutOfMemory):
+				return nil, err
 			}
 		} else if b := q.hit(p, size); b != nil {
 			return b, nil
@@ -208,7 +216,7 @@ func (p *Pool) crosses(tl *timeline) bool {
 
 // prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
-func (s *submission) prepare() error {
+func (s *submission) prepare(onThread bool) error {
 	b := s.keep[0]
 	p := b.pool
 	if p.opt.Wait && !p.tooLarge(b.mem.Size) && !p.closed.Load() && !p.line.mayTry(s) {
@@ -220,9 +228,14 @@ func (s *submission) prepare() error {
 	if err := p.ended(); err != nil {
 		return err
 	}
-	for {
+	for collected := false; ; {
 		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
+			if !collected && p.collects(b.mem.Size, err) {
+				p.dev.collect(onThread)
+				collected = true
+				continue
+			}
 			if errors.Is(err, blockpool.ErrClosed) {
 				err = p.ended()
 			}
@@ -270,11 +283,13 @@ func (s *submission) unprepare(state int32) {
 // spoil gives back what prepare took when a part of the alloca is in the stream.
 func (s *submission) spoil(tl *timeline) {
 	b := s.keep[0]
-	if b.state.Load() == isLive || b.pool.blocks == nil || b.mem.Ptr == 0 {
+	if b.state.Load() == isLive {
 		return
 	}
-	b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
-	b.pool.tidyIfClosed()
+	if b.pool.blocks != nil && b.mem.Ptr != 0 {
+		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
+		b.pool.tidyIfClosed()
+	}
 	b.state.Store(isFailed)
 }
 
@@ -285,7 +300,7 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			if !s.lacksMemory(err) {
+			if !s.lacksMemory(err) && !s.collects(err) {
 				b.state.Store(isFailed)
 			}
 			return false, err
@@ -398,8 +413,11 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
 func (b *Buffer) Dealloca(o Order) error {
+	if !b.exists() {
+		return argument("dealloca", "no buffer")
+	}
 	q := b.home
-	if q == nil && b.exists() {
+	if q == nil {
 		q = b.dev.Queue(0)
 	}
 	return q.Dealloca(o, b)

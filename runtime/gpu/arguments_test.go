@@ -425,3 +425,48 @@ func TestAllOfBinding(t *testing.T) {
 		}
 	})
 }
+
+// TestNoContext gives calls that wait a nil context.
+func TestNoContext(t *testing.T) {
+	g, chans := openChannels(t, newSim(t, simdriver.Config{}), 1, gpu.ChannelOptions{})
+	dev, c := g.Devices()[0], chans[0]
+	s := new(gpu.Semaphore)
+	id, err := dev.NewChannelID()
+	must(t, err)
+	for name, call := range map[string]func() error{
+		"Semaphore.Wait":       func() error { return s.Wait(nil, 1) },
+		"Semaphore.WaitIssued": func() error { return s.WaitIssued(nil, 1) },
+		"Stream.Wait": func() error {
+			stream := dev.Queue(0).NewStream()
+			must(t, stream.After(pts(s, 1)...))
+			stream.Fill(allocate(t, dev, 64).All(), []byte{1})
+			return stream.Wait(nil)
+		},
+		"Device.NewChannel": func() error {
+			_, err := dev.NewChannel(nil, gpu.ChannelOptions{ID: id, Count: 1})
+			return err
+		},
+		"Group.NewChannels": func() error { _, err := g.NewChannels(nil, gpu.ChannelOptions{}); return err },
+		"Channel.Split":     func() error { _, err := c.Split(nil, 0, 0); return err },
+		"Channel.Shrink":    func() error { _, err := c.Shrink(nil, false); return err },
+		"Channel.NewWindow": func() error { _, err := c.NewWindow(nil, allocate(t, dev, 4096), false); return err },
+		"Channel.Suspend":   func() error { return c.Suspend(nil) },
+		"Channel.Resume":    func() error { return c.Resume(nil) },
+		"Channel.Submit":    func() error { return c.Submit(nil, gpu.Order{}) },
+		"Channel.Shutdown":  func() error { return c.Shutdown(nil) },
+		"Group.Shutdown":    func() error { return g.Shutdown(nil) },
+		"Device.Shutdown":   func() error { return dev.Shutdown(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("panics: %v", p)
+				}
+			}()
+			if err := call(); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	must(t, s.Close())
+}

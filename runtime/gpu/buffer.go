@@ -105,7 +105,8 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal.
+// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal. Where the device has no memory left,
+// [driver.ErrOutOfMemory], it takes back first what has been closed and is not used any more, which may take the driver up to a second.
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -120,23 +121,26 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		return b, nil
 	}
 	began := d.opt.Tracer.begin()
-	err := d.do(func() error {
-		if err := canBe(size); err != nil {
-			return err
-		}
-		m, err := d.drv.Alloc(kind, size)
-		if err == nil {
-			b.mem, b.from = m, allocated
-			d.buffers.add(b)
-		}
-		return err
-	})
+	err := canBe(size)
+	if err == nil {
+		err = d.collecting(func() error { return d.do(func() error { return b.allocate(kind) }) })
+	}
 	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
 		d.check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
 	}
 	return b, nil
+}
+
+// allocate has the driver allocate the memory. It runs on a bound thread.
+func (b *Buffer) allocate(kind MemKind) error {
+	m, err := b.dev.drv.Alloc(kind, b.mem.Size)
+	if err == nil {
+		b.mem, b.from = m, allocated
+		b.dev.buffers.add(b)
+	}
+	return err
 }
 
 // canBe returns an error if no device has so much memory. Drivers round sizes up, and this one must not wrap around there.
@@ -227,19 +231,34 @@ func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.P
 	return ptr, err
 }
 
-// Device returns the device that the buffer was made on.
-func (b *Buffer) Device() *Device { return b.dev }
+// Device returns the device that the buffer was made on, or nil if it is none.
+func (b *Buffer) Device() *Device {
+	if b == nil {
+		return nil
+	}
+	return b.dev
+}
 
 // Kind returns the kind of memory.
-func (b *Buffer) Kind() MemKind { return b.mem.Kind }
+func (b *Buffer) Kind() MemKind {
+	if b == nil {
+		return 0
+	}
+	return b.mem.Kind
+}
 
 // Size returns the size in bytes.
-func (b *Buffer) Size() uint64 { return b.mem.Size }
+func (b *Buffer) Size() uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.mem.Size
+}
 
 // Ptr returns the address on the device, valid until the buffer is freed. It is 0 for a buffer that has been closed, for memory from
 // a pool that has not been allocated yet, or not any more, and for what stands for memory in a command buffer.
 func (b *Buffer) Ptr() driver.Ptr {
-	if b.closed.Load() || b.late() && b.state.Load() != isLive {
+	if b == nil || b.closed.Load() || b.late() && b.state.Load() != isLive {
 		return 0
 	}
 	return b.mem.Ptr
@@ -248,7 +267,7 @@ func (b *Buffer) Ptr() driver.Ptr {
 // Bytes returns the memory as the host sees it, or nil if it does not, or the buffer has been closed. It is valid until the buffer is
 // freed, and what is in it at a time is for semaphores to say.
 func (b *Buffer) Bytes() []byte {
-	if b.closed.Load() || b.late() && b.state.Load() != isLive || b.mem.Host == nil {
+	if b == nil || b.closed.Load() || b.late() && b.state.Load() != isLive || b.mem.Host == nil {
 		return nil
 	}
 	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
@@ -278,8 +297,8 @@ func (b *Buffer) slot() *slotInfo {
 	return b.rare.slot
 }
 
-// All is the whole buffer, as it is named in operations.
-func (b *Buffer) All() Range { return Range{b, 0, b.mem.Size} }
+// All is the whole buffer, as it is named in operations. Of no buffer it is the zero Range, which they refuse.
+func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 
 // Range is a part of the buffer, in bytes. Whether it is inside is for the operation to say that it is used in.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }

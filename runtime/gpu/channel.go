@@ -167,6 +167,9 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if missing && o.Rendezvous == nil {
 		return argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
 	}
+	if ctx == nil {
+		return argument("channel", "no context")
+	}
 	if o.Timeout < 0 {
 		return argument("channel", "a timeout of %v", o.Timeout)
 	}
@@ -432,6 +435,9 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 
 // derive makes a channel of this one, if so when nothing is under way.
 func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+	if ctx == nil {
+		return nil, argument("channel", "no context")
+	}
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if idle {

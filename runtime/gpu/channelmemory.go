@@ -70,6 +70,9 @@ func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*Ch
 	if err := c.registers("window", b); err != nil { // which leaves the channel as it is
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, argument("window", "no context")
+	}
 	stop := context.AfterFunc(ctx, func() { c.fail(fmt.Errorf("a window was not made in time: %w", ctx.Err())) })
 	defer stop()
 	return c.register("window", b, true, func() (driver.CommMemory, error) {

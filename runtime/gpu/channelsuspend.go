@@ -47,6 +47,9 @@ func (c *Channel) Stats() (ChannelStats, error) {
 // error is [driver.ErrUnsupported], and the channel goes on.
 func (c *Channel) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
+	if err == nil && ctx == nil {
+		err = argument("suspend", "no context")
+	}
 	if err != nil {
 		return err
 	}
@@ -71,6 +74,9 @@ func (c *Channel) Suspend(ctx context.Context) error {
 // Of a channel that is not suspended the error is [ErrArgument].
 func (c *Channel) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
+	if err == nil && ctx == nil {
+		err = argument("resume", "no context")
+	}
 	if err != nil {
 		return err
 	}

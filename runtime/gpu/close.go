@@ -117,6 +117,9 @@ func (c closing) Err() error { return context.Cause(c.Context) }
 // close calls fn on a goroutine of its own, once, waits for it, and returns its error. After the context has ended it waits for the
 // grace period at most, and reports whether fn has returned.
 func (c *closer) close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
+	if ctx == nil {
+		return argument("shutdown", "no context"), true
+	}
 	c.mu.Lock()
 	if c.done == nil {
 		c.done = make(chan struct{})

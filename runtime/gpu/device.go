@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,9 +60,15 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	return open(d, index, opt, new(wake.Processors))
 }
 
+// isNone reports whether there is no driver, or a pointer to none, as where its own Open has failed.
+func isNone(d driver.Driver) bool {
+	v := reflect.ValueOf(d)
+	return d == nil || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // open opens a device whose waits keep some of the processors.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
-	if d == nil {
+	if isNone(d) {
 		return nil, argument("open", "no driver")
 	}
 	if by, ok := d.(interface{ Tracer() *Tracer }); ok && opt.Tracer == nil {

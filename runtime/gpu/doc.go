@@ -49,6 +49,11 @@
 // [ChannelMemory] or [SharedEvent] was neither opened nor made: what it is asked for or given to is [ErrArgument], what it tells is zero or nil, and to close it, or none, does
 // nothing. A zero [Group] has no devices.
 //
+// A nil pointer, a nil context or a nil function that is given to a call is [ErrArgument], unless the call says what it means, and nothing panics:
+// a point of no semaphore, a range of no buffer, a driver that is a pointer to none. Of a nil [Buffer] and a nil [Semaphore] all methods may be called,
+// and are those of a zero value or [ErrArgument], so that what a failed call has returned may be passed on; Close and Shutdown of nil do nothing. Any other method of a nil
+// pointer panics, as is usual in Go.
+//
 // # Ownership
 //
 // What a submission names it holds: buffers, kernels and pinned memory may be closed right after the call, and are given back

@@ -22,7 +22,7 @@ type Group struct {
 // OpenGroup opens devices of a driver by their indices, or all if there are none, at the same time, and makes a group of them
 // as [NewGroup] does. If one cannot be opened none is.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
-	if d == nil {
+	if isNone(d) {
 		return nil, argument("open group", "no driver")
 	}
 	if len(indices) == 0 {
@@ -245,6 +245,8 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
 	switch {
+	case ctx == nil:
+		return nil, argument("channels", "no context")
 	case n == 0:
 		return nil, argument("channels", "no devices")
 	case o.Count == 0 && o.Rank != -1:

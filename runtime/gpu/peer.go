@@ -33,7 +33,7 @@ func (r Range) usable(op string, d *Device) error {
 	if _, ok := b.pool.users.Load(d.info.Index); ok {
 		return nil
 	}
-	return argument(op, "the buffer is of a pool of %s, to which %s was given no access", b.dev.info.Name, d.info.Name)
+	return argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.info.Name, d.info.Name)
 }
 
 // owners returns whose memory a copy by this device has to say that two buffers' is, or nil where it needs not. A buffer that is nil

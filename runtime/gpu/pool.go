@@ -194,9 +194,9 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	case o.Over != nil:
 		err = p.makeOver(o.Over)
 	case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
-		err = p.makePortable()
+		err = d.collecting(p.makePortable)
 	default:
-		err = d.onBound(p.makeNative)
+		err = d.collecting(func() error { return d.onBound(p.makeNative) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)

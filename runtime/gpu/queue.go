@@ -361,7 +361,8 @@ func badPattern(pattern []byte) error {
 
 // Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
 // there is a way, and of another driver in pieces through the host, by a goroutine that begins when the waits are reached.
-// One of the two is of the queue's driver.
+// One of the two is of the queue's driver. Ranges of one buffer must not overlap, which is [ErrArgument]; nor may those of several buffers that
+// have memory in common, of which drivers do not say what comes out.
 func (q *Queue) Copy(o Order, dst, src Range) error {
 	if dst.Size != src.Size {
 		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
@@ -374,6 +375,9 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		return err
 	}
 	f, err := src.check("copy", q)
+	if err == nil {
+		err = apart(dst, src)
+	}
 	if err != nil {
 		return err
 	}
@@ -383,6 +387,14 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
+}
+
+// apart returns an error if ranges of the same size are of one buffer and overlap.
+func apart(dst, src Range) error {
+	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
+		return argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
+	}
+	return nil
 }
 
 // Prefetch moves managed memory, which stays what it is, to where memory of a kind is: [DeviceMem] for the queue's device to find it

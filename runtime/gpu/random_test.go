@@ -381,7 +381,9 @@ func (g *graph) add() {
 			switch k {
 			case 4:
 				x.what = "doomed copy"
-				x.submit = func(o gpu.Order) error { return q.Copy(o, c, c) }
+				x.submit = func(o gpu.Order) error {
+					return q.Copy(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset, Size: 4}, gpu.Range{Buffer: c.Buffer, Offset: c.Offset + 4, Size: 4})
+				}
 			case 5:
 				x.what = "doomed barrier"
 				x.submit = q.Barrier

@@ -65,6 +65,9 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	if err != nil {
 		return -1, err
 	}
+	if err := apart(dst, src); err != nil {
+		return -1, c.fail(work.Copy, err)
+	}
 	cmd := command{op: work.Op{Kind: work.Copy, Count: dst.Size}, dst: d, src: s}
 	if dst.Size == 0 {
 		cmd.op.Kind = work.Nothing

@@ -349,13 +349,14 @@ func TestScratchFaults(t *testing.T) {
 			b, err := c.Alloca(1 << 20)
 			must(t, err)
 			recorded(t)(c.Fill(b.All(), []byte{1}))
-			d.Inject(simdriver.Fault{Op: op, N: 1, Err: driver.ErrOutOfMemory})
+			fault := d.Inject(simdriver.Fault{Op: op, Err: driver.ErrOutOfMemory})
 			if err := c.End(); !errors.Is(err, driver.ErrOutOfMemory) {
 				t.Errorf("End: %v", err)
 			}
 			if err := dev.Queue(0).Execute(gpu.Order{}, c); !errors.Is(err, driver.ErrOutOfMemory) {
 				t.Errorf("Execute: %v", err)
 			}
+			fault.Remove()
 			must(t, c.Close())
 			eventually(t, "nothing is left", func() bool { return dev.Stats().Buffers == 0 && dev.Stats().Device.Live == 0 }, dev)
 			must(t, dev.Shutdown(context.Background()))

@@ -107,6 +107,9 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	for how == unmarked {
 		how, err = tl.submitMarked(s)
 	}
+	if how == refused && s.collects(err) {
+		how, err = tl.submitCollected(s, onThread, err)
+	}
 	var released *timepoint
 	wanted := false
 	switch how {
@@ -185,7 +188,7 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	}
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
-		err = s.prepare()
+		err = s.prepare(onThread)
 	}
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
@@ -411,7 +414,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	s.span.begun(tl, s.op.Kind, started)
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
-	if err != nil && !some && started && s.lacksMemory(err) { // it is issued anew later, but what is in the stream has a number now
+	if err != nil && !some && started && (s.lacksMemory(err) || s.collects(err)) { // it is issued anew later, but what is in the stream has a number now
 		started = !tl.putBarrier(s, seq)
 	}
 	return started || some, err

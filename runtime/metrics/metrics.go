@@ -18,7 +18,7 @@ import (
 // is left out.
 type Source struct {
 	Devices []*gpu.Device        // those that are nil are left out
-	Pools   map[string]*gpu.Pool // by the names under which they are shown
+	Pools   map[string]*gpu.Pool // by the names under which they are shown; those that are nil are left out
 }
 
 // contentType is that of OpenMetrics 1.0.
@@ -55,6 +55,9 @@ func (s *Source) String() string {
 	}
 	v.Pools = map[string]gpu.PoolStats{}
 	for name, p := range s.Pools {
+		if p == nil {
+			continue
+		}
 		if stats, err := p.Stats(); err == nil {
 			v.Pools[name] = stats
 		}

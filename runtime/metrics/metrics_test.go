@@ -156,6 +156,10 @@ func TestEmpty(t *testing.T) {
 	if got := new(metrics.Source).String(); got != `{"Devices":[]}` {
 		t.Errorf("%s", got)
 	}
+	none := &metrics.Source{Devices: []*gpu.Device{nil}, Pools: map[string]*gpu.Pool{"none": nil}}
+	if got := scrape(t, none); len(got) != 0 || none.String() != `{"Devices":[]}` {
+		t.Errorf("no device and no pool: %v, %s", got, none.String())
+	}
 	dev := open(t, 1)[0]
 	must(t, dev.Close())
 	if got := scrape(t, &metrics.Source{Devices: []*gpu.Device{dev}}); len(got) == 0 {

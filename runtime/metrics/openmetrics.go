@@ -58,6 +58,9 @@ func (s *Source) families() []family {
 	}
 	pools := map[string]gpu.PoolStats{}
 	for name, p := range s.Pools {
+		if p == nil {
+			continue
+		}
 		if stats, err := p.Stats(); err == nil {
 			pools[name] = stats
 		}

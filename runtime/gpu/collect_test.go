@@ -1,0 +1,95 @@
+package gpu_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// eachLimited runs a test with a pool of 64 KiB, the driver's and the runtime's own.
+func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool)) {
+	for kind, portable := range map[string]bool{"native": false, "portable": true} {
+		t.Run(name+", "+kind, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			f(t, d, dev, newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Portable: portable}))
+			must(t, dev.Close())
+		})
+	}
+}
+
+// TestCollect allocates when the memory that it takes is not used any more, and nobody has asked the device, or freed it.
+func TestCollect(t *testing.T) {
+	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
+		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
+			t.Helper()
+			if bare && !p.Options().Portable { // else what fails is told later
+				return alloca(t, q, gpu.Order{}, p, 1<<16)
+			}
+			s := semaphores(t, 1)[0]
+			b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
+			must(t, s.Wait(minute(t), 1))
+			return b
+		}
+		eachLimited(t, "memory that was deallocated behind work that failed, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+			q, s := dev.Queue(0), semaphores(t, 2)
+			stream := d.Streams(0)[0]
+			b := take(t, q, p)
+			must(t, d.StallStream(stream))
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
+			must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
+			if err := s[0].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				t.Fatal(err)
+			}
+			must(t, q.Dealloca(gpu.Order{Signal: pts(s[1], 1)}, b))
+			must(t, d.ResumeStream(stream))
+			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
+			must(t, take(t, dev.Queue(1), p).Dealloca(gpu.Order{}))
+		})
+		eachLimited(t, "memory of a buffer that has just been closed, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+			q, s := dev.Queue(0), semaphores(t, 1)[0]
+			for i := range uint64(40) {
+				b := take(t, q, p)
+				must(t, q.Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+				must(t, s.Wait(minute(t), i+1))
+				must(t, b.Close())
+			}
+		})
+	}
+	eachLimited(t, "behind a wait of the stream", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+		s, other := semaphores(t, 2), allocate(t, dev, 1<<20)
+		for i := range uint64(40) {
+			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], i+1)}, other.All(), []byte{1}))
+			b := alloca(t, dev.Queue(0), order(s[0], i+1, s[1], 2*i+1), p, 1<<16)
+			must(t, dev.Queue(0).Fill(order(s[1], 2*i+1, s[1], 2*i+2), b.All(), []byte{1}))
+			must(t, s[1].Wait(minute(t), 2*i+2))
+			must(t, b.Close())
+		}
+	})
+	t.Run("all memory of a device", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Memory: 1 << 20})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		s := semaphores(t, 1)[0]
+		for i := range uint64(40) {
+			b := allocate(t, dev, 1<<20)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+			must(t, s.Wait(minute(t), i+1))
+			must(t, b.Close())
+		}
+	})
+	t.Run("memory that is used is missing", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Memory: 1 << 20})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b := allocate(t, dev, 1<<19)
+		d.StallDevice(0)
+		must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, b.Close())
+		if _, err := dev.Alloc(gpu.DeviceMem, 1<<20); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Error(err)
+		}
+		d.ResumeDevice(0)
+	})
+}

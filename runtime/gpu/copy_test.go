@@ -1,0 +1,29 @@
+package gpu_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestCopyOverlap copies within a buffer by a queue, a stream and a recording: ranges that overlap are refused, those that touch are not.
+func TestCopyOverlap(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	b := allocate(t, dev, 64)
+	for _, x := range []struct {
+		dst, src, size uint64
+		ok             bool
+	}{{0, 16, 16, true}, {16, 0, 16, true}, {0, 0, 0, true}, {0, 0, 16, false}, {0, 15, 16, false}, {15, 0, 16, false}, {0, 1, 63, false}} {
+		dst, src := b.Range(x.dst, x.size), b.Range(x.src, x.size)
+		c := commandBuffer(t, dev, gpu.StreamMode)
+		_, recorded := c.Copy(dst, src)
+		for name, err := range map[string]error{"queue": dev.Queue(0).Copy(gpu.Order{}, dst, src), "stream": dev.Queue(0).NewStream().Copy(dst, src), "recording": recorded} {
+			if x.ok && err != nil || !x.ok && !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("%s: %+v: %v", name, x, err)
+			}
+		}
+		c.Close()
+	}
+}
