@@ -9,6 +9,7 @@ import (
 	"image/color"
 	_ "image/png"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -243,12 +244,71 @@ type at struct {
 
 const atPage = `(i => { const a = viewer.at(i), r = document.getElementById("timeline").getBoundingClientRect(); return {...a, x: a.x + r.left, y: a.y + r.top}; })`
 
-// TestPagesShowWhatTheTraceHas opens the page of each scenario and compares numbers, order and arrows with the events.
+// A program is an example, and did says what is wrong with the numbers of operations by name that its page shows, beside what the program does.
+type program struct {
+	name string
+	args []string
+	did  func(n map[string]int) string
+}
+
+var programs = []program{
+	{"mlp", nil, func(n map[string]int) string {
+		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloca": 17, "dealloca": 17} // 8 inputs and the weights; an input and an output each time, and the weights
+		if !maps.Equal(n, want) {
+			return fmt.Sprintf("want %v", want)
+		}
+		return ""
+	}},
+	{"allreduce", nil, func(n map[string]int) string {
+		const ranks, steps = 4, 30
+		for name, want := range map[string]int{"all-reduce": ranks * steps, "gradient": ranks * steps, "residual": ranks * steps, "step": ranks * steps, "download": ranks} {
+			if n[name] != want {
+				return fmt.Sprintf("want %d of %s", want, name)
+			}
+		}
+		if n["alloca"] != n["dealloca"] {
+			return "want as many deallocas as allocas"
+		}
+		return ""
+	}},
+	{"serve", []string{"-selftest"}, func(n map[string]int) string { // 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays each
+		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloca"] != n["dealloca"] {
+			return "want 3 layers and an input for each of at most 200 answers"
+		}
+		return ""
+	}},
+}
+
+// run has the examples write traces on simulated devices into a folder.
+func run(t *testing.T, folder string) {
+	t.Helper()
+	for _, p := range programs {
+		name := filepath.Join(folder, p.name)
+		build := exec.Command("go", "build", "-o", name, "./runtime/examples/"+p.name)
+		build.Dir = "../../.."
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", p.name, err, out)
+		}
+		cmd := exec.CommandContext(t.Context(), name, p.args...)
+		cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim", "PUREGPU_TRACE="+name+".json")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", p.name, err, out)
+		}
+	}
+}
+
+// TestPagesShowWhatTheTraceHas opens the page of each scenario, and of what examples did, and compares numbers, order and arrows with the events, and the
+// examples' with what they do.
 func TestPagesShowWhatTheTraceHas(t *testing.T) {
 	gputrace, folder := build(t)
+	run(t, folder)
 	s := browser(t)
 	traces := []string{"steps", "ranks", "trouble", "nothing", "without-device-times", "server-3000"}
-	for i := range traces {
+	scenarios := len(traces)
+	for _, p := range programs {
+		traces = append(traces, p.name)
+	}
+	for i := range traces { // the server cancels, too: what failed has no times
 		traces[i] = filepath.Join(folder, traces[i]+".json")
 	}
 	own := len(traces)
@@ -281,7 +341,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 			}
 			// Every arrow of the trace is one of the page, which also has those of operations that the device gave no time for.
 			flows := count(traceformat.FlowBegin, traceformat.CatSignal)
-			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && got != flows {
+			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)
 			}
 			// Operations of each stream in order.
@@ -306,6 +366,12 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 			slices.Sort(got)
 			if !reflect.DeepEqual(got, want) && len(want) > 0 {
 				t.Errorf("streams show\n%.2000s\nwant\n%.2000s", strings.Join(got, "\n\n"), strings.Join(want, "\n\n"))
+			}
+			if i >= scenarios && i < own {
+				n := value[map[string]int](s, `(() => { const n = {}; for (let i = 0; i < viewer.slices; i++) { const a = viewer.at(i); if (a.kind === 0) n[a.name] = (n[a.name] ?? 0) + 1; } return n; })()`)
+				if wrong := programs[i-scenarios].did(n); wrong != "" {
+					t.Errorf("the page shows %v: %s", n, wrong)
+				}
 			}
 			// The middle of a wide slice is painted in its colour, not in that of the ground.
 			img := s.shot("page-" + name)
