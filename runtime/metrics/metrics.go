@@ -53,20 +53,26 @@ func (s *Source) String() string {
 	for _, d := range s.devices() {
 		v.Devices = append(v.Devices, device{d.Info().Index, d.Info().Name, d.Stats()})
 	}
-	v.Pools = map[string]gpu.PoolStats{}
-	for name, p := range s.Pools {
-		if p == nil {
-			continue
-		}
-		if stats, err := p.Stats(); err == nil {
-			v.Pools[name] = stats
-		}
-	}
+	v.Pools = s.pools()
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // numbers and names can always be written
 	}
 	return string(text)
+}
+
+// pools asks the pools that there are, and that are open.
+func (s *Source) pools() map[string]gpu.PoolStats {
+	pools := map[string]gpu.PoolStats{}
+	for name, p := range s.Pools {
+		if p == nil {
+			continue
+		}
+		if stats, err := p.Stats(); err == nil {
+			pools[name] = stats
+		}
+	}
+	return pools
 }
 
 func (s *Source) devices() (all []*gpu.Device) {

@@ -56,15 +56,7 @@ func (s *Source) families() []family {
 		i := d.Info()
 		devices = append(devices, snapshot{[]string{"device", fmt.Sprint(i.Index), "name", i.Name}, d.Stats()})
 	}
-	pools := map[string]gpu.PoolStats{}
-	for name, p := range s.Pools {
-		if p == nil {
-			continue
-		}
-		if stats, err := p.Stats(); err == nil {
-			pools[name] = stats
-		}
-	}
+	pools := s.pools()
 	names := slices.Sorted(maps.Keys(pools))
 
 	// each has a sample of each device for each of the values of a label.
