@@ -512,7 +512,8 @@ func (h held) least(o held) held {
 	return held{min(h.threads, o.threads), min(h.files, o.files), min(h.mappings, o.mappings), min(h.memory, o.memory)}
 }
 
-// held measures it, with as many threads of Go's as there ever are, and without the memory that nobody uses.
+// held returns what the process holds now. It first has Go start 64 threads, more than the test uses otherwise, so that threads that Go
+// keeps count the same each time, and gives unused memory back, Go's and malloc's.
 func (l *cLib) held(t *testing.T) (h held) {
 	const threads = 64
 	var meet, ready sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// Memory that nothing uses any more may not be free yet: nobody has asked the device about the work that used it, or it is still to be freed
-// by the reclaimer. Who finds no memory has what there is of that come back, and tries once more.
+// Memory may be unused and yet not free: the work that used it is done but not retired, or the reclaimer has still to free it. An allocation
+// that fails for lack of memory retires such work, waits for the reclaimer, and tries once more.
 
 // collectWithin is how long an allocation waits for memory to be freed that is not used any more. A driver may take its time for that: until
 // all work of the device is done, which may be waiting for the caller.
@@ -59,7 +59,7 @@ func (d *Device) collect(onThread bool) {
 // collect retires what is done, and waits for who is retiring. Without Caps.SubmitAnywhere only the device's thread asks.
 func (tl *timeline) collect(onThread bool) {
 	if onThread || tl.dev.caps.SubmitAnywhere {
-		untilFree(&tl.askMu) // who asks may find less done
+		untilFree(&tl.askMu) // poll does nothing while another goroutine asks, whose answer may be older
 		tl.poll(tl.issued.Load(), 1)
 	}
 	untilFree(&tl.retireMu)

@@ -21,7 +21,7 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect allocates when the memory that it takes is not used any more, and nobody has asked the device, or freed it.
+// TestCollect allocates memory that is unused but not free yet: the work that used it is done and not retired, or the reclaimer has still to free it.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {

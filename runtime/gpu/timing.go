@@ -12,8 +12,9 @@ import (
 // A Timing tells how long the device took for an operation that it was given with, by [Order]: between two timing events, one in front of
 // the operation's work and one behind it, so without what it waited for. It can be given with one operation after the other, each of which
 // begins it anew, and not before the signals of the one before have been reached. To give it allocates nothing. The events may keep
-// kernels apart that would overlap else, and there is more between them than a kernel: 1.4 microseconds on an H200 and 2.7 on an H100, in which the device begins it
-// and records the second event, more than a profiler says for the kernel alone.
+// kernels apart that would overlap else, and there is more between them than the kernel: the device
+// also begins it and records the second event. A kernel's Timing is therefore longer than what a profiler says for the kernel alone, by
+// 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // Make one with [Device.NewTiming]; all methods may be called concurrently.
 type Timing struct {
