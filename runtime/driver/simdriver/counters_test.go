@@ -94,8 +94,8 @@ func TestOnExecute(t *testing.T) {
 		t.Errorf("executed %v", got)
 	}
 	mu.Unlock()
+	e := event(t, v) // before the fill loses the device
 	check(t, v.Fill(s, 0, 0, 1, 1))
-	e := event(t, v)
 	v.Record(e, s) // which may be too late
 	refused(t, wait(t, v, e), driver.ErrLost)
 	mu.Lock()
