@@ -4,6 +4,7 @@ package main
 type api interface {
 	fill(stream int) error
 	record(event, stream int) error
+	recordTime(stream int) error // one more event, which notes the time
 	query(event int) (done bool, err error)
 	wait(stream, event int) error
 	close() error

@@ -17,6 +17,7 @@ type rawCUDA struct {
 	stream [rawStreams]cuda.Stream
 	event  [rawEvents]cuda.Event
 	mem    cuda.DevicePtr
+	timed  cuda.Event
 	mod    cuda.Module // once loaded
 	empty  cuda.Function
 	arg    *uint64 // its argument
@@ -52,6 +53,9 @@ func (a *rawCUDA) create() (err error) {
 			return err
 		}
 	}
+	if a.timed, err = a.l.EventCreate(cuda.EventDefault); err != nil {
+		return err
+	}
 	a.mem, err = a.l.MemAlloc(fillSize)
 	return err
 }
@@ -63,6 +67,8 @@ func (a *rawCUDA) fill(stream int) error {
 func (a *rawCUDA) record(event, stream int) error {
 	return a.l.EventRecord(a.event[event], a.stream[stream])
 }
+
+func (a *rawCUDA) recordTime(stream int) error { return a.l.EventRecord(a.timed, a.stream[stream]) }
 
 func (a *rawCUDA) query(event int) (bool, error) {
 	err := a.l.EventQuery(a.event[event])
@@ -186,7 +192,7 @@ func (a *rawCUDA) close() error {
 	if a.mem != 0 {
 		errs = append(errs, a.l.MemFree(a.mem))
 	}
-	for _, e := range a.event {
+	for _, e := range append(a.event[:], a.timed) {
 		if e != 0 {
 			errs = append(errs, a.l.EventDestroy(e))
 		}

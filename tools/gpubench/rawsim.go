@@ -22,6 +22,7 @@ type rawSim struct {
 	pool   driver.Pool
 	mod    driver.Module // once loaded
 	empty  driver.Launch
+	timed  driver.Event
 	arg    *uint64 // its argument
 }
 
@@ -51,6 +52,9 @@ func (a *rawSim) create() (err error) {
 			return err
 		}
 	}
+	if a.timed, err = a.d.(driver.Timers).NewTimer(); err != nil {
+		return err
+	}
 	a.mem, err = a.d.Alloc(driver.DeviceMem, fillSize)
 	return err
 }
@@ -62,6 +66,8 @@ func (a *rawSim) fill(stream int) error {
 func (a *rawSim) record(event, stream int) error {
 	return a.d.Record(a.event[event], a.stream[stream])
 }
+
+func (a *rawSim) recordTime(stream int) error { return a.d.Record(a.timed, a.stream[stream]) }
 
 func (a *rawSim) query(event int) (bool, error) { return a.d.Query(a.event[event]) }
 
@@ -176,7 +182,7 @@ func (a *rawSim) close() error {
 	if a.mem.Size != 0 {
 		errs = append(errs, a.d.Free(a.mem))
 	}
-	for _, e := range a.event {
+	for _, e := range append(a.event[:], a.timed) {
 		if e != 0 {
 			errs = append(errs, a.d.DestroyEvent(e))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -16,7 +17,8 @@ var traceLevels = [...]struct {
 }{{"no times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}}
 
 // traceFigures are what is told of each level: the time that the host takes for a submission, what the trace adds to that, the time in which all were
-// done, by their number, and that of processors.
+// done, by their number, and that of processors. Device times want an event of the driver's behind each submission, so for these one more row has what
+// the driver takes for such events, behind the same calls, and one what the trace adds beyond that.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
 // traceBenches tell what a trace costs: the raw side is a device without one, puregpu's one with one, which is written to nowhere. The work is
@@ -25,32 +27,37 @@ func traceBenches() (all []bench) {
 	for _, x := range []struct {
 		name string
 		make func(*rig) (func(gpu.Order) error, error)
+		raw  func(api) error
 	}{
 		{"fills", func(r *rig) (func(gpu.Order) error, error) {
 			return func(o gpu.Order) error { return r.q.Fill(o, r.all, pattern) }, nil
-		}},
+		}, func(a api) error { return a.fill(0) }},
 		{"launches", func(r *rig) (func(gpu.Order) error, error) {
 			d, err := emptyDispatch(r)
 			return func(o gpu.Order) error { return r.q.Dispatch(o, d) }, err
-		}},
+		}, func(a api) error { return a.launch(0) }},
 	} {
-		b := bench{rounds: 31, open: func(e *env) (sides, error) { return traceSides(e, x.make) }}
+		b := bench{rounds: 31, open: func(e *env) (sides, error) { return traceSides(e, x.make, x.raw) }}
 		for _, level := range traceLevels {
 			for _, figure := range traceFigures {
 				r := row{name: "trace/2,000 " + x.name + ", " + level.name + ": " + figure, unit: ns}
-				if strings.HasPrefix(figure, "added") {
+				if strings.HasPrefix(figure, "added") && level.times == gpu.NoTimes {
 					r.goal = goal{max: 1000, device: true}
 				}
 				b.rows = append(b.rows, r)
 			}
 		}
+		b.rows = append(b.rows,
+			row{name: "trace/2,000 " + x.name + ", raw: added to each by an event", unit: ns},
+			row{name: "trace/2,000 " + x.name + ", device times: added beyond that", unit: ns, goal: goal{max: 1000, device: true}})
 		all = append(all, b)
 	}
 	return all
 }
 
-func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error)) (s sides, err error) {
+func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func(api) error) (s sides, err error) {
 	const n = 2000
+	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // rows
 	var rigs []*rig
 	var traces []*trace.Trace
 	s.close = func() error {
@@ -110,9 +117,37 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error)) (s sides
 		for level := range traceLevels {
 			tell(f, level, without, without[1])
 		}
+		f[byEvent], f[beyond] = math.NaN(), math.NaN()
 		return err
 	}
+	// rawly returns how long the host took for each of the raw calls, with an event behind each or without.
+	rawly := func(event bool) (float64, error) {
+		var x [3]float64
+		err := e.thread.do(func() error {
+			return ahead(x[:], n, func() error {
+				for range n {
+					err := raw(e.raw)
+					if err == nil && event {
+						err = e.raw.recordTime(0)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return e.raw.record(0, 0)
+			}, func() error { return e.await(0) })
+		})
+		return x[1], err
+	}
+	if err := e.thread.do(e.raw.load); err != nil {
+		return s, errors.Join(err, s.close())
+	}
 	s.pure = func(f []float64) error {
+		calls, err1 := rawly(false)
+		events, err2 := rawly(true)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
 		for level := range traceLevels {
 			x, err := on[level]()
 			if err == nil {
@@ -122,6 +157,10 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error)) (s sides
 				return err
 			}
 			tell(f, level, x, x[1]-without[1])
+			if traceLevels[level].times != gpu.NoTimes {
+				f[byEvent] = events - calls
+				f[beyond] = x[1] - without[1] - f[byEvent]
+			}
 		}
 		return nil
 	}

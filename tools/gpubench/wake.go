@@ -15,19 +15,24 @@ import (
 // for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
 // after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
 // releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone. The seventh is the
-// call of Signal in the second. The raw side of these two is a thread of C that a condition variable wakes, if -c names the C loops.
+// call of Signal in the second. The raw side of these two is a thread of C that a condition variable wakes, if -c names the C loops. What Go
+// itself takes for the two is in the last rows, which are their measure: a goroutine that waits for a channel, and a send to it. They and the
+// second row differ by the machine: a thread must be woken for each.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
+	const channel, send = 7, 8 // rows
 	return bench{
 		rows: []row{
 			{name: "wake/host signals and waits, p50", unit: ns},
-			{name: "wake/host signals and computes, p50", unit: ns, goal: goal{max: 15_000, device: true}},
+			{name: "wake/host signals and computes, p50", unit: ns, goal: goal{max: 1.2, of: ofBase, device: true}, base: channel},
 			{name: "wake/device is done, p50", unit: ns, goal: goal{max: 15_000, device: true}},
 			{name: "wake/device is done after long, p50", unit: ns},
 			{name: "wake/host releases a fill, p50", unit: ns},
 			{name: "wake/device is done, one waiter, p50", unit: ns},
-			{name: "wake/the host's signal to a parked waiter, p50", unit: ns, goal: goal{max: 1000, device: true}},
+			{name: "wake/the host's signal to a parked waiter, p50", unit: ns, goal: goal{max: 1.2, of: ofBase, device: true}, base: send},
+			{name: "wake/a channel of Go's, and computes, p50", unit: ns},
+			{name: "wake/a send to a parked goroutine, p50", unit: ns},
 		},
 		rounds: 7,
 		open: func(e *env) (sides, error) {
@@ -94,6 +99,13 @@ func wakeBench() bench {
 						return err
 					}
 					f[6] = p50(calls)
+					calls = calls[:0]
+					for i := range times {
+						var call time.Duration
+						times[i], call = wakeByChannel()
+						calls = append(calls, call)
+					}
+					f[channel], f[send] = p50(times), p50(calls)
 					calls = calls[:0]
 					for i := range times {
 						if times[i], err = d.wakeUp(fills); err != nil {
@@ -249,6 +261,23 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	}
 	w := <-woken
 	return w.at.Sub(start), w.err
+}
+
+// wakeByChannel is wakeUp, for the second row, by Go alone: it returns how long a goroutine that waits for a channel takes to run, and how long the send
+// took, with a goroutine made to stand behind it, without which Go leaves it for some 80 µs to a processor that computes.
+func wakeByChannel() (woken, call time.Duration) {
+	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
+	go func() {
+		<-ch
+		at <- time.Now()
+	}()
+	time.Sleep(300 * time.Microsecond)
+	start := time.Now()
+	ch <- struct{}{}
+	go func() {}()
+	call = time.Since(start)
+	compute(200 * time.Microsecond)
+	return (<-at).Sub(start), call
 }
 
 // compute keeps the goroutine's thread busy.
