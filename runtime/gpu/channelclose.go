@@ -160,7 +160,7 @@ func (c *Channel) abandon() {
 	c.mu.Unlock()
 	close(c.left)
 	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
-	FailAll(&SubmitError{work.Collect.String(), c.q.mention(), c.dev.info.Name, err}, owed...)
+	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: err}, owed...)
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}

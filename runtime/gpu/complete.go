@@ -27,7 +27,7 @@ func (d *Device) signal(s *submission) *timepoint {
 			at.Value = p.Value
 			list, err = p.Semaphore.arrive(at, at)
 			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
-				wrong = s.q.submitError(s.op.Kind, err)
+				wrong = s.submitError(err)
 			}
 		}
 		if wrong != nil {
@@ -39,16 +39,16 @@ func (d *Device) signal(s *submission) *timepoint {
 }
 
 // submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
-func (q *Queue) submitError(op work.Kind, err error) error {
+func (s *submission) submitError(err error) error {
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{op.String(), q.mention(), q.dev.info.Name, err}
+	return &SubmitError{s.op.Kind.String(), s.kernelName(), s.label, s.q.mention(), s.q.dev.info.Name, err}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
 func (d *Device) failSignals(s *submission, err error) *timepoint {
-	err = s.q.submitError(s.op.Kind, err)
+	err = s.submitError(err)
 	s.span.failed(err)
 	var released timepointList
 	for _, p := range s.signals {

@@ -14,10 +14,12 @@ import (
 
 // A ParkedOperation is an operation that waits for something nobody has issued, or that only the host can wait for.
 type ParkedOperation struct {
-	Op    string        // "fill"
-	Queue string        // as of [Queue.String]
-	Age   time.Duration // since it was parked
-	Waits []ParkedWait  // those that keep it; none if it is about to be issued
+	Op     string        // "fill"
+	Kernel string        // that is to be launched, by its name; "" if it is another operation
+	Label  string        // of [Order]
+	Queue  string        // as of [Queue.String]
+	Age    time.Duration // since it was parked
+	Waits  []ParkedWait  // those that keep it; none if it is about to be issued
 }
 
 // A ParkedWait is a wait of a parked operation that is not met.
@@ -40,7 +42,7 @@ type ParkedWait struct {
 // String describes the operation in a line.
 func (p ParkedOperation) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s, parked for %v", p.Op, p.Queue, p.Age)
+	fmt.Fprintf(&b, "%s on %s, parked for %v", operation(p.Op, p.Kernel, p.Label), p.Queue, p.Age)
 	for i, w := range p.Waits {
 		if i == 0 {
 			b.WriteString(", waits for ")
@@ -75,6 +77,7 @@ func (g *Group) Parked() []ParkedOperation { return parkedOn(g.devs...) }
 // An openOperation is what is known of a submission that has not been issued.
 type openOperation struct {
 	op             work.Kind
+	kernel, label  string
 	q              *Queue
 	since          time.Time
 	how            string // "parked"
@@ -84,7 +87,7 @@ type openOperation struct {
 }
 
 func (o *openOperation) String() string {
-	return fmt.Sprintf("%s on %v, %s", o.op, o.q, o.how)
+	return fmt.Sprintf("%s on %v, %s", operation(o.op.String(), o.kernel, o.label), o.q, o.how)
 }
 
 func parkedOn(devices ...*Device) (list []ParkedOperation) {
@@ -104,7 +107,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		if o.how != isParked {
 			continue
 		}
-		p := ParkedOperation{Op: o.op.String(), Queue: o.q.String(), Age: now.Sub(o.since)}
+		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: now.Sub(o.since)}
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly { // also if it has failed
@@ -164,7 +167,7 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
 			signals = append(signals, Point{&t.line.over, t.n.Load()})
 		}
-		open = append(open, openOperation{s.op.Kind, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), signals, nil})
+		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), signals, nil})
 		if s.lined() != nil {
 			open[len(open)-1].buffer = s.keep[0]
 		}
@@ -211,7 +214,7 @@ func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
 // A producer is work in flight that will signal something.
 type producer struct {
 	tl    *timeline
-	op    work.Kind
+	op    string
 	known bool // what op it is; else it is being issued, or is done
 	late  bool // a barrier behind it does
 }
@@ -223,7 +226,8 @@ func producerOf(p point) producer {
 	defer tl.ring.mu.Unlock()
 	by := producer{tl: tl, late: p.Late}
 	if p.Seq >= tl.ring.head && p.Seq <= tl.issued.Load() {
-		by.op, by.known = tl.ring.at(p.Seq).op.Kind, true
+		s := tl.ring.at(p.Seq)
+		by.op, by.known = operation(s.op.Kind.String(), s.kernelName(), s.label), true
 	}
 	return by
 }
@@ -231,7 +235,7 @@ func producerOf(p point) producer {
 func (p producer) String() string {
 	op, on := "work", p.tl.dev.info.Name
 	if p.known {
-		op = p.op.String()
+		op = p.op
 	}
 	if p.late {
 		op = "barrier behind " + op

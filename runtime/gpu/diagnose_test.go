@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -64,6 +65,48 @@ func TestNames(t *testing.T) {
 		s.SetName("")
 		if got := fmt.Sprint(s, q); got != "a semaphore queue 1 of "+name {
 			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestNamesWork says of what is parked, in flight or has failed which kernel it is, and what its label says.
+func TestNamesWork(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+		name, on := dev.Info().Name, " on queue 0 of "+dev.Info().Name
+		x, k := kernelOf(t, dev, "nothing")
+		b := allocate(t, dev, 8)
+		launch := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(new(uint64))}, Sizes: []int{8}}
+		host, a, c := named(t, "host"), named(t, "a"), named(t, "c")
+		labelled := func(o gpu.Order, label string) gpu.Order {
+			o.Label = label
+			return o
+		}
+		must(t, dev.Queue(0).Dispatch(labelled(order(host, 1, a, 1), "layer 3"), launch))
+		must(t, dev.Queue(0).Dispatch(order(host, 1, a, 2), launch))
+		must(t, dev.Queue(0).Fill(labelled(order(a, 9, c, 1), "clear"), b.All(), []byte{1}))
+		must(t, x.Close()) // what is submitted holds it
+		list := dev.Parked()
+		for i, want := range []string{`dispatch of nothing ("layer 3")` + on, "dispatch of nothing" + on, `fill ("clear")` + on} {
+			says(t, list[i], want+", parked")
+		}
+		if p := list[0]; p.Op != "dispatch" || p.Kernel != "nothing" || p.Label != "layer 3" || list[2].Kernel != "" {
+			t.Errorf("%+v", list)
+		}
+		d.StallDevice(0)
+		must(t, host.Signal(1))
+		inFlight(t, dev, 2)
+		must(t, dev.Queue(1).HostCall(order(a, 1, c, 2), func() error { return nil }))
+		if list := dev.Parked(); len(list) != 2 || len(list[1].Waits) != 1 || list[1].Waits[0].Producer != `dispatch of nothing ("layer 3")`+on+", in flight" {
+			t.Errorf("%v", list)
+		}
+		must(t, d.LoseDevice(0, io.ErrUnexpectedEOF))
+		d.ResumeDevice(0)
+		err := a.Wait(soon(t), 2)
+		says(t, errorText{err}, `gpu: dispatch of nothing ("layer 3") on queue 0 of `+name+": ")
+		var failed *gpu.SubmitError
+		if !errors.As(err, &failed) || failed.Op != "dispatch" || failed.Kernel != "nothing" || failed.Label != "layer 3" {
+			t.Errorf("%#v", failed)
 		}
 	})
 }

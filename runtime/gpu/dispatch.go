@@ -134,6 +134,14 @@ func (p *launchPart) reset() {
 	*p = launchPart{launch: driver.Launch{Args: ptrs[:0]}, args: p.args[:0], bound: p.bound[:0]}
 }
 
+// kernelName returns the name of the kernel that is launched, or "".
+func (p *launchPart) kernelName() string {
+	if p.kernel == nil {
+		return ""
+	}
+	return p.kernel.name
+}
+
 // letGo lets go of what the launch held.
 func (p *launchPart) letGo() {
 	for i := range p.bound {

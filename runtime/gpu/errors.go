@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -40,6 +41,8 @@ var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
 // names where the failure began.
 type SubmitError struct {
 	Op     string // what was submitted: "fill"
+	Kernel string // that was launched, by its name; "" if it was another operation
+	Label  string // of [Order]
 	Queue  string // to which: "queue 1", or by its name
 	Device string
 	Err    error
@@ -47,7 +50,18 @@ type SubmitError struct {
 
 func (e *SubmitError) Error() string {
 	why := strings.TrimPrefix(fmt.Sprint(e.Err), "gpu: device "+e.Device+": ")
-	return fmt.Sprintf("gpu: %s on %s of %s: %s", e.Op, e.Queue, e.Device, why)
+	return fmt.Sprintf("gpu: %s on %s of %s: %s", operation(e.Op, e.Kernel, e.Label), e.Queue, e.Device, why)
+}
+
+// operation is what an operation is called in messages: `dispatch of saxpy ("layer 3")`.
+func operation(op, kernel, label string) string {
+	if kernel != "" {
+		op += " of " + kernel
+	}
+	if label != "" {
+		op += " (" + strconv.Quote(label) + ")"
+	}
+	return op
 }
 
 func (e *SubmitError) Unwrap() error { return e.Err }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
 // TestNear has work come after what its own stream was given before, for which no place is looked up.
@@ -76,7 +75,7 @@ func TestNear(t *testing.T) {
 			q.tl.addFailed(q.tl.passed.Load()+1, q.tl.issued.Load(), io.EOF)
 			q.tl.retireMu.Unlock()
 			fill(t, q, Order{Wait: []Point{{s, 1}}, Signal: []Point{{x, 1}}}, b)
-			release(s.fail(q.submitError(work.Fill, io.EOF)))
+			release(s.fail(&SubmitError{Op: "fill", Err: io.EOF}))
 			if err := x.Wait(within(t), 1); !errors.Is(err, io.EOF) {
 				t.Errorf("otherwise %v: %v", otherwise, err)
 			}

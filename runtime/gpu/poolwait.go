@@ -450,7 +450,7 @@ func (w *ParkedWait) awaited(b *Buffer, open []openOperation) {
 		}
 	}
 	if tl := p.deallocating(); tl != nil {
-		w.Producer = producer{tl: tl, op: work.Dealloca, known: true}.String()
+		w.Producer = producer{tl: tl, op: work.Dealloca.String(), known: true}.String()
 	}
 }
 

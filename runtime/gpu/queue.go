@@ -110,7 +110,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 		return err
 	}
 	if err := o.check(); err != nil {
-		err = fmt.Errorf("gpu: %s on %v: %w", s.op.Kind, q, err)
+		err = fmt.Errorf("gpu: %s on %v: %w", operation(s.op.Kind.String(), s.kernelName(), o.Label), q, err)
 		q.dev.recycle(s)
 		return err
 	}
@@ -119,6 +119,9 @@ func (q *Queue) submit(s *submission, o Order) error {
 			q.dev.recycle(s)
 			return err
 		}
+	}
+	if o.Label != "" {
+		s.label, s.cold = o.Label, true
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true

@@ -73,6 +73,7 @@ type submission struct {
 	held    []*event // of others, which must not be recorded anew before the work is done
 
 	// What few operations use, each part in the file of its subject: see letGoCold and resetCold.
+	label  string       // of Order
 	lent   *lent        // to be told when the submission lets go of what it holds
 	shared *SharedEvent // to be recorded, or waited for
 	fn     func() error // of a host call
@@ -261,7 +262,7 @@ func (s *submission) resetCold() {
 	s.linePart.reset()
 	s.executePart.reset()
 	s.collectPart.reset()
-	s.lent, s.shared, s.fn, s.cold = nil, nil, nil, false
+	s.label, s.lent, s.shared, s.fn, s.cold = "", nil, nil, nil, false
 }
 
 // start makes the native calls of the operation itself, with what its addresses have turned out to be. It reports whether the stream
