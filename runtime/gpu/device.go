@@ -196,6 +196,7 @@ type Stats struct {
 	Device     ByteStats
 	Host       ByteStats
 	Staging    StagingStats
+	Lost       bool // the device is lost ([driver.ErrLost]), and takes no more work
 }
 
 // StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
@@ -215,7 +216,7 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics()}
+	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics(), Lost: d.lost.Load() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"expvar"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/metrics"
@@ -146,6 +148,33 @@ func TestOpenMetrics(t *testing.T) {
 		}
 	}
 	must(t, gate.Signal(1))
+}
+
+// TestLost tells which device is lost, also when that has been closed.
+func TestLost(t *testing.T) {
+	d := simdriver.New(simdriver.Config{Devices: 2})
+	g, err := gpu.OpenGroup(d, gpu.Options{})
+	must(t, err)
+	defer g.Close()
+	s := &metrics.Source{Devices: g.Devices()}
+	lost := func(want ...uint64) {
+		t.Helper()
+		got := scrape(t, s)
+		for i, want := range want {
+			key := fmt.Sprintf(`puregpu_device_lost{device="%d",name="%s"}`, i, g.Devices()[i].Info().Name)
+			if v, ok := got[key]; !ok || v != want {
+				t.Errorf("%s is %d (told: %v); want %d", key, v, ok, want)
+			}
+		}
+	}
+	lost(0, 0)
+	must(t, d.LoseDevice(1, nil))
+	if _, err := g.Devices()[1].Alloc(gpu.DeviceMem, 8); !errors.Is(err, driver.ErrLost) { // by which the loss is found
+		t.Errorf("a lost device allocates: %v", err)
+	}
+	lost(0, 1)
+	must(t, g.Close())
+	lost(0, 1)
 }
 
 // TestEmpty has a source without anything, and one whose device is closed, give answers that can be read.

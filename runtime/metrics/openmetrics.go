@@ -87,6 +87,13 @@ func (s *Source) families() []family {
 	}
 	where := []string{"device", "host"}
 	return []family{
+		{"puregpu_device_lost", "gauge", "", "1 if the device is lost, and takes no more work; else 0.",
+			each("", nil, func(s *gpu.Stats) []uint64 {
+				if s.Lost {
+					return []uint64{1}
+				}
+				return []uint64{0}
+			})},
 		{"puregpu_submissions_parked", "gauge", "", "Submissions that wait for something nobody has issued, or for an event or pinned memory.",
 			each("", nil, func(s *gpu.Stats) []uint64 { return []uint64{uint64(s.Parked)} })},
 		{"puregpu_submissions_in_flight", "gauge", "", "Submissions issued and not known to be done.",
