@@ -12,7 +12,8 @@
 // as JSON. -html FILE writes a page with a timeline, to be opened in a browser, which needs nothing else. -o FILE writes the trace anew: the ranks merged, and with
 // an end if the program died before it wrote one. -check compares the trace with its format (docs/trace-format.md) instead.
 //
-// Memory grows with the part of the trace that is read: -from and -to choose one, and -max says how many events it may have.
+// Memory grows with the part of the trace that is looked at: -from and -to choose one, and -max says how many events it may have. What was submitted
+// before -from is kept until the end, since it may end in the part.
 //
 // The exit status is 1 if a trace cannot be read or breaks its format, 2 if the command line is wrong, and with run that of the program
 // if it is not 0.
