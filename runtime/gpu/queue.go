@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -114,14 +115,14 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.recycle(s)
 		return err
 	}
+	if o.Label != "" {
+		s.label, s.cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would be moved to the heap
+	}
 	if q.dev.opt.Tracer != nil || o.Timing != nil {
 		if err := s.trace(&o); err != nil {
 			q.dev.recycle(s)
 			return err
 		}
-	}
-	if o.Label != "" {
-		s.label, s.cold = o.Label, true
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true

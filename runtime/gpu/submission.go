@@ -28,7 +28,7 @@ type Order struct {
 	Signal []Point
 	Free   []Point
 
-	// Label says in traces, and in profiles, what the operation is for; "" says nothing. Those of a Stream get one, and a Timing, by [Stream.Submit].
+	// Label says in errors, traces and profiles what the operation is for; "" says nothing. Those of a Stream get one, and a Timing, by [Stream.Submit].
 	Label string
 
 	// Timing, if it is not nil, is to tell how long the device takes.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
@@ -552,7 +551,7 @@ func (s *submission) trace(o *Order) error {
 		return nil
 	}
 	r := &x.rec
-	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.op.Kind.String(), unique.Make(o.Label).Value(), s.op.Bytes(), s.part
+	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.op.Kind.String(), s.label, s.op.Bytes(), s.part
 	switch s.op.Kind {
 	case work.Dispatch:
 		r.Grid, r.Block, r.Bytes = s.launch.Grid, s.launch.Block, 0
