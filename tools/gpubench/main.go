@@ -32,7 +32,7 @@
 // The rows of the group tail time what must not take long at times: one call in a hundred of those that submit far ahead, and a parked
 // fill that is released while the driver compiles.
 //
-// The rows of the group others time a stream beside the loop over the driver, and beside cuda.core, CuPy and PyTorch in a process of
+// The rows of the group others time a stream beside the loop over the driver, without events and with one behind each operation, and beside cuda.core, CuPy and PyTorch in a process of
 // Python (-python names it). Each library does the work as its users write it. p50 is the median time from the call until the host
 // knows that the work is done; the other rows submit 2,000 operations ahead and wait for the last. -bars draws them.
 //

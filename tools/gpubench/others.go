@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -25,6 +26,10 @@ var otherWorks = []struct{ name, work string }{
 // byHand is the loop over the driver that the other groups have for their raw side.
 const byHand = "a loop over the driver"
 
+// byHandMarked is that loop with an event behind each, by which a program can tell what is done, as a queue can: others can tell only that all is. It
+// is not drawn.
+const byHandMarked = "a loop over the driver, with events"
+
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 
 // A comparison is what a row of the group others compares.
@@ -44,7 +49,7 @@ func (c comparison) row() row {
 
 func otherBenches() (all []bench) {
 	for _, w := range otherWorks {
-		for _, with := range others {
+		for _, with := range append(slices.Clip(others), byHandMarked) {
 			all = append(all, bench{
 				rows:   []row{comparison{w.name, false, with}.row(), comparison{w.name, true, with}.row()},
 				rounds: 15,
@@ -61,7 +66,7 @@ var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 // beside has somebody else do some work, and a stream.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
-	if with == byHand {
+	if with == byHand || with == byHandMarked {
 		open = besideLoop
 	}
 	raw, end, err := open(e, with, work)
@@ -108,7 +113,7 @@ func both(f []float64, do, wait func() error) (err error) {
 }
 
 // besideLoop returns a raw side that calls the driver.
-func besideLoop(e *env, _, work string) (raw func([]float64) error, end func() error, err error) {
+func besideLoop(e *env, with, work string) (raw func([]float64) error, end func() error, err error) {
 	var do func() error
 	switch work {
 	case "launch":
@@ -133,6 +138,13 @@ func besideLoop(e *env, _, work string) (raw func([]float64) error, end func() e
 			return err
 		}
 		return e.await(0)
+	}
+	if with == byHandMarked {
+		bare, n := do, 0
+		do = func() error {
+			n++
+			return errors.Join(bare(), e.raw.record(n%rawEvents, 0))
+		}
 	}
 	return func(f []float64) error {
 		return e.anywhere(func() error { return both(f, do, mark) })
