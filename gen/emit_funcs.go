@@ -210,8 +210,8 @@ func plainWord(fn function, a param) *Statement {
 		return Uintptr().Call(Qual("math", "Float32bits").Call(Id(a.name)))
 	case a.typ.kind == kindDouble:
 		return Uintptr().Call(Qual("math", "Float64bits").Call(Id(a.name)))
-	case a.typ.kind == kindBool:
-		return Qual(dlPath, "Bool").Call(Id(a.name))
+	case a.typ.kind == kindBool: // a byte that is 0 or 1, as in C
+		return Uintptr().Call(Op("*").Parens(Op("*").Uint8()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name))))
 	}
 	return Uintptr().Call(Id(a.name))
 }
