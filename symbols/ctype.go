@@ -79,7 +79,7 @@ var builtins = map[string]struct {
 	"float": {4, "float32"}, "double": {8, "float64"}, "size_t": {8, "uint64"},
 	"int8_t": {1, "int8"}, "uint8_t": {1, "uint8"}, "int16_t": {2, "int16"}, "uint16_t": {2, "uint16"},
 	"int32_t": {4, "int32"}, "uint32_t": {4, "uint32"}, "int64_t": {8, "int64"}, "uint64_t": {8, "uint64"},
-	"intptr_t": {8, "int64"}, "uintptr_t": {8, "uint64"},
+	"intptr_t": {8, "int64"}, "uintptr_t": {8, "uint64"}, "ptrdiff_t": {8, "int64"},
 }
 
 func isBuiltin(name string) bool { _, ok := builtins[name]; return ok }

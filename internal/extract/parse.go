@@ -43,29 +43,106 @@ const predefined = `
 #define __STDC_VERSION__ 201112L
 `
 
+const stddef = `
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef __WCHAR_TYPE__ wchar_t;
+#define NULL ((void*)0)
+#define offsetof(type, member) __builtin_offsetof(type, member)
+`
+
 const stdint = `
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long int64_t; typedef unsigned long uint64_t;
 typedef long intptr_t; typedef unsigned long uintptr_t;
+typedef long intmax_t; typedef unsigned long uintmax_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MIN (-2147483647-1)
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295U
+#define INT64_MIN (-9223372036854775807L-1)
+#define INT64_MAX 9223372036854775807L
+#define UINT64_MAX 18446744073709551615UL
+#define INTPTR_MIN INT64_MIN
+#define INTPTR_MAX INT64_MAX
+#define UINTPTR_MAX UINT64_MAX
+#define INTMAX_MIN INT64_MIN
+#define INTMAX_MAX INT64_MAX
+#define UINTMAX_MAX UINT64_MAX
+#define PTRDIFF_MIN INT64_MIN
+#define PTRDIFF_MAX INT64_MAX
+#define SIZE_MAX UINT64_MAX
+#define INT8_C(x) x
+#define UINT8_C(x) x
+#define INT16_C(x) x
+#define UINT16_C(x) x
+#define INT32_C(x) x
+#define UINT32_C(x) x ## U
+#define INT64_C(x) x ## L
+#define UINT64_C(x) x ## UL
+#define INTMAX_C(x) x ## L
+#define UINTMAX_C(x) x ## UL
+`
+
+const limits = `
+#define CHAR_BIT 8
+#define SCHAR_MIN (-128)
+#define SCHAR_MAX 127
+#define UCHAR_MAX 255
+#define CHAR_MIN SCHAR_MIN
+#define CHAR_MAX SCHAR_MAX
+#define SHRT_MIN (-32768)
+#define SHRT_MAX 32767
+#define USHRT_MAX 65535
+#define INT_MIN (-2147483647-1)
+#define INT_MAX 2147483647
+#define UINT_MAX 4294967295U
+#define LONG_MIN (-9223372036854775807L-1)
+#define LONG_MAX 9223372036854775807L
+#define ULONG_MAX 18446744073709551615UL
+#define LLONG_MIN (-9223372036854775807LL-1)
+#define LLONG_MAX 9223372036854775807LL
+#define ULLONG_MAX 18446744073709551615ULL
 `
 
 // cTypes are the typedefs that come from C itself; a table names them as they are.
 var cTypes = map[string]bool{
 	"size_t": true, "int8_t": true, "uint8_t": true, "int16_t": true, "uint16_t": true, "int32_t": true,
-	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "bool": true,
+	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
+// systemHeaders are C's own. What they declare beside types and macros of numbers no header of a library needs.
 var systemHeaders = map[string]string{
-	"stdlib.h":  "typedef __SIZE_TYPE__ size_t;\n#define NULL ((void*)0)\n",
-	"stddef.h":  "typedef __SIZE_TYPE__ size_t;\n#define NULL ((void*)0)\n",
-	"string.h":  "typedef __SIZE_TYPE__ size_t;\n",
-	"stdint.h":  stdint,
-	"stdbool.h": "#define bool _Bool\n",
-	"limits.h":  "#define INT_MIN (-2147483647-1)\n#define INT_MAX 2147483647\n",
-	"stdio.h":   "",
-	"assert.h":  "",
+	"assert.h":      "",
+	"complex.h":     "#define complex _Complex\n",
+	"ctype.h":       "",
+	"errno.h":       "",
+	"fenv.h":        "",
+	"float.h":       "",
+	"inttypes.h":    stdint,
+	"limits.h":      limits,
+	"locale.h":      "",
+	"math.h":        "",
+	"setjmp.h":      "",
+	"signal.h":      "",
+	"stdalign.h":    "#define alignas _Alignas\n#define alignof _Alignof\n",
+	"stdarg.h":      "typedef __builtin_va_list va_list;\n",
+	"stdbool.h":     "#define bool _Bool\n#define true 1\n#define false 0\n",
+	"stddef.h":      stddef,
+	"stdint.h":      stdint,
+	"stdio.h":       stddef + "typedef struct _IO_FILE FILE;\n",
+	"stdlib.h":      stddef,
+	"stdnoreturn.h": "#define noreturn _Noreturn\n",
+	"string.h":      stddef,
+	"time.h":        stddef + "typedef long time_t;\nstruct tm;\n",
+	"wchar.h":       stddef,
 }
 
 // A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
