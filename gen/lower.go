@@ -86,6 +86,9 @@ func (w *lowering) namedTypes() {
 			w.types[s.Name] = gotype{expr: under, size: size, align: size}
 			continue
 		}
+		if w.longOfWindows(s.Type) {
+			w.fail(s.Name, "%s has another size on Windows; where that does no harm, say in the overlay's types that it is a number", s.Type)
+		}
 		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
 		w.scalars = append(w.scalars, t)
 		w.types[s.Name] = gotype{expr: t.name, size: size, align: size}
@@ -376,11 +379,17 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 	return t, nil
 }
 
+// longOfWindows reports whether a type is C's long, and the overlay does not say that its size on Windows does no harm.
+func (w *lowering) longOfWindows(name string) bool {
+	_, allowed := w.lib.TypeNote(name)
+	return !allowed && (name == "long" || name == "unsigned long")
+}
+
 func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	if t, ok := w.types[name]; ok {
 		return t, nil
 	}
-	if _, allowed := w.lib.TypeNote(name); !allowed && (name == "long" || name == "unsigned long") {
+	if w.longOfWindows(name) {
 		return gotype{}, fmt.Errorf("%s has another size on Windows", name)
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {

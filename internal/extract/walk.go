@@ -227,6 +227,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		if base == "" {
 			return fmt.Errorf("cannot record a typedef of %s", t)
 		}
+		if written != "" && strings.HasSuffix(base, "long") {
+			base = written // the same size everywhere, which long has not
+		}
 		w.seen[name] = true
 		tab.Scalars = append(tab.Scalars, symbols.Scalar{Name: name, Type: base})
 		return nil
