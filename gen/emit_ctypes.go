@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// LayoutAsserts returns a C file that asserts the size of every named struct of a library and the offset of every field
+// LayoutAsserts returns a C file that asserts the size of every number and named struct of a library and the offset of every field
 // that has a name, against the vendor's own headers. Records that only headers older than the table's have are left out.
 func LayoutAsserts(lib *symbols.Library) (string, error) {
 	library := lib.Description.Library
@@ -20,6 +20,11 @@ func LayoutAsserts(lib *symbols.Library) (string, error) {
 	assert := func(cond, what string) {
 		fmt.Fprintf(&b, "_Static_assert(%s, %q);\n", cond, what)
 		checks++
+	}
+	for _, s := range lib.Scalars {
+		if size, _, ok := symbols.Builtin(s.Type); ok && s.Until.IsZero() && s.Lib == "" {
+			assert(fmt.Sprintf("sizeof(%s) == %d", s.Name, size), "size of "+s.Name)
+		}
 	}
 	structs := map[string]*symbols.Struct{}
 	for i := range lib.Structs {

@@ -70,3 +70,20 @@ func TestLayoutAgainstHeaders(t *testing.T) {
 		})
 	}
 }
+
+// TestLayoutOfNumbers: what is only a typedef of a number is asserted as well.
+func TestLayoutOfNumbers(t *testing.T) {
+	lib, err := symbols.Load("cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := LayoutAsserts(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"sizeof(cuuint64_t) == 8", "sizeof(CUdevice_v1) == 4", "sizeof(CUdeviceptr_v2) == 8"} {
+		if !strings.Contains(text, "_Static_assert("+want+",") {
+			t.Errorf("no assertion that %s", want)
+		}
+	}
+}
