@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -83,7 +84,10 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 			name = il.InitDeclarator.Declarator.Name() // typedef struct {...} Name;
 		}
 		if err := w.define(name, spec); err != nil {
-			w.refuse(ed, "", err)
+			w.out.refused = append(w.out.refused, refusal{name, fmt.Errorf("%v: %w", ed.Position(), err)})
+			if spec.Kind() != cc.Enum && name != "" {
+				w.out.opaque[name] = cmp.Or(tagOf(spec), name) // which it is to a table that leaves it out
+			}
 			return
 		}
 	}
@@ -245,7 +249,11 @@ func (w *walker) callback(name string, ft *cc.FunctionType) error {
 	if err != nil {
 		return err
 	}
-	w.out.table.Callbacks = append(w.out.table.Callbacks, symbols.Callback{Name: name, Result: w.spell(ft.Result()), Params: params})
+	result := w.spell(ft.Result())
+	if strings.Contains(result, "?") {
+		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
+	}
+	w.out.table.Callbacks = append(w.out.table.Callbacks, symbols.Callback{Name: name, Result: result, Params: params})
 	return nil
 }
 
@@ -308,6 +316,9 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 			if !ok || a.Typedef() != nil {
 				break
 			}
+			if a.Len() < 0 {
+				return fmt.Errorf("%s.%s: is an array without a length, which no Go type has", name, out.Name)
+			}
 			dims += "[" + strconv.FormatInt(a.Len(), 10) + "]"
 			elem = a.Elem()
 		}
@@ -328,7 +339,7 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 		if ft := bareFunction(elem); ft != nil {
 			out.Type = name + "." + out.Name
 			if err := w.callback(out.Type, ft); err != nil {
-				return err
+				return fmt.Errorf("%s: %w", out.Type, err)
 			}
 		}
 		if strings.Contains(out.Type, "?") {
