@@ -19,12 +19,21 @@ type walker struct {
 	out    header
 	seen   map[string]bool   // names already recorded
 	named  map[string]string // struct, union or enum tag to the name of its record
+	behind []cc.Type         // tagged types that members point to, which may be defined there and nowhere else
 }
 
 // walk records what it can, and notes what it cannot.
 func (w *walker) walk(ast *cc.AST) {
 	w.each(ast, w.nameTags)
 	w.each(ast, w.declaration)
+	for i := 0; i < len(w.behind); i++ { // which may add to them
+		t := w.behind[i]
+		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) {
+			if err := w.define(w.nameOf(t), t); err != nil {
+				w.out.refused = append(w.out.refused, refusal{w.nameOf(t), fmt.Errorf("%v: %w", at, err)})
+			}
+		}
+	}
 }
 
 func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
@@ -336,6 +345,9 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 				return err
 			}
 		}
+		if to := pointee(elem); to != elem && to.Typedef() == nil && tagOf(to) != "" {
+			w.behind = append(w.behind, to)
+		}
 		if ft := bareFunction(elem); ft != nil {
 			out.Type = name + "." + out.Name
 			if err := w.callback(out.Type, ft); err != nil {
@@ -413,7 +425,13 @@ func (w *walker) nameOf(t cc.Type) string {
 }
 
 func tagOf(t cc.Type) string {
-	var tag cc.Token
+	if tag := tagToken(t); tag != (cc.Token{}) {
+		return tag.SrcStr()
+	}
+	return ""
+}
+
+func tagToken(t cc.Type) (tag cc.Token) {
 	switch x := t.(type) {
 	case *cc.StructType:
 		tag = x.Tag()
@@ -421,10 +439,19 @@ func tagOf(t cc.Type) string {
 		tag = x.Tag()
 	case *cc.EnumType:
 		tag = x.Tag()
-	default:
-		return ""
 	}
-	return tag.SrcStr()
+	return tag
+}
+
+// pointee follows the pointers of a type that are written in place.
+func pointee(t cc.Type) cc.Type {
+	for {
+		p, ok := t.(*cc.PointerType)
+		if !ok || p.Typedef() != nil {
+			return t
+		}
+		t = p.Elem()
+	}
 }
 
 func otherTag(t cc.Type, name string) string {
