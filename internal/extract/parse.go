@@ -193,6 +193,8 @@ func parse(s source) (h *header, err error) {
 		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
 	}
+	packs := &packs{files: map[string]map[int]int{}}
+	cfg.PragmaHandler = packs.pragma
 	ast, err := translate(cfg, []cc.Source{
 		{Name: "<predefined>", Value: predefined + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
@@ -206,7 +208,7 @@ func parse(s source) (h *header, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
-	w := &walker{keep: s.keep, seen: map[string]bool{}, named: map[string]string{}}
+	w := &walker{keep: s.keep, packs: packs, seen: map[string]bool{}, named: map[string]string{}}
 	w.out.alias, w.out.opaque = map[string]string{}, map[string]string{}
 	w.inline = s.inline
 	w.walk(ast)

@@ -19,6 +19,8 @@ type walker struct {
 	out    header
 	seen   map[string]bool   // names already recorded
 	named  map[string]string // struct, union or enum tag to the name of its record
+	packs  *packs            // where structs are packed by pragmas
+	pack   int               // how the declaration that is looked at is packed
 	behind []cc.Type         // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -29,6 +31,7 @@ func (w *walker) walk(ast *cc.AST) {
 	for i := 0; i < len(w.behind); i++ { // which may add to them
 		t := w.behind[i]
 		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) {
+			w.pack = w.packs.at(at.Filename, at.Line)
 			if err := w.define(w.nameOf(t), t); err != nil {
 				w.out.refused = append(w.out.refused, refusal{w.nameOf(t), fmt.Errorf("%v: %w", at, err)})
 			}
@@ -91,6 +94,10 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		name := w.nameOf(spec)
 		if il := ed.Declaration.InitDeclaratorList; name == "" && il != nil && il.InitDeclarator.Declarator.IsTypename() {
 			name = il.InitDeclarator.Declarator.Name() // typedef struct {...} Name;
+		}
+		w.pack = w.packs.at(ed.Position().Filename, ed.Position().Line)
+		if packedByAttribute(cc.NodeTokens(ed)) {
+			w.pack = 1
 		}
 		if err := w.define(name, spec); err != nil {
 			w.out.refused = append(w.out.refused, refusal{name, fmt.Errorf("%v: %w", ed.Position(), err)})
@@ -299,6 +306,9 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 		return fmt.Errorf("a struct without tag and typedef")
 	}
 	w.seen[name] = true
+	if repacked(t, n, field, union, w.pack) {
+		return fmt.Errorf("%s: is packed, which the C front end does not see", name)
+	}
 	s := symbols.Struct{Name: name, Tag: otherTag(t, name), TagOnly: tagOf(t) == name && w.named[name] == "", Union: union, Size: int(t.Size()), Align: t.Align(), Fields: []symbols.Field{}}
 	anonymous, end := 0, 0
 	for i := range n {
