@@ -52,6 +52,16 @@ func TestCommandLines(t *testing.T) {
 	if len(files) != len(mains) {
 		t.Errorf("%d programs gave %d files", len(mains), len(files))
 	}
+	for _, test := range [][]string{{"kernelgen"}, {"size", "1000000"}} { // a file is missing, and -limit
+		cmd := exec.Command(filepath.Join(dir, test[0]), test[1:]...)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if status := cmd.ProcessState.ExitCode(); status != 2 || !strings.Contains(strings.ToLower(string(out)), "usage") {
+			t.Errorf("%q: exit status %d, want 2 and how to use it; printed\n%s", test, status, out)
+		}
+	}
 	for _, f := range files {
 		for _, test := range []struct {
 			arg    string

@@ -120,7 +120,9 @@ func run(dir string, args []string, out io.Writer) error {
 	g.options = strings.Fields(*options)
 	switch {
 	case fs.NArg() == 0:
-		return errors.New("no files: give a source, or code that there is and a source that declares its kernels; -help says more")
+		fmt.Fprintln(out, "no files: give a source, or code that there is and a source that declares its kernels")
+		fs.Usage()
+		return errUsage
 	case !isName(g.pkg):
 		return fmt.Errorf("%q is no name of a package: give -pkg", g.pkg)
 	case g.name != "" && !isName(g.name):

@@ -20,6 +20,11 @@ func main() {
 	limit := flag.Int64("limit", 3<<20, "`bytes` that the bindings may add")
 	runs := flag.Int("runs", 50, "runs of each program")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "size: takes no arguments, got %q\n", flag.Args())
+		flag.Usage()
+		os.Exit(2)
+	}
 	if err := compare(*limit, max(1, *runs)); err != nil {
 		fmt.Fprintln(os.Stderr, "size:", err)
 		os.Exit(1)
