@@ -36,6 +36,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	gotoken "go/token"
 	"io"
 	"os"
 	"path/filepath"
@@ -123,9 +124,9 @@ func run(dir string, args []string, out io.Writer) error {
 		fmt.Fprintln(out, "no files: give a source, or code that there is and a source that declares its kernels")
 		fs.Usage()
 		return errUsage
-	case !isName(g.pkg):
+	case !gotoken.IsIdentifier(g.pkg):
 		return fmt.Errorf("%q is no name of a package: give -pkg", g.pkg)
-	case g.name != "" && !isName(g.name):
+	case g.name != "" && (!isName(g.name) || !gotoken.IsIdentifier("k"+g.name)):
 		return fmt.Errorf("-name %q is no name", g.name)
 	}
 	return g.generate(fs.Args())
@@ -146,6 +147,14 @@ func pairs[T any](to map[string]T, parse func(string) (T, error)) func(string) e
 	}
 }
 
+// path returns where a file is.
+func (g *generator) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(g.dir, name)
+}
+
 // generate writes the files.
 func (g *generator) generate(files []string) error {
 	var sources, objects, metas []string
@@ -164,7 +173,7 @@ func (g *generator) generate(files []string) error {
 	if len(sources) > 1 {
 		return fmt.Errorf("%s: one source at a time; each makes a file of its own", strings.Join(sources, ", "))
 	}
-	at := filepath.Join(g.dir, filepath.Dir(files[0]))
+	at := g.path(filepath.Dir(files[0]))
 	if g.name == "" {
 		g.name = strings.TrimSuffix(filepath.Base(files[0]), filepath.Ext(files[0]))
 	}
@@ -178,7 +187,7 @@ func (g *generator) generate(files []string) error {
 	m := &module{pkg: g.pkg, name: goName(g.name), from: strings.Join(from, " and ")}
 	var src *source
 	if sources != nil {
-		text, err := regular.ReadFile(filepath.Join(g.dir, sources[0]))
+		text, err := regular.ReadFile(g.path(sources[0]))
 		if err != nil {
 			return err
 		}
@@ -268,7 +277,7 @@ func newImage(file string, data []byte) (*image, error) {
 
 // embeddable returns the name by which a file in the folder that is written to, or below it, can be embedded.
 func (g *generator) embeddable(at, file string) (string, error) {
-	rel, err := filepath.Rel(at, filepath.Join(g.dir, file))
+	rel, err := filepath.Rel(at, g.path(file))
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", fmt.Errorf("%s is not in the folder of the first file, nor below it, so that Go cannot embed it", file)
 	}
@@ -279,7 +288,7 @@ func (g *generator) embeddable(at, file string) (string, error) {
 func (g *generator) compiled(m *module, at, file string, objects []string, src *source) error {
 	var images [][]byte
 	for _, o := range objects {
-		data, err := regular.ReadFile(filepath.Join(g.dir, o))
+		data, err := regular.ReadFile(g.path(o))
 		if err != nil {
 			return err
 		}
@@ -321,7 +330,7 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 		}
 		g.archs = []string{"compute_75"}
 	}
-	full := filepath.Join(g.dir, file)
+	full := g.path(file)
 	hash, err := g.hash(full, src)
 	if err != nil {
 		return err
@@ -405,7 +414,7 @@ func (g *generator) triton(m *module, at string, metas, objects []string, src *s
 		return errors.New("of several kernels of Triton's the code is what is beside their metadata: name no files of code")
 	}
 	for i, meta := range metas {
-		text, err := regular.ReadFile(filepath.Join(g.dir, meta))
+		text, err := regular.ReadFile(g.path(meta))
 		if err != nil {
 			return err
 		}
@@ -418,7 +427,7 @@ func (g *generator) triton(m *module, at string, metas, objects []string, src *s
 		if err != nil {
 			return err
 		}
-		data, err := regular.ReadFile(filepath.Join(g.dir, file))
+		data, err := regular.ReadFile(g.path(file))
 		if err != nil {
 			return err
 		}
@@ -459,7 +468,7 @@ func (g *generator) beside(base string, objects []string) (string, error) {
 		return objects[0], nil
 	}
 	for _, ext := range []string{".ptx", ".cubin", ".hsaco"} {
-		if _, err := regular.Stat(filepath.Join(g.dir, base+ext)); err == nil {
+		if _, err := regular.Stat(g.path(base + ext)); err == nil {
 			return base + ext, nil
 		}
 	}
@@ -469,7 +478,7 @@ func (g *generator) beside(base string, objects []string) (string, error) {
 // signature finds a kernel's signature beside its metadata.
 func (g *generator) signature(base, kernel string) ([]kernelobject.TritonParam, error) {
 	for _, ext := range []string{".source", ".ttir"} {
-		text, err := regular.ReadFile(filepath.Join(g.dir, base+ext))
+		text, err := regular.ReadFile(g.path(base + ext))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		} else if err != nil {

@@ -329,3 +329,34 @@ func FuzzGenerate(f *testing.F) {
 		}
 	})
 }
+
+// TestAbsolutePath: files may be anywhere, and what is generated is beside them.
+func TestAbsolutePath(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for name, from := range map[string]string{"k.h": "kernels.cu", "k.ptx": "zkernels.ptx"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "internal", "testkernels", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, filepath.Join(dir, name))
+		if err := os.WriteFile(files[len(files)-1], text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(t.TempDir(), append([]string{"-pkg", "k", "-name", "k"}, files...), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "zk.go")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNames refuses what is no name of a package, or of files, before anything is read.
+func TestNames(t *testing.T) {
+	for _, args := range [][]string{{"-pkg", "a b"}, {"-pkg", "type"}, {"-pkg", "a", "-name", "b c"}, {"-pkg", "a", "-name", "../b"}} {
+		if err := run(t.TempDir(), append(args, "none.cu"), t.Output()); err == nil || !strings.Contains(err.Error(), "is no name") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
