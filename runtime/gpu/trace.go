@@ -263,7 +263,7 @@ func (t *Tracer) Sample() {
 				d.pools.mu.Unlock()
 			}
 		}
-		t.push(&r)
+		t.pushOf(d, &r)
 	}
 }
 
@@ -316,6 +316,15 @@ func (t *Tracer) push(r *TraceRecord) {
 	}
 }
 
+// pushOf is push of a record of a device, unless that has been closed: behind that record there is none of it.
+func (t *Tracer) pushOf(d *Device, r *TraceRecord) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.devices, d) {
+		t.push(r)
+	}
+}
+
 // copy copies a record, into the lists that are there.
 func (r *TraceRecord) copy(from *TraceRecord) {
 	waits, signals := append(r.Waits[:0], from.Waits...), append(r.Signals[:0], from.Signals...)
@@ -327,8 +336,8 @@ func (r *TraceRecord) copy(from *TraceRecord) {
 func (t *Tracer) opened(d *Device) {
 	if t != nil {
 		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.devices = append(t.devices, d)
-		t.mu.Unlock()
 		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.of.Name(), Done: t.now()})
 	}
 }
@@ -339,11 +348,9 @@ func (t *Tracer) ended(d *Device) {
 		return
 	}
 	t.mu.Lock()
-	was := len(t.devices)
-	t.devices = slices.DeleteFunc(t.devices, func(x *Device) bool { return x == d })
-	is := len(t.devices)
-	t.mu.Unlock()
-	if is < was {
+	defer t.mu.Unlock()
+	if i := slices.Index(t.devices, d); i >= 0 {
+		t.devices = slices.Delete(t.devices, i, i+1)
 		t.push(&TraceRecord{Kind: TraceClosed, Device: d, Done: t.now()})
 	}
 }
@@ -359,7 +366,7 @@ func (t *Tracer) flush() {
 func (t *Tracer) lost(d *Device, err error) {
 	if t != nil {
 		now := t.now()
-		t.push(&TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Err: err})
+		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Err: err})
 	}
 }
 
@@ -375,7 +382,7 @@ func (t *Tracer) begin() time.Duration {
 func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
 	if t != nil {
 		now := t.now()
-		t.push(&TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
+		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
 	}
 }
 

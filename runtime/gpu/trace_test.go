@@ -397,6 +397,36 @@ func TestTiming(t *testing.T) {
 	}
 }
 
+// TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
+func TestTraceSampleClosed(t *testing.T) {
+	for range 100 {
+		tracer := newTracer(t, gpu.TracerOptions{Times: gpu.NoTimes})
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		var all []gpu.TraceRecord
+		go func() {
+			defer close(stopped)
+			for {
+				tracer.Sample()
+				all = append(all, taken(tracer)...)
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+		must(t, err)
+		must(t, dev.Close())
+		close(stop)
+		<-stopped
+		all = append(all, taken(tracer)...)
+		if first, last := all[0].Kind, all[len(all)-1].Kind; first != gpu.TraceOpen || last != gpu.TraceClosed {
+			t.Fatalf("records from %v to %v", first, last)
+		}
+	}
+}
+
 // TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
 func TestTraceOperations(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
