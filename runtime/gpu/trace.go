@@ -180,6 +180,8 @@ type TracerStats struct {
 	Clamped     uint64 // submissions of which device times were moved, by no more than they may be off, to lie within the host's
 
 	UntimedCommands uint64 // commands of which device times are missing
+
+	Devices int // that have been opened with the tracer, and not been closed
 }
 
 type traceSlot struct {
@@ -211,8 +213,11 @@ func (t *Tracer) now() time.Duration { return max(time.Since(t.start), 1) }
 
 // Stats returns a snapshot.
 func (t *Tracer) Stats() TracerStats {
+	t.mu.Lock()
+	devices := len(t.devices)
+	t.mu.Unlock()
 	return TracerStats{Submissions: t.ids.Load(), Records: t.head.Load(), Dropped: t.dropped.Load(), Untimed: t.untimed.Load(), Clamped: t.clamped.Load(),
-		UntimedCommands: t.untimedCmd.Load()}
+		UntimedCommands: t.untimedCmd.Load(), Devices: devices}
 }
 
 // Take moves records to a slice, oldest first, and returns how many. It reuses the lists of points that the slice's records have. Before

@@ -195,7 +195,11 @@ func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.file == nil || t.closed || t.err != nil || len(t.w.devices) > 0 {
+	if t.closed || t.tracer.Stats().Devices > 0 {
+		return
+	}
+	clear(t.w.devices) // the record that one has been closed may have been dropped
+	if t.file == nil || t.err != nil {
 		return
 	}
 	t.w.missing()

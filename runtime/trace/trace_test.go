@@ -306,6 +306,53 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
+// TestFileEndsDropped: a file is whole when the device has been closed, also if there was no room for the record of that.
+func TestFileEndsDropped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	busy := &busyHandler{Handler: slog.DiscardHandler, entered: make(chan struct{})}
+	tr, err := trace.Create(file, trace.Options{Records: 16, Slow: 1, Logger: slog.New(busy)})
+	must(t, err)
+	busy.until = func() bool { return tr.Tracer().Stats().Devices == 0 }
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	s := dev.Queue(0).NewStream()
+	must(t, s.HostCall(func() error { return nil }))
+	must(t, s.Wait(context.Background()))
+	<-busy.entered // nobody takes records from here until the device has been closed
+	var never gpu.Semaphore
+	for range 50 {
+		must(t, dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{never.At(1)}}))
+	}
+	must(t, dev.Close())
+	data, err := os.ReadFile(file)
+	must(t, err)
+	check(t, data)
+	if stats := tr.Tracer().Stats(); !json.Valid(data) || stats.Dropped == 0 {
+		t.Errorf("%+v, in\n%s", stats, data)
+	}
+	must(t, tr.Close())
+}
+
+// A busyHandler keeps the first who logs until something is so.
+type busyHandler struct {
+	slog.Handler
+	once    sync.Once
+	entered chan struct{}
+	until   func() bool
+}
+
+func (h *busyHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *busyHandler) Handle(context.Context, slog.Record) error {
+	h.once.Do(func() {
+		close(h.entered)
+		for !h.until() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return nil
+}
+
 // TestSlow: submissions that take long are logged, each in a line.
 func TestSlow(t *testing.T) {
 	var out bytes.Buffer
