@@ -198,7 +198,9 @@ func (t *Trace) deviceClosed() {
 	if t.closed || t.tracer.Stats().Devices > 0 {
 		return
 	}
-	clear(t.w.devices) // the record that one has been closed may have been dropped
+	for d := range t.w.devices { // the record that one has been closed may have been dropped
+		t.w.over(d)
+	}
 	if t.file == nil || t.err != nil {
 		return
 	}

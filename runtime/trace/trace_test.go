@@ -306,6 +306,35 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
+// TestReopened: a device that is opened again, however often, has the process and the tracks in the trace that it had; one that is opened twice at a time has two.
+func TestReopened(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{})
+	must(t, err)
+	d := tr.Driver(simdriver.New(simdriver.Config{}))
+	for i := range traceformat.PIDRange + 2 {
+		devs := make([]*gpu.Device, 1+min(i, 1))
+		for k := range devs {
+			devs[k], err = gpu.Open(d, 0, gpu.Options{})
+			must(t, err)
+			s := devs[k].Queue(0).NewStream()
+			must(t, s.HostCall(func() error { return nil }))
+			must(t, s.Wait(context.Background()))
+		}
+		for _, dev := range devs {
+			must(t, dev.Close())
+		}
+	}
+	must(t, tr.Close())
+	used := map[[2]int64]int{}
+	for _, e := range of(check(t, f.b.Bytes()), traceformat.CatSubmission, traceformat.AsyncBegin) {
+		used[[2]int64{e.PID, e.TID}]++
+	}
+	if len(used) != 2 {
+		t.Errorf("submissions are on %d tracks: %v", len(used), used)
+	}
+}
+
 // TestFileEndsDropped: a file is whole when the device has been closed, also if there was no room for the record of that.
 func TestFileEndsDropped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
