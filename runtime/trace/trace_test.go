@@ -306,6 +306,32 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
+// TestLongEvents: what waits for very many semaphores, and what has a very long label, is in the trace, and can be read.
+func TestLongEvents(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{Records: 1 << 16})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	var done gpu.Semaphore
+	many := make([]gpu.Semaphore, 30_000)
+	o := gpu.Order{Signal: []gpu.Point{done.At(1)}, Label: strings.Repeat("</script>\xff\"\n", 200_000)}
+	for i := range many {
+		many[i].SetName("request " + strconv.Itoa(i))
+		must(t, many[i].Signal(1))
+		o.Wait = append(o.Wait, many[i].At(1))
+	}
+	must(t, dev.Queue(0).HostCall(o, func() error { return nil }))
+	must(t, done.Wait(context.Background(), 1))
+	must(t, dev.Close())
+	must(t, tr.Close())
+	for _, e := range of(check(t, f.b.Bytes()), traceformat.CatSubmission, traceformat.AsyncBegin) {
+		if len(e.Args.Waits) != len(many) || e.Args.Label != strings.ToValidUTF8(o.Label, "\ufffd") {
+			t.Errorf("%d waits, and a label of %d bytes", len(e.Args.Waits), len(e.Args.Label))
+		}
+	}
+}
+
 // TestReopened: a device that is opened again, however often, has the process and the tracks in the trace that it had; one that is opened twice at a time has two.
 func TestReopened(t *testing.T) {
 	var f file
