@@ -33,7 +33,7 @@ func (s *Source) text() []byte {
 			b.WriteString(f.name + suffix)
 			for i := 0; i < len(labels); i += 2 {
 				b.WriteByte("{,"[min(i, 1)])
-				fmt.Fprintf(&b, `%s="%s"`, labels[i], escape.Replace(labels[i+1]))
+				fmt.Fprintf(&b, `%s="%s"`, labels[i], escape.Replace(strings.ToValidUTF8(labels[i+1], "\ufffd")))
 			}
 			fmt.Fprintf(&b, "} %d\n", value)
 		})
