@@ -181,6 +181,26 @@ func TestLost(t *testing.T) {
 	lost(0, 1)
 }
 
+// TestOpenedTwice tells what is opened twice, as after a loss, apart.
+func TestOpenedTwice(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	s := &metrics.Source{}
+	for range 2 {
+		dev, err := gpu.Open(d, 0, gpu.Options{})
+		must(t, err)
+		defer dev.Close()
+		s.Devices = append(s.Devices, dev)
+	}
+	b, err := s.Devices[1].Alloc(gpu.DeviceMem, 64)
+	must(t, err)
+	defer b.Close()
+	got := scrape(t, s)
+	label := fmt.Sprintf(`device="0",name="%s"`, s.Devices[0].Info().Name)
+	if first, second := got["puregpu_buffers{"+label+"}"], got["puregpu_buffers{"+label+`,opened="2"}`]; first != 0 || second != 1 {
+		t.Errorf("%d and %d buffers, in %v", first, second, got)
+	}
+}
+
 // TestEmpty has a source without anything, and one whose device is closed, give answers that can be read.
 func TestEmpty(t *testing.T) {
 	if got := scrape(t, new(metrics.Source)); len(got) != 0 {
