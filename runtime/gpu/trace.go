@@ -303,20 +303,26 @@ func (t *Tracer) open() []*Device {
 
 // push adds a record, or drops it.
 func (t *Tracer) push(r *TraceRecord) {
+	if !t.put(r) {
+		t.dropped.Add(1)
+	}
+}
+
+// put adds a record, if there is room.
+func (t *Tracer) put(r *TraceRecord) bool {
 	for {
 		at := t.head.Load()
 		s := &t.slots[at&uint64(len(t.slots)-1)]
 		switch seq := s.seq.Load(); {
 		case seq < at:
-			t.dropped.Add(1)
-			return
+			return false
 		case seq == at && t.head.CompareAndSwap(at, at+1):
 			s.rec.copy(r)
 			s.seq.Store(at + 1)
 			if half := uint64(len(t.slots) / 2); at%min(half, 256) == 0 && at-t.tail.Load() >= half {
 				wake.Nudge(t.soon)
 			}
-			return
+			return true
 		}
 	}
 }
@@ -412,8 +418,8 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 		first := s.trace.Load()
 		for x := first; x != nil; x = x.next {
 			if x.tracer == t {
-				if !x.told.Load() && x.told.CompareAndSwap(false, true) {
-					t.tell(s, x.id)
+				if !x.told.Load() && x.told.CompareAndSwap(false, true) && !t.tell(s, x.id) {
+					x.told.Store(false) // the next time there may be room
 				}
 				return x.id
 			}
@@ -422,17 +428,15 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 	}
 }
 
-// tell notes the name of a semaphore, if it has one.
-func (t *Tracer) tell(s *Semaphore, id uint64) {
+// tell notes the name of a semaphore, if it has one, and reports whether there was room for that.
+func (t *Tracer) tell(s *Semaphore, id uint64) bool {
 	s.mu.Lock()
 	name := ""
 	if s.list != nil {
 		name = s.list.name
 	}
 	s.mu.Unlock()
-	if name != "" {
-		t.push(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
-	}
+	return name == "" || t.put(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
 }
 
 // renamed has the name told again.

@@ -397,6 +397,25 @@ func TestTiming(t *testing.T) {
 	}
 }
 
+// TestTraceNameDropped: the name of a semaphore that there was no room for is told when the semaphore is used again.
+func TestTraceNameDropped(t *testing.T) {
+	tracer := newTracer(t, gpu.TracerOptions{Records: 4, Times: gpu.NoTimes})
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+	var s, named gpu.Semaphore
+	named.SetName("step")
+	for v := range uint64(4) {
+		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}))
+	}
+	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(1)}}))
+	must(t, named.Wait(context.Background(), 1))
+	taken(tracer)
+	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(2)}}))
+	must(t, named.Wait(context.Background(), 2))
+	if all := taken(tracer); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceName && r.Label == "step" }) {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
