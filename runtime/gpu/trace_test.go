@@ -416,6 +416,21 @@ func TestTraceNameDropped(t *testing.T) {
 	}
 }
 
+// TestTraceFlushBlocks: who closes a device is not kept by a trace that cannot be written, and is told that it is that.
+func TestTraceFlushBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := make(chan struct{})
+		tracer := newTracer(t, gpu.TracerOptions{Flush: func() { <-written }})
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+		must(t, err)
+		if err := dev.Close(); !errors.Is(err, driver.ErrBusy) || !strings.Contains(err.Error(), "Flush of its tracer") {
+			t.Errorf("%v", err)
+		}
+		close(written)
+		must(t, dev.Close())
+	})
+}
+
 // TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
