@@ -461,6 +461,44 @@ func TestTraceSampleClosed(t *testing.T) {
 	}
 }
 
+// TestTimingAlloca: a Timing that is given with an alloca or a dealloca is that operation's from then on, whatever way that goes.
+func TestTimingAlloca(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		f := newForeign(t, d, 0)
+		adopted := f.adopt(t, dev)
+		timing, err := dev.NewTiming()
+		must(t, err)
+		slow := func(q *gpu.Queue) { // has the timing tell of something else
+			t.Helper()
+			s := semaphores(t, 1)[0]
+			must(t, q.HostCall(gpu.Order{Signal: pts(s, 1), Timing: timing}, func() error { time.Sleep(5 * time.Millisecond); return nil }))
+			must(t, s.Wait(minute(t), 1))
+		}
+		for _, q := range []*gpu.Queue{dev.Queue(0), adopted} {
+			s, behind := q.NewStream(), allocate(t, dev, 64)
+			check := func(what string) {
+				t.Helper()
+				must(t, s.Fill(behind.All(), []byte{1}))
+				must(t, s.Wait(minute(t)))
+				if took, err := timing.Duration(); err == nil && took >= 5*time.Millisecond {
+					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
+				}
+			}
+			slow(q)
+			b, err := q.Alloca(gpu.Order{Timing: timing}, nil, 64)
+			must(t, err)
+			check("alloca")
+			slow(q)
+			must(t, q.Dealloca(gpu.Order{Timing: timing}, b))
+			check("dealloca")
+		}
+		must(t, adopted.Close())
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
 // TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
 func TestTraceOperations(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
