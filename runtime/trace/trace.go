@@ -186,15 +186,22 @@ func (t *Trace) flush() (total int, err error) {
 		}
 		t.write()
 	}
+	if total > 0 {
+		t.writeEnd()
+	}
 	return total, t.err
 }
 
-// deviceClosed writes what there is when a device has been closed. If no other is open the file gets its end, for a program that does not close the
-// trace, which is written over if more comes.
+// deviceClosed writes what there is when a device has been closed.
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.writeEnd()
+}
+
+// writeEnd gives the file its end if no device is open, for a program that does not close the trace. It is written over if more comes.
+func (t *Trace) writeEnd() {
 	if t.closed || t.tracer.Stats().Devices > 0 {
 		return
 	}

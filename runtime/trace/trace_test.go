@@ -306,6 +306,29 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
+// TestFileEndsLate: a file is whole also if the host waits and signals after the devices have been closed.
+func TestFileEndsLate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	tr, err := trace.Create(file, trace.Options{})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	var s gpu.Semaphore
+	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1)}}, func() error { return nil }))
+	must(t, s.Wait(context.Background(), 1))
+	must(t, dev.Close())
+	for v := range uint64(3) {
+		must(t, s.Signal(v+2))
+		must(t, tr.Flush())
+		data, err := os.ReadFile(file)
+		must(t, err)
+		if n := len(of(check(t, data), traceformat.CatCall, traceformat.Complete)); n != int(v)+4 || !json.Valid(data) {
+			t.Errorf("%d calls, in\n%s", n, data)
+		}
+	}
+	must(t, tr.Close())
+}
+
 // TestLongEvents: what waits for very many semaphores, and what has a very long label, is in the trace, and can be read.
 func TestLongEvents(t *testing.T) {
 	var f file
