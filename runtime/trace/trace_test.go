@@ -283,6 +283,22 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
+// TestRanks: a rank that there cannot be is an error, and no file is made.
+func TestRanks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	for _, o := range []trace.Options{{Rank: 2, World: 2}, {Rank: -1, World: 2}, {World: -1}} {
+		if tr, err := trace.Create(file, o); tr != nil || !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v, %v", o, tr, err)
+		}
+		if tr, err := trace.Start(io.Discard, o); tr != nil || !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v, %v", o, tr, err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+}
+
 // TestFileEnds: a file is whole when the devices have been closed, though nobody closes the trace, and goes on when another one is opened.
 func TestFileEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
