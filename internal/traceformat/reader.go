@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// MaxEvent is the longest event that is read, in bytes. A longer one is an error, so that a file that is no trace does
-// not fill the memory.
-const MaxEvent = 1 << 20
+// MaxEvent is the longest event that is read, in bytes: of a wait for a hundred thousand semaphores, say, or with what a compiler had to say. A
+// longer one is an error, so that a file that is no trace does not fill the memory.
+const MaxEvent = 1 << 26
 
 // ErrNotTrace says that a file is no trace in JSON.
 var ErrNotTrace = errors.New("not a trace: it does not begin with a JSON array of events")

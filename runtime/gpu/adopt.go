@@ -154,7 +154,7 @@ func (q *Queue) allocaElsewhere(o Order, p *Pool, size uint64) (*Buffer, error) 
 		return nil, err
 	}
 	turn := new(Semaphore)
-	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label}, p, size)
+	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label, Timing: o.Timing}, p, size)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,8 @@ func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 // wraps the context's error. What is in flight gets half a second in any case.
 //
 // Close and Shutdown may be called concurrently and again: the first of their contexts to end bounds all of them, and they return the
-// same error. One that cannot wait for a call of the driver to return has an error that is [driver.ErrBusy] instead. Closing goes on when
-// that call returns, and another Close waits for it.
+// same error. One that cannot wait for a call of the driver to return, or of [TracerOptions].Flush, has an error that is [driver.ErrBusy] instead. Closing
+// goes on when that call returns, and another Close waits for it.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.drv == nil {
 		return nil
@@ -83,7 +83,13 @@ func (d *Device) Shutdown(ctx context.Context) error {
 		return 5 * giveBackTime
 	})
 	if !returned {
-		err = fmt.Errorf("gpu: device %s: close: a call of the driver does not return: %w: %w", d.info.Name, driver.ErrBusy, ctx.Err())
+		what := "a call of the driver"
+		select {
+		case <-d.closed: // the driver has taken everything back
+			what = "Flush of its tracer, which writes a trace,"
+		default:
+		}
+		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.info.Name, what, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }

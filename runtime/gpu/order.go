@@ -3,7 +3,7 @@ package gpu
 import "fmt"
 
 // bare reports whether nobody is to be told of the operation.
-func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 }
+func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil }
 
 // check returns an error if a signal is known not to raise its semaphore: because the value has been reached, because the operation
 // waits for that value or a higher one itself, or because the list signals such a one before it. Of a semaphore that has failed nothing

@@ -180,6 +180,8 @@ type TracerStats struct {
 	Clamped     uint64 // submissions of which device times were moved, by no more than they may be off, to lie within the host's
 
 	UntimedCommands uint64 // commands of which device times are missing
+
+	Devices int // that have been opened with the tracer, and not been closed
 }
 
 type traceSlot struct {
@@ -211,8 +213,11 @@ func (t *Tracer) now() time.Duration { return max(time.Since(t.start), 1) }
 
 // Stats returns a snapshot.
 func (t *Tracer) Stats() TracerStats {
+	t.mu.Lock()
+	devices := len(t.devices)
+	t.mu.Unlock()
 	return TracerStats{Submissions: t.ids.Load(), Records: t.head.Load(), Dropped: t.dropped.Load(), Untimed: t.untimed.Load(), Clamped: t.clamped.Load(),
-		UntimedCommands: t.untimedCmd.Load()}
+		UntimedCommands: t.untimedCmd.Load(), Devices: devices}
 }
 
 // Take moves records to a slice, oldest first, and returns how many. It reuses the lists of points that the slice's records have. Before
@@ -263,7 +268,7 @@ func (t *Tracer) Sample() {
 				d.pools.mu.Unlock()
 			}
 		}
-		t.push(&r)
+		t.pushOf(d, &r)
 	}
 }
 
@@ -298,21 +303,36 @@ func (t *Tracer) open() []*Device {
 
 // push adds a record, or drops it.
 func (t *Tracer) push(r *TraceRecord) {
+	if !t.put(r) {
+		t.dropped.Add(1)
+	}
+}
+
+// put adds a record, if there is room.
+func (t *Tracer) put(r *TraceRecord) bool {
 	for {
 		at := t.head.Load()
 		s := &t.slots[at&uint64(len(t.slots)-1)]
 		switch seq := s.seq.Load(); {
 		case seq < at:
-			t.dropped.Add(1)
-			return
+			return false
 		case seq == at && t.head.CompareAndSwap(at, at+1):
 			s.rec.copy(r)
 			s.seq.Store(at + 1)
 			if half := uint64(len(t.slots) / 2); at%min(half, 256) == 0 && at-t.tail.Load() >= half {
 				wake.Nudge(t.soon)
 			}
-			return
+			return true
 		}
+	}
+}
+
+// pushOf is push of a record of a device, unless that has been closed: behind that record there is none of it.
+func (t *Tracer) pushOf(d *Device, r *TraceRecord) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.devices, d) {
+		t.push(r)
 	}
 }
 
@@ -327,8 +347,8 @@ func (r *TraceRecord) copy(from *TraceRecord) {
 func (t *Tracer) opened(d *Device) {
 	if t != nil {
 		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.devices = append(t.devices, d)
-		t.mu.Unlock()
 		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.of.Name(), Done: t.now()})
 	}
 }
@@ -339,11 +359,9 @@ func (t *Tracer) ended(d *Device) {
 		return
 	}
 	t.mu.Lock()
-	was := len(t.devices)
-	t.devices = slices.DeleteFunc(t.devices, func(x *Device) bool { return x == d })
-	is := len(t.devices)
-	t.mu.Unlock()
-	if is < was {
+	defer t.mu.Unlock()
+	if i := slices.Index(t.devices, d); i >= 0 {
+		t.devices = slices.Delete(t.devices, i, i+1)
 		t.push(&TraceRecord{Kind: TraceClosed, Device: d, Done: t.now()})
 	}
 }
@@ -359,7 +377,7 @@ func (t *Tracer) flush() {
 func (t *Tracer) lost(d *Device, err error) {
 	if t != nil {
 		now := t.now()
-		t.push(&TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Err: err})
+		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Err: err})
 	}
 }
 
@@ -375,7 +393,7 @@ func (t *Tracer) begin() time.Duration {
 func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
 	if t != nil {
 		now := t.now()
-		t.push(&TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
+		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
 	}
 }
 
@@ -400,8 +418,8 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 		first := s.trace.Load()
 		for x := first; x != nil; x = x.next {
 			if x.tracer == t {
-				if !x.told.Load() && x.told.CompareAndSwap(false, true) {
-					t.tell(s, x.id)
+				if !x.told.Load() && x.told.CompareAndSwap(false, true) && !t.tell(s, x.id) {
+					x.told.Store(false) // the next time there may be room
 				}
 				return x.id
 			}
@@ -410,17 +428,15 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 	}
 }
 
-// tell notes the name of a semaphore, if it has one.
-func (t *Tracer) tell(s *Semaphore, id uint64) {
+// tell notes the name of a semaphore, if it has one, and reports whether there was room for that.
+func (t *Tracer) tell(s *Semaphore, id uint64) bool {
 	s.mu.Lock()
 	name := ""
 	if s.list != nil {
 		name = s.list.name
 	}
 	s.mu.Unlock()
-	if name != "" {
-		t.push(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
-	}
+	return name == "" || t.put(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
 }
 
 // renamed has the name told again.

@@ -397,6 +397,108 @@ func TestTiming(t *testing.T) {
 	}
 }
 
+// TestTraceNameDropped: the name of a semaphore that there was no room for is told when the semaphore is used again.
+func TestTraceNameDropped(t *testing.T) {
+	tracer := newTracer(t, gpu.TracerOptions{Records: 4, Times: gpu.NoTimes})
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+	var s, named gpu.Semaphore
+	named.SetName("step")
+	for v := range uint64(4) {
+		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}))
+	}
+	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(1)}}))
+	must(t, named.Wait(context.Background(), 1))
+	taken(tracer)
+	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(2)}}))
+	must(t, named.Wait(context.Background(), 2))
+	if all := taken(tracer); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceName && r.Label == "step" }) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestTraceFlushBlocks: who closes a device is not kept by a trace that cannot be written, and is told that it is that.
+func TestTraceFlushBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := make(chan struct{})
+		tracer := newTracer(t, gpu.TracerOptions{Flush: func() { <-written }})
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+		must(t, err)
+		if err := dev.Close(); !errors.Is(err, driver.ErrBusy) || !strings.Contains(err.Error(), "Flush of its tracer") {
+			t.Errorf("%v", err)
+		}
+		close(written)
+		must(t, dev.Close())
+	})
+}
+
+// TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
+func TestTraceSampleClosed(t *testing.T) {
+	for range 100 {
+		tracer := newTracer(t, gpu.TracerOptions{Times: gpu.NoTimes})
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		var all []gpu.TraceRecord
+		go func() {
+			defer close(stopped)
+			for {
+				tracer.Sample()
+				all = append(all, taken(tracer)...)
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+		must(t, err)
+		must(t, dev.Close())
+		close(stop)
+		<-stopped
+		all = append(all, taken(tracer)...)
+		if first, last := all[0].Kind, all[len(all)-1].Kind; first != gpu.TraceOpen || last != gpu.TraceClosed {
+			t.Fatalf("records from %v to %v", first, last)
+		}
+	}
+}
+
+// TestTimingAlloca: a Timing that is given with an alloca or a dealloca is that operation's from then on, whatever way that goes.
+func TestTimingAlloca(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		f := newForeign(t, d, 0)
+		adopted := f.adopt(t, dev)
+		timing, err := dev.NewTiming()
+		must(t, err)
+		slow := func(q *gpu.Queue) { // has the timing tell of something else
+			t.Helper()
+			s := semaphores(t, 1)[0]
+			must(t, q.HostCall(gpu.Order{Signal: pts(s, 1), Timing: timing}, func() error { time.Sleep(5 * time.Millisecond); return nil }))
+			must(t, s.Wait(minute(t), 1))
+		}
+		for _, q := range []*gpu.Queue{dev.Queue(0), adopted} {
+			s, behind := q.NewStream(), allocate(t, dev, 64)
+			check := func(what string) {
+				t.Helper()
+				must(t, s.Fill(behind.All(), []byte{1}))
+				must(t, s.Wait(minute(t)))
+				if took, err := timing.Duration(); err == nil && took >= 5*time.Millisecond {
+					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
+				}
+			}
+			slow(q)
+			b, err := q.Alloca(gpu.Order{Timing: timing}, nil, 64)
+			must(t, err)
+			check("alloca")
+			slow(q)
+			must(t, q.Dealloca(gpu.Order{Timing: timing}, b))
+			check("dealloca")
+		}
+		must(t, adopted.Close())
+		must(t, dev.Close())
+		f.end(t)
+	})
+}
+
 // TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
 func TestTraceOperations(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")

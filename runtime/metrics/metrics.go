@@ -15,7 +15,7 @@ import (
 
 // A Source is what is shown. Its fields are not to be changed once it is in use; its methods may be called concurrently. They take a
 // snapshot of each device and pool, submit nothing, and do not wait for a device's work. A closed device shows what it held last, and a closed pool
-// is left out.
+// is left out. In the text of OpenMetrics a device that is there again, as it is if it was opened twice, has a label more: opened="2".
 type Source struct {
 	Devices []*gpu.Device        // those that are nil are left out
 	Pools   map[string]*gpu.Pool // by the names under which they are shown; those that are nil are left out

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -53,6 +54,9 @@ func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 		t.Fatalf("status %d, type %q", w.Code, got)
 	}
 	text := w.Body.String()
+	if !utf8.ValidString(text) {
+		t.Errorf("the answer is not UTF-8: %q", text)
+	}
 	if !strings.HasSuffix(text, "\n# EOF\n") || strings.Count(text, "# EOF") != 1 {
 		t.Fatalf("the answer has no end, or several: %q", text)
 	}
@@ -114,7 +118,7 @@ func TestOpenMetrics(t *testing.T) {
 	gate, err := gpu.NewSemaphore(0)
 	must(t, err)
 	must(t, devs[1].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{gate.At(1)}}, b.All(), []byte{1}))
-	s := &metrics.Source{Devices: []*gpu.Device{devs[0], nil, devs[1]}, Pools: map[string]*gpu.Pool{"a \"b\" \\\n": p, "closed": closed}}
+	s := &metrics.Source{Devices: []*gpu.Device{devs[0], nil, devs[1]}, Pools: map[string]*gpu.Pool{"a \"b\" \\\n\xff": p, "closed": closed}}
 	devs[0].Queue(0).Flush()
 	got := scrape(t, s)
 	device := func(i int) string { return fmt.Sprintf(`device="%d",name="%s"`, i, devs[i].Info().Name) }
@@ -128,13 +132,13 @@ func TestOpenMetrics(t *testing.T) {
 		"puregpu_objects_made_total{" + device(0) + `,kind="event"}`:              uint64(stats[0].Events.Made),
 		"puregpu_objects_held{" + device(1) + `,kind="record"}`:                   uint64(stats[1].Records.Held),
 		"puregpu_staging_bytes{" + device(0) + `,state="held"}`:                   stats[0].Staging.Held,
-		`puregpu_pool_used_bytes{pool="a \"b\" \\\n"}`:                            0,
+		`puregpu_pool_used_bytes{pool="a \"b\" \\\n�"}`:                           0,
 		"puregpu_buffers{" + device(1) + "}":                                      1,
 		"puregpu_memory_peak_bytes{" + device(1) + `,memory="device"}`:            1 << 20,
 		"puregpu_submissions_in_flight{" + device(1) + "}":                        0,
 		"puregpu_memory_allocated_bytes_total{" + device(1) + `,memory="device"}`: 1 << 20,
-		`puregpu_pool_waiting{pool="a \"b\" \\\n"}`:                               0,
-		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n"}`:                        0,
+		`puregpu_pool_waiting{pool="a \"b\" \\\n�"}`:                              0,
+		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n�"}`:                       0,
 		"puregpu_staging_bytes{" + device(1) + `,state="used"}`:                   0,
 		"puregpu_objects_free{" + device(0) + `,kind="timepoint"}`:                uint64(stats[0].Timepoints.Free),
 	} {
@@ -175,6 +179,26 @@ func TestLost(t *testing.T) {
 	lost(0, 1)
 	must(t, g.Close())
 	lost(0, 1)
+}
+
+// TestOpenedTwice tells what is opened twice, as after a loss, apart.
+func TestOpenedTwice(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	s := &metrics.Source{}
+	for range 2 {
+		dev, err := gpu.Open(d, 0, gpu.Options{})
+		must(t, err)
+		defer dev.Close()
+		s.Devices = append(s.Devices, dev)
+	}
+	b, err := s.Devices[1].Alloc(gpu.DeviceMem, 64)
+	must(t, err)
+	defer b.Close()
+	got := scrape(t, s)
+	label := fmt.Sprintf(`device="0",name="%s"`, s.Devices[0].Info().Name)
+	if first, second := got["puregpu_buffers{"+label+"}"], got["puregpu_buffers{"+label+`,opened="2"}`]; first != 0 || second != 1 {
+		t.Errorf("%d and %d buffers, in %v", first, second, got)
+	}
 }
 
 // TestEmpty has a source without anything, and one whose device is closed, give answers that can be read.

@@ -41,8 +41,15 @@ type Options struct {
 	Slow   time.Duration
 	Logger *slog.Logger // nil means [slog.Default]
 
-	// Rank and World say which of how many processes this is; a World of 0 leaves it to what launchers set: torchrun, mpirun, srun.
+	// Rank and World say which of how many processes this is, from 0; a World of 0 leaves it to what launchers set: torchrun, mpirun, srun.
 	Rank, World int
+}
+
+func (o *Options) check() error {
+	if o.World < 0 || o.World > 0 && (o.Rank < 0 || o.Rank >= o.World) {
+		return fmt.Errorf("trace: there is no rank %d among %d, which are numbered from 0: %w", o.Rank, o.World, gpu.ErrArgument)
+	}
+	return nil
 }
 
 // A Trace is being written. All methods may be called concurrently.
@@ -69,6 +76,9 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	if w == nil {
 		return nil, fmt.Errorf("trace: nothing to write to: %w", gpu.ErrArgument)
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	if o.Records == 0 {
 		o.Records = 1 << 15
 	}
@@ -94,6 +104,9 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 // Create is Start with a file, which it makes, or writes anew. In its name %p becomes the number of the process and %r the rank. If there are several ranks, and
 // neither is in the name, the rank is put in front of the ending, and if another trace is being written to the file, the number of the process.
 func Create(name string, o Options) (*Trace, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	if o.World == 0 {
 		o.Rank, o.World = rankOf(os.LookupEnv)
 	}
@@ -186,16 +199,29 @@ func (t *Trace) flush() (total int, err error) {
 		}
 		t.write()
 	}
+	if total > 0 {
+		t.writeEnd()
+	}
 	return total, t.err
 }
 
-// deviceClosed writes what there is when a device has been closed. If no other is open the file gets its end, for a program that does not close the
-// trace, which is written over if more comes.
+// deviceClosed writes what there is when a device has been closed.
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.file == nil || t.closed || t.err != nil || len(t.w.devices) > 0 {
+	t.writeEnd()
+}
+
+// writeEnd gives the file its end if no device is open, for a program that does not close the trace. It is written over if more comes.
+func (t *Trace) writeEnd() {
+	if t.closed || t.tracer.Stats().Devices > 0 {
+		return
+	}
+	for d := range t.w.devices { // the record that one has been closed may have been dropped
+		t.w.over(d)
+	}
+	if t.file == nil || t.err != nil {
 		return
 	}
 	t.w.missing()

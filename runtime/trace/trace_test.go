@@ -283,6 +283,22 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
+// TestRanks: a rank that there cannot be is an error, and no file is made.
+func TestRanks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	for _, o := range []trace.Options{{Rank: 2, World: 2}, {Rank: -1, World: 2}, {World: -1}} {
+		if tr, err := trace.Create(file, o); tr != nil || !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v, %v", o, tr, err)
+		}
+		if tr, err := trace.Start(io.Discard, o); tr != nil || !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v, %v", o, tr, err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+}
+
 // TestFileEnds: a file is whole when the devices have been closed, though nobody closes the trace, and goes on when another one is opened.
 func TestFileEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
@@ -304,6 +320,131 @@ func TestFileEnds(t *testing.T) {
 	if check(t, data); !json.Valid(data) {
 		t.Errorf("it is not whole:\n%s", data)
 	}
+}
+
+// TestFileEndsLate: a file is whole also if the host waits and signals after the devices have been closed.
+func TestFileEndsLate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	tr, err := trace.Create(file, trace.Options{})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	var s gpu.Semaphore
+	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1)}}, func() error { return nil }))
+	must(t, s.Wait(context.Background(), 1))
+	must(t, dev.Close())
+	for v := range uint64(3) {
+		must(t, s.Signal(v+2))
+		must(t, tr.Flush())
+		data, err := os.ReadFile(file)
+		must(t, err)
+		if n := len(of(check(t, data), traceformat.CatCall, traceformat.Complete)); n != int(v)+4 || !json.Valid(data) {
+			t.Errorf("%d calls, in\n%s", n, data)
+		}
+	}
+	must(t, tr.Close())
+}
+
+// TestLongEvents: what waits for very many semaphores, and what has a very long label, is in the trace, and can be read.
+func TestLongEvents(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{Records: 1 << 16})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	var done gpu.Semaphore
+	many := make([]gpu.Semaphore, 30_000)
+	o := gpu.Order{Signal: []gpu.Point{done.At(1)}, Label: strings.Repeat("</script>\xff\"\n", 200_000)}
+	for i := range many {
+		many[i].SetName("request " + strconv.Itoa(i))
+		must(t, many[i].Signal(1))
+		o.Wait = append(o.Wait, many[i].At(1))
+	}
+	must(t, dev.Queue(0).HostCall(o, func() error { return nil }))
+	must(t, done.Wait(context.Background(), 1))
+	must(t, dev.Close())
+	must(t, tr.Close())
+	for _, e := range of(check(t, f.b.Bytes()), traceformat.CatSubmission, traceformat.AsyncBegin) {
+		if len(e.Args.Waits) != len(many) || e.Args.Label != strings.ToValidUTF8(o.Label, "\ufffd") {
+			t.Errorf("%d waits, and a label of %d bytes", len(e.Args.Waits), len(e.Args.Label))
+		}
+	}
+}
+
+// TestReopened: a device that is opened again, however often, has the process and the tracks in the trace that it had; one that is opened twice at a time has two.
+func TestReopened(t *testing.T) {
+	var f file
+	tr, err := trace.Start(&f, trace.Options{})
+	must(t, err)
+	d := tr.Driver(simdriver.New(simdriver.Config{}))
+	for i := range 20 {
+		devs := make([]*gpu.Device, 1+min(i, 1))
+		for k := range devs {
+			devs[k], err = gpu.Open(d, 0, gpu.Options{})
+			must(t, err)
+			s := devs[k].Queue(0).NewStream()
+			must(t, s.HostCall(func() error { return nil }))
+			must(t, s.Wait(context.Background()))
+		}
+		for _, dev := range devs {
+			must(t, dev.Close())
+		}
+	}
+	must(t, tr.Close())
+	used := map[[2]int64]int{}
+	for _, e := range of(check(t, f.b.Bytes()), traceformat.CatSubmission, traceformat.AsyncBegin) {
+		used[[2]int64{e.PID, e.TID}]++
+	}
+	if len(used) != 2 {
+		t.Errorf("submissions are on %d tracks: %v", len(used), used)
+	}
+}
+
+// TestFileEndsDropped: a file is whole when the device has been closed, also if there was no room for the record of that.
+func TestFileEndsDropped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	busy := &busyHandler{Handler: slog.DiscardHandler, entered: make(chan struct{})}
+	tr, err := trace.Create(file, trace.Options{Records: 16, Slow: 1, Logger: slog.New(busy)})
+	must(t, err)
+	busy.until = func() bool { return tr.Tracer().Stats().Devices == 0 }
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	s := dev.Queue(0).NewStream()
+	must(t, s.HostCall(func() error { return nil }))
+	must(t, s.Wait(context.Background()))
+	<-busy.entered // nobody takes records from here until the device has been closed
+	var never gpu.Semaphore
+	for range 50 {
+		must(t, dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{never.At(1)}}))
+	}
+	must(t, dev.Close())
+	data, err := os.ReadFile(file)
+	must(t, err)
+	check(t, data)
+	if stats := tr.Tracer().Stats(); !json.Valid(data) || stats.Dropped == 0 {
+		t.Errorf("%+v, in\n%s", stats, data)
+	}
+	must(t, tr.Close())
+}
+
+// A busyHandler keeps the first who logs until something is so.
+type busyHandler struct {
+	slog.Handler
+	once    sync.Once
+	entered chan struct{}
+	until   func() bool
+}
+
+func (h *busyHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *busyHandler) Handle(context.Context, slog.Record) error {
+	h.once.Do(func() {
+		close(h.entered)
+		for !h.until() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return nil
 }
 
 // TestSlow: submissions that take long are logged, each in a line.

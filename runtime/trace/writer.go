@@ -28,6 +28,7 @@ type writer struct {
 	names   map[uint64]string // of semaphores
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
+	closed  map[closedDevice][]*device // whose processes are those of devices that are opened again
 	pids    int64
 	flows   uint64
 	arrows  arrows
@@ -43,8 +44,15 @@ type writer struct {
 type device struct {
 	pid    int64
 	tids   int64
+	own    []*track // of the device's queues
 	queues map[*gpu.Queue]*track
 	margin time.Duration // of the clock's last fit
+}
+
+// A closedDevice is how a device that is opened again is known.
+type closedDevice struct {
+	index int
+	name  string
 }
 
 // A track is a queue's: one for what it is given, and one for what its stream does.
@@ -61,7 +69,7 @@ type track struct {
 const hostPID = 1
 
 func newWriter(t *gpu.Tracer, o Options) *writer {
-	w := &writer{tracer: t, opt: o, names: map[uint64]string{}, devices: map[*gpu.Device]*device{}, pids: hostPID}
+	w := &writer{tracer: t, opt: o, names: map[uint64]string{}, devices: map[*gpu.Device]*device{}, closed: map[closedDevice][]*device{}, pids: hostPID}
 	w.arrows.init()
 	info := version.Read()
 	host, _ := os.Hostname()
@@ -133,7 +141,7 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		}
 		w.call(r, name)
 		if r.Kind == gpu.TraceClosed {
-			delete(w.devices, r.Device)
+			w.over(r.Device)
 		}
 	case gpu.TraceCall:
 		w.call(r, r.Op)
@@ -187,16 +195,36 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 	if x != nil {
 		return x
 	}
-	w.pids++
-	x = &device{pid: w.pids, queues: map[*gpu.Queue]*track{}}
-	w.devices[d] = x
 	info := d.Info()
-	w.process(x.pid, traceformat.Args{Name: fmt.Sprintf("GPU %d: %s", info.Index, info.Name), Kind: traceformat.KindDevice, Device: info.Index, Model: info.Name,
-		Driver: driver})
+	k := closedDevice{info.Index, info.Name}
+	if list := w.closed[k]; len(list) > 0 {
+		x, w.closed[k] = list[len(list)-1], list[:len(list)-1]
+	} else {
+		w.pids++
+		x = &device{pid: w.pids}
+		w.process(x.pid, traceformat.Args{Name: fmt.Sprintf("GPU %d: %s", info.Index, info.Name), Kind: traceformat.KindDevice, Device: info.Index, Model: info.Name,
+			Driver: driver})
+	}
+	w.devices[d] = x
+	x.queues = map[*gpu.Queue]*track{}
 	for i := range d.Queues() {
-		x.queues[d.Queue(i)] = x.track()
+		if i == len(x.own) {
+			x.own = append(x.own, x.track())
+		}
+		*x.own[i] = track{tid: x.own[i].tid} // its name may be another
+		x.queues[d.Queue(i)] = x.own[i]
 	}
 	return x
+}
+
+// over notes that nothing more comes of a device.
+func (w *writer) over(d *gpu.Device) {
+	if x := w.devices[d]; x != nil {
+		k := closedDevice{d.Info().Index, d.Info().Name}
+		w.closed[k] = append(w.closed[k], x)
+		x.queues, x.margin = nil, 0
+		delete(w.devices, d)
+	}
 }
 
 // track makes a track for a queue, which has no name before it is used.

@@ -5,7 +5,7 @@
 //	gputrace -version
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a file; run sets it, and looks at
-// the trace when the program has ended. Several files are those of several ranks, and are put on one clock.
+// the trace when the program has ended: Ctrl-C is left to the program. Several files are those of several ranks, and are put on one clock.
 //
 // It prints how long each device and queue was busy, idle, and did several things at once; what took longest; the critical path from the first
 // submission to the end of the last; how long submissions were not issued; and what idle devices waited for. -json prints the same
@@ -27,6 +27,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 
@@ -131,6 +132,9 @@ func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	interrupted := make(chan os.Signal, 1) // of which a terminal tells the program as well: that says what becomes of it, and what it has done is still to be told
+	signal.Notify(interrupted, os.Interrupt)
+	defer signal.Stop(interrupted)
 	err := cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		status := max(exit.ExitCode(), 1) // -1 if it was killed

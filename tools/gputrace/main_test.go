@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,31 @@ func TestRunPutsRanksTogether(t *testing.T) {
 		if status := run(c.args, &stdout, &stderr); status != c.status || !strings.Contains(stderr.String(), c.stderr) {
 			t.Errorf("%q: status %d, errors:\n%s", c.args, status, stderr.String())
 		}
+	}
+}
+
+// TestRunInterrupted runs this test as a program that is interrupted, together with who runs it, and ends well: what it did is told.
+func TestRunInterrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no process can be interrupted alone")
+	}
+	if name := os.Getenv("PUREGPU_TRACE"); name != "" && os.Getenv("GPUTRACE_TEST_PROGRAM") != "" {
+		gputrace, err := os.FindProcess(os.Getppid())
+		if err == nil {
+			err = gputrace.Signal(os.Interrupt)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(strings.ReplaceAll(name, "%p", "1"), tracetest.New("server", 0, 0, start2026).JSON(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		os.Exit(0)
+	}
+	t.Setenv("GPUTRACE_TEST_PROGRAM", "1")
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"run", "--", os.Args[0], "-test.run=^TestRunInterrupted$"}, &stdout, &stderr); status != 0 || !strings.Contains(stdout.String(), "server: ") {
+		t.Errorf("status %d, printed:\n%s%s", status, stdout.String(), stderr.String())
 	}
 }
 
