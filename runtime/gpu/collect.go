@@ -60,7 +60,9 @@ func (d *Device) collect(onThread bool) {
 func (tl *timeline) collect(onThread bool) {
 	if onThread || tl.dev.caps.SubmitAnywhere {
 		untilFree(&tl.askMu) // poll does nothing while another goroutine asks, whose answer may be older
-		tl.poll(tl.issued.Load(), 1)
+		// In steps, if the last is not done.
+		for seq := tl.issued.Load(); tl.poll(seq, 1); {
+		}
 	}
 	untilFree(&tl.retireMu)
 }
