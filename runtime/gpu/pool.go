@@ -49,7 +49,7 @@ type Pool struct {
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
 type PoolOptions struct {
 	Kind        MemKind // DeviceMem, HostMem, or where the driver has such pools (CUDA from 13.0 on) ManagedMem, without a limit
-	MaxSize     uint64  // bytes that it may reserve, which drivers round up; 0 is as much as there is
+	MaxSize     uint64  // bytes that it may reserve, rounded up to Alignment, and by drivers further; 0 is as much as there is
 	InitialSize uint64  // bytes to reserve at once
 	Threshold   uint64  // bytes that it keeps reserved when they are not in use; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -432,6 +433,21 @@ func TestPoolCloseBusy(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
+}
+
+// TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
+func TestPoolLimit(t *testing.T) {
+	for kind, portable := range map[string]bool{"native": false, "portable": true} {
+		t.Run(kind, func(t *testing.T) {
+			dev, s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}), semaphores(t, 1)[0]
+			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1000, InitialSize: 1000, Portable: portable})
+			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1000)
+			must(t, s.Wait(minute(t), 1))
+			must(t, b.Dealloca(gpu.Order{}))
+			newPool(t, dev, gpu.PoolOptions{MaxSize: math.MaxUint64, Portable: portable})
+			must(t, dev.Close())
+		})
+	}
 }
 
 // TestPoolCounts counts what a device's buffers have allocated: not what was never allocated, nor what belongs to somebody else.
