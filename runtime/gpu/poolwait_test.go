@@ -316,6 +316,17 @@ func TestPoolWaitEnds(t *testing.T) {
 		must(t, a.Dealloca(gpu.Order{}))
 		must(t, s[1].Wait(minute(t), 1))
 	})
+	eachCaps(t, "B182 what never fits a buffer that is no multiple of the alignment fails", func(t *testing.T, caps driver.Caps) {
+		dev, s := openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{}), semaphores(t, 2)
+		p := newPool(t, dev, gpu.PoolOptions{Over: allocate(t, dev, 1000), Wait: true})
+		alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 768)
+		must(t, s[0].Wait(minute(t), 1))
+		alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 769)
+		if err := s[1].Wait(soon(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("%v", err)
+		}
+		must(t, dev.Close())
+	})
 	eachWaitPool(t, "B182 the pool is closed, or the device", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 4)
 		a := alloca(t, x.dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, x.p, 2*half)
