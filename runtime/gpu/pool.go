@@ -189,15 +189,17 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	defer d.leave()
-	p := &Pool{dev: d, opt: o}
-	switch {
-	case o.Over != nil:
-		err = p.makeOver(o.Over)
-	case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
-		err = d.collecting(p.makePortable)
-	default:
-		err = d.collecting(func() error { return d.onBound(p.makeNative) })
-	}
+	var p *Pool
+	err = d.collecting(func() error {
+		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
+		switch {
+		case o.Over != nil:
+			return p.makeOver(o.Over)
+		case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
+			return p.makePortable()
+		}
+		return d.onBound(p.makeNative)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)
 	}

@@ -435,6 +435,23 @@ func TestPoolCloseBusy(t *testing.T) {
 	})
 }
 
+// TestPoolMadeAgain makes a pool for which there is no memory at first, and that the driver does not destroy then: the pool that is made in its
+// place is as any other, and the first is destroyed when the device is closed.
+func TestPoolMadeAgain(t *testing.T) {
+	sim := newSim(t, simdriver.Config{})
+	d := &busyDriver{Driver: sim}
+	dev := openDevice(t, d, 0, gpu.Options{})
+	d.pools.Store(1)
+	sim.Inject(simdriver.Fault{Op: simdriver.OpAllocAsync, N: 1, OOM: true})
+	p := newPool(t, dev, gpu.PoolOptions{InitialSize: 1 << 16})
+	if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Dealloca(gpu.Order{}))
+	must(t, p.Close())
+	must(t, dev.Close())
+}
+
 // TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
