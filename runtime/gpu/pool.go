@@ -242,6 +242,7 @@ func (p *Pool) makeNative() (err error) {
 		var m driver.Mem
 		if m, err = n.AllocAsync(tl.h, p.native, p.opt.InitialSize); err == nil {
 			tl.loose = true
+			p.freed.Store(tl)
 			err = n.FreeAsync(tl.h, m)
 		}
 	}

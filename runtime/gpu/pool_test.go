@@ -452,6 +452,23 @@ func TestPoolMadeAgain(t *testing.T) {
 	must(t, dev.Close())
 }
 
+// TestPoolInitial allocates what a pool has reserved to begin with in another stream than the driver has it from, which is held: what the other queue
+// was given before is found done all the same.
+func TestPoolInitial(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		mem := allocate(t, dev, 64)
+		must(t, d.StallStream(d.Streams(0)[0]))
+		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16})
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
+		must(t, s.Wait(soon(t), 1))
+		must(t, d.ResumeStream(d.Streams(0)[0]))
+		must(t, b.Dealloca(gpu.Order{}))
+		must(t, dev.Close())
+	})
+}
+
 // TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
