@@ -31,7 +31,7 @@ type Pool struct {
 	keeps  bool            // it is not the program's to close
 	closed atomic.Bool
 	life   sync.RWMutex             // held while a native pool allocates, and is closed
-	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
+	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued, and calls that are about it
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
 	shared atomic.Bool              // it was freed in another one as well
 
@@ -265,17 +265,38 @@ func (p *Pool) Device() *Device { return p.dev }
 // Threshold of 0 is [KeepAll].
 func (p *Pool) Options() PoolOptions { return p.opt }
 
+// onNative calls the driver for a native pool, which counts as in use meanwhile, and so is not destroyed. It blocks.
+func (p *Pool) onNative(op string, fn func() error) error {
+	return p.dev.onBound(func() error {
+		p.life.RLock()
+		err := p.open(op)
+		if err == nil {
+			p.live.Add(1)
+		}
+		p.life.RUnlock()
+		if err != nil {
+			return err
+		}
+		err = fn()
+		if p.live.Add(-1) == 0 && p.closed.Load() {
+			p.dev.sweepPools()
+		}
+		release(p.cameBack()) // an alloca may have taken it for memory that comes back
+		return err
+	})
+}
+
 // attr reads a property of a native pool. It blocks.
-func (p *Pool) attr(a driver.PoolAttr) (v uint64, err error) {
-	err = p.dev.onBound(func() (err error) {
+func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
+	err = p.onNative(op, func() (err error) {
 		v, err = p.dev.pooling.PoolAttr(p.native, a)
 		return err
 	})
 	return v, err
 }
 
-func (p *Pool) setAttr(a driver.PoolAttr, v uint64) error {
-	return p.dev.onBound(func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
+func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
+	return p.onNative(op, func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
 }
 
 // open returns why the pool's properties cannot be asked for.
@@ -309,7 +330,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
 		return s, nil
 	}
-	err = p.dev.onBound(func() error {
+	err = p.onNative("statistics", func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error
@@ -332,10 +353,10 @@ func (p *Pool) ResetHigh() error {
 		p.blocks.ResetUsedHigh()
 		return nil
 	}
-	if err := p.setAttr(driver.PoolReservedHigh, 0); err != nil {
+	if err := p.setAttr("reset", driver.PoolReservedHigh, 0); err != nil {
 		return err
 	}
-	return p.setAttr(driver.PoolUsedHigh, 0)
+	return p.setAttr("reset", driver.PoolUsedHigh, 0)
 }
 
 // Threshold returns how many bytes the pool keeps reserved though they are not in use.
@@ -344,7 +365,7 @@ func (p *Pool) Threshold() (uint64, error) {
 		return 0, err
 	}
 	if p.blocks == nil {
-		return p.attr(driver.PoolThreshold)
+		return p.attr("threshold", driver.PoolThreshold)
 	}
 	return p.threshold.Load(), nil
 }
@@ -356,7 +377,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 		return err
 	}
 	if p.blocks == nil {
-		err := p.setAttr(driver.PoolThreshold, n)
+		err := p.setAttr("set threshold", driver.PoolThreshold, n)
 		if err == nil {
 			p.threshold.Store(n)
 		}
@@ -377,7 +398,7 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 	}
 	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
 		driver.PoolReuseInternal: &r.Internal} {
-		n, err := p.attr(a)
+		n, err := p.attr("reuse", a)
 		if err != nil {
 			return r, err
 		}
@@ -407,7 +428,7 @@ func (p *Pool) SetReuse(r Reuse) error {
 		if v {
 			n = 1
 		}
-		if err := p.setAttr(a, n); err != nil {
+		if err := p.setAttr("set reuse", a, n); err != nil {
 			return err
 		}
 	}
@@ -423,7 +444,7 @@ func (p *Pool) Trim(keep uint64) error {
 	if p.blocks != nil {
 		return p.blocks.Trim(keep, p.order())
 	}
-	return p.dev.onBound(func() error { return p.dev.pooling.TrimPool(p.native, keep) })
+	return p.onNative("trim", func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
 // Access lets another device of the driver use the pool's memory, or no longer. To copy it no access is needed; anything else that the
@@ -450,7 +471,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	err := p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
+	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
 	switch {
 	case err != nil:
 	case allow:

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -467,6 +468,39 @@ func TestPoolInitial(t *testing.T) {
 		must(t, b.Dealloca(gpu.Order{}))
 		must(t, dev.Close())
 	})
+}
+
+// TestPoolClosedMeanwhile closes a pool while the driver is asked about it, or told: it is destroyed when that is over.
+func TestPoolClosedMeanwhile(t *testing.T) {
+	for name, use := range map[string]func(*gpu.Pool) error{
+		"statistics": func(p *gpu.Pool) error { _, err := p.Stats(); return err },
+		"reset":      (*gpu.Pool).ResetHigh,
+		"reuse":      func(p *gpu.Pool) error { _, err := p.Reuse(); return err },
+		"set reuse":  func(p *gpu.Pool) error { return p.SetReuse(gpu.Reuse{Internal: true}) },
+		"threshold":  func(p *gpu.Pool) error { _, err := p.Threshold(); return err },
+		"trim":       func(p *gpu.Pool) error { return p.Trim(0) },
+		"access":     func(p *gpu.Pool) error { return p.Access(p.Device(), true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{})
+				dev := openDevice(t, d, 0, gpu.Options{})
+				p := newPool(t, dev, gpu.PoolOptions{})
+				for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
+					d.SetLatency(op, 2*time.Second)
+				}
+				used := make(chan error, 1)
+				go func() { used <- use(p) }()
+				time.Sleep(time.Second)
+				must(t, p.Close())
+				if err := <-used; err != nil && !errors.Is(err, gpu.ErrClosed) {
+					t.Error(err)
+				}
+				eventually(t, "the pool is destroyed", func() bool { return d.Counters().Devices[0].Pools == 0 }, dev)
+				must(t, dev.Close())
+			})
+		})
+	}
 }
 
 // TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
