@@ -56,11 +56,18 @@ func (d *Device) collect(onThread bool) {
 	}
 }
 
-// collect retires what is done, and waits for who is retiring. Without Caps.SubmitAnywhere only the device's thread asks.
-func (tl *timeline) collect(onThread bool) {
-	if onThread || tl.dev.caps.SubmitAnywhere {
-		untilFree(&tl.askMu) // poll does nothing while another goroutine asks, whose answer may be older
-		tl.poll(tl.issued.Load(), 1)
+// collect retires what is done, and waits for who is retiring. Without Caps.SubmitAnywhere only a thread may ask to which the device is bound.
+func (tl *timeline) collect(isBound bool) {
+	if !isBound && !tl.dev.caps.SubmitAnywhere {
+		tl.dev.onBound(func() error {
+			tl.collect(true)
+			return nil
+		})
+		return
+	}
+	untilFree(&tl.askMu) // poll does nothing while another goroutine asks, whose answer may be older
+	// In steps, if the last is not done.
+	for seq := tl.issued.Load(); tl.poll(seq, 1); {
 	}
 	untilFree(&tl.retireMu)
 }

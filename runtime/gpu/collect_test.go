@@ -80,6 +80,41 @@ func TestCollect(t *testing.T) {
 			must(t, b.Close())
 		}
 	})
+	for _, set := range capabilitySets() {
+		t.Run("work of which nobody was to hear, "+set.name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Memory: 1 << 20, Caps: &set.caps})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b := allocate(t, dev, 1<<20)
+			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+			must(t, b.Close())
+			inFlight(t, dev, 1)
+			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
+			must(t, allocate(t, dev, 1<<20).Close())
+			must(t, dev.Close())
+		})
+	}
+	t.Run("much is done, and what comes last is not", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Memory: 101 << 17})
+		dev := openDevice(t, d, 0, gpu.Options{Events: 256})
+		use := func() *gpu.Buffer {
+			b := allocate(t, dev, 1<<17)
+			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+			return b
+		}
+		var done []*gpu.Buffer
+		for range 100 {
+			done = append(done, use())
+		}
+		eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
+		must(t, d.StallStream(d.Streams(0)[0]))
+		use()
+		for _, b := range done {
+			must(t, b.Close())
+		}
+		allocate(t, dev, 100<<17)
+		must(t, d.ResumeStream(d.Streams(0)[0]))
+		must(t, dev.Close())
+	})
 	t.Run("memory that is used is missing", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Memory: 1 << 20})
 		dev := openDevice(t, d, 0, gpu.Options{})

@@ -31,7 +31,7 @@ type Pool struct {
 	keeps  bool            // it is not the program's to close
 	closed atomic.Bool
 	life   sync.RWMutex             // held while a native pool allocates, and is closed
-	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued
+	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued, and calls that are about it
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
 	shared atomic.Bool              // it was freed in another one as well
 
@@ -49,7 +49,7 @@ type Pool struct {
 // PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
 type PoolOptions struct {
 	Kind        MemKind // DeviceMem, HostMem, or where the driver has such pools (CUDA from 13.0 on) ManagedMem, without a limit
-	MaxSize     uint64  // bytes that it may reserve, which drivers round up; 0 is as much as there is
+	MaxSize     uint64  // bytes that it may reserve, rounded up to Alignment, and by drivers further; 0 is as much as there is
 	InitialSize uint64  // bytes to reserve at once
 	Threshold   uint64  // bytes that it keeps reserved when they are not in use; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
@@ -189,15 +189,17 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	defer d.leave()
-	p := &Pool{dev: d, opt: o}
-	switch {
-	case o.Over != nil:
-		err = p.makeOver(o.Over)
-	case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
-		err = d.collecting(p.makePortable)
-	default:
-		err = d.collecting(func() error { return d.onBound(p.makeNative) })
-	}
+	var p *Pool
+	err = d.collecting(func() error {
+		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
+		switch {
+		case o.Over != nil:
+			return p.makeOver(o.Over)
+		case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
+			return p.makePortable()
+		}
+		return d.onBound(p.makeNative)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)
 	}
@@ -240,6 +242,7 @@ func (p *Pool) makeNative() (err error) {
 		var m driver.Mem
 		if m, err = n.AllocAsync(tl.h, p.native, p.opt.InitialSize); err == nil {
 			tl.loose = true
+			p.freed.Store(tl)
 			err = n.FreeAsync(tl.h, m)
 		}
 	}
@@ -262,17 +265,38 @@ func (p *Pool) Device() *Device { return p.dev }
 // Threshold of 0 is [KeepAll].
 func (p *Pool) Options() PoolOptions { return p.opt }
 
+// onNative calls the driver for a native pool, which counts as in use meanwhile, and so is not destroyed. It blocks.
+func (p *Pool) onNative(op string, fn func() error) error {
+	return p.dev.onBound(func() error {
+		p.life.RLock()
+		err := p.open(op)
+		if err == nil {
+			p.live.Add(1)
+		}
+		p.life.RUnlock()
+		if err != nil {
+			return err
+		}
+		err = fn()
+		if p.live.Add(-1) == 0 && p.closed.Load() {
+			p.dev.sweepPools()
+		}
+		release(p.cameBack()) // an alloca may have taken it for memory that comes back
+		return err
+	})
+}
+
 // attr reads a property of a native pool. It blocks.
-func (p *Pool) attr(a driver.PoolAttr) (v uint64, err error) {
-	err = p.dev.onBound(func() (err error) {
+func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
+	err = p.onNative(op, func() (err error) {
 		v, err = p.dev.pooling.PoolAttr(p.native, a)
 		return err
 	})
 	return v, err
 }
 
-func (p *Pool) setAttr(a driver.PoolAttr, v uint64) error {
-	return p.dev.onBound(func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
+func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
+	return p.onNative(op, func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
 }
 
 // open returns why the pool's properties cannot be asked for.
@@ -306,7 +330,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
 		return s, nil
 	}
-	err = p.dev.onBound(func() error {
+	err = p.onNative("statistics", func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error
@@ -329,10 +353,10 @@ func (p *Pool) ResetHigh() error {
 		p.blocks.ResetUsedHigh()
 		return nil
 	}
-	if err := p.setAttr(driver.PoolReservedHigh, 0); err != nil {
+	if err := p.setAttr("reset", driver.PoolReservedHigh, 0); err != nil {
 		return err
 	}
-	return p.setAttr(driver.PoolUsedHigh, 0)
+	return p.setAttr("reset", driver.PoolUsedHigh, 0)
 }
 
 // Threshold returns how many bytes the pool keeps reserved though they are not in use.
@@ -341,7 +365,7 @@ func (p *Pool) Threshold() (uint64, error) {
 		return 0, err
 	}
 	if p.blocks == nil {
-		return p.attr(driver.PoolThreshold)
+		return p.attr("threshold", driver.PoolThreshold)
 	}
 	return p.threshold.Load(), nil
 }
@@ -353,7 +377,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 		return err
 	}
 	if p.blocks == nil {
-		err := p.setAttr(driver.PoolThreshold, n)
+		err := p.setAttr("set threshold", driver.PoolThreshold, n)
 		if err == nil {
 			p.threshold.Store(n)
 		}
@@ -374,7 +398,7 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 	}
 	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
 		driver.PoolReuseInternal: &r.Internal} {
-		n, err := p.attr(a)
+		n, err := p.attr("reuse", a)
 		if err != nil {
 			return r, err
 		}
@@ -404,7 +428,7 @@ func (p *Pool) SetReuse(r Reuse) error {
 		if v {
 			n = 1
 		}
-		if err := p.setAttr(a, n); err != nil {
+		if err := p.setAttr("set reuse", a, n); err != nil {
 			return err
 		}
 	}
@@ -420,7 +444,7 @@ func (p *Pool) Trim(keep uint64) error {
 	if p.blocks != nil {
 		return p.blocks.Trim(keep, p.order())
 	}
-	return p.dev.onBound(func() error { return p.dev.pooling.TrimPool(p.native, keep) })
+	return p.onNative("trim", func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
 // Access lets another device of the driver use the pool's memory, or no longer. To copy it no access is needed; anything else that the
@@ -447,7 +471,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	err := p.dev.onBound(func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
+	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
 	switch {
 	case err != nil:
 	case allow:

@@ -2,10 +2,12 @@ package gpu_test
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -432,6 +434,88 @@ func TestPoolCloseBusy(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
+}
+
+// TestPoolMadeAgain makes a pool for which there is no memory at first, and that the driver does not destroy then: the pool that is made in its
+// place is as any other, and the first is destroyed when the device is closed.
+func TestPoolMadeAgain(t *testing.T) {
+	sim := newSim(t, simdriver.Config{})
+	d := &busyDriver{Driver: sim}
+	dev := openDevice(t, d, 0, gpu.Options{})
+	d.pools.Store(1)
+	sim.Inject(simdriver.Fault{Op: simdriver.OpAllocAsync, N: 1, OOM: true})
+	p := newPool(t, dev, gpu.PoolOptions{InitialSize: 1 << 16})
+	if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Dealloca(gpu.Order{}))
+	must(t, p.Close())
+	must(t, dev.Close())
+}
+
+// TestPoolInitial allocates what a pool has reserved to begin with in another stream than the driver has it from, which is held: what the other queue
+// was given before is found done all the same.
+func TestPoolInitial(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		mem := allocate(t, dev, 64)
+		must(t, d.StallStream(d.Streams(0)[0]))
+		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16})
+		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
+		must(t, s.Wait(soon(t), 1))
+		must(t, d.ResumeStream(d.Streams(0)[0]))
+		must(t, b.Dealloca(gpu.Order{}))
+		must(t, dev.Close())
+	})
+}
+
+// TestPoolClosedMeanwhile closes a pool while the driver is asked about it, or told: it is destroyed when that is over.
+func TestPoolClosedMeanwhile(t *testing.T) {
+	for name, use := range map[string]func(*gpu.Pool) error{
+		"statistics": func(p *gpu.Pool) error { _, err := p.Stats(); return err },
+		"reset":      (*gpu.Pool).ResetHigh,
+		"reuse":      func(p *gpu.Pool) error { _, err := p.Reuse(); return err },
+		"set reuse":  func(p *gpu.Pool) error { return p.SetReuse(gpu.Reuse{Internal: true}) },
+		"threshold":  func(p *gpu.Pool) error { _, err := p.Threshold(); return err },
+		"trim":       func(p *gpu.Pool) error { return p.Trim(0) },
+		"access":     func(p *gpu.Pool) error { return p.Access(p.Device(), true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{})
+				dev := openDevice(t, d, 0, gpu.Options{})
+				p := newPool(t, dev, gpu.PoolOptions{})
+				for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
+					d.SetLatency(op, 2*time.Second)
+				}
+				used := make(chan error, 1)
+				go func() { used <- use(p) }()
+				time.Sleep(time.Second)
+				must(t, p.Close())
+				if err := <-used; err != nil && !errors.Is(err, gpu.ErrClosed) {
+					t.Error(err)
+				}
+				eventually(t, "the pool is destroyed", func() bool { return d.Counters().Devices[0].Pools == 0 }, dev)
+				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
+func TestPoolLimit(t *testing.T) {
+	for kind, portable := range map[string]bool{"native": false, "portable": true} {
+		t.Run(kind, func(t *testing.T) {
+			dev, s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}), semaphores(t, 1)[0]
+			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1000, InitialSize: 1000, Portable: portable})
+			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1000)
+			must(t, s.Wait(minute(t), 1))
+			must(t, b.Dealloca(gpu.Order{}))
+			newPool(t, dev, gpu.PoolOptions{MaxSize: math.MaxUint64, Portable: portable})
+			must(t, dev.Close())
+		})
+	}
 }
 
 // TestPoolCounts counts what a device's buffers have allocated: not what was never allocated, nor what belongs to somebody else.

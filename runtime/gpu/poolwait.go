@@ -76,7 +76,11 @@ func (s *submission) lined() *Pool {
 
 // tooLarge reports whether a pool can never have so much memory.
 func (p *Pool) tooLarge(size uint64) bool {
-	return p.opt.MaxSize > 0 && size > p.opt.MaxSize || canBe(size) != nil
+	limit := p.opt.MaxSize
+	if p.over != nil {
+		limit &^= Alignment - 1 // blocks are whole
+	}
+	return p.opt.MaxSize > 0 && size > limit || canBe(size) != nil
 }
 
 // mayTry reports whether an alloca may try to get memory, and notes how many news it has heard of.

@@ -301,6 +301,38 @@ func TestPoolWaitBare(t *testing.T) {
 	})
 }
 
+// TestPoolWaitGivenBack has an alloca find no memory while another one has taken it, which then has to wait for a device of another driver and gives
+// it back.
+func TestPoolWaitGivenBack(t *testing.T) {
+	sim, other := newSim(t, simdriver.Config{}), newSim(t, simdriver.Config{})
+	dev, far := openDevice(t, sim, 0, gpu.Options{Queues: 2}), openDevice(t, other, 0, gpu.Options{})
+	p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: half, Portable: true, Wait: true}), semaphores(t, 4)
+	must(t, other.StallDevice(0))
+	must(t, far.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, far, 1<<20).All(), []byte{1}))
+	began, end := make(chan struct{}), make(chan struct{})
+	go dev.Queue(0).Native(gpu.Order{Signal: pts(s[1], 1)}, func(gpu.Native) error { // which holds up the queue
+		close(began)
+		<-end
+		return nil
+	})
+	<-began
+	go dev.Queue(0).Alloca(order(s[0], 1, s[2], 1), p, half)
+	eventually(t, "the memory is taken", func() bool {
+		st, err := p.Stats()
+		must(t, err)
+		return st.Used > 0
+	}, dev)
+	b := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[3], 1)}, p, half)
+	waiting(t, p, 1)
+	close(end)
+	must(t, s[3].Wait(soon(t), 1))
+	must(t, b.Dealloca(gpu.Order{}))
+	must(t, other.ResumeDevice(0))
+	must(t, s[2].Wait(minute(t), 1))
+	must(t, dev.Close())
+	must(t, far.Close())
+}
+
 func TestPoolWaitEnds(t *testing.T) {
 	eachWaitPool(t, "B182 what never fits fails", 2*half, func(t *testing.T, x waitPool) {
 		s, q := semaphores(t, 4), x.dev.Queue(0)
@@ -315,6 +347,17 @@ func TestPoolWaitEnds(t *testing.T) {
 		}
 		must(t, a.Dealloca(gpu.Order{}))
 		must(t, s[1].Wait(minute(t), 1))
+	})
+	eachCaps(t, "B182 what never fits a buffer that is no multiple of the alignment fails", func(t *testing.T, caps driver.Caps) {
+		dev, s := openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{}), semaphores(t, 2)
+		p := newPool(t, dev, gpu.PoolOptions{Over: allocate(t, dev, 1000), Wait: true})
+		alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 768)
+		must(t, s[0].Wait(minute(t), 1))
+		alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 769)
+		if err := s[1].Wait(soon(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("%v", err)
+		}
+		must(t, dev.Close())
 	})
 	eachWaitPool(t, "B182 the pool is closed, or the device", 2*half, func(t *testing.T, x waitPool) {
 		s := semaphores(t, 4)

@@ -13,7 +13,8 @@ import (
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
-	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: p.opt.MaxSize, Threshold: p.opt.Threshold,
+	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // what has no multiple above it is none
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Threshold: p.opt.Threshold,
 		Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})
 	return err
 }

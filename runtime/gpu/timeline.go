@@ -235,6 +235,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	case awaiting:
 		s.q.enlist(s, onThread)
 	case foreign:
+		if p := s.lined(); p != nil {
+			release(p.cameBack()) // what it gives back another alloca may have found missing
+		}
 		s.letGoAll()
 		s.hostly = true
 		s.q.enlist(s, onThread)
