@@ -128,7 +128,12 @@ func (q *Queue) submit(s *submission, o Order) error {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
 	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
-		if how, _ := q.tl.issue(s, false); how != early {
+		switch how, _ := q.tl.issue(s, false); how {
+		case early:
+		case starved:
+			q.dev.awaitBacklog()
+			return nil
+		default:
 			return nil
 		}
 	}

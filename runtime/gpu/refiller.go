@@ -107,13 +107,18 @@ func (d *Device) starve(s *submission, onThread bool) {
 	case onThread:
 		d.feed(true)
 	case d.caps.SubmitAnywhere:
-		if d.backlog.n.Load() > farAhead {
-			d.backlog.turn.Lock()
-			d.feedInTurn(false)
-		}
 		d.feed(false)
 	default:
 		d.signalThread()
+	}
+}
+
+// awaitBacklog is for who submits far ahead of those who issue the backlog. What these issue may come back to the backlog, so they do not wait here.
+func (d *Device) awaitBacklog() {
+	if d.backlog.n.Load() > farAhead {
+		d.backlog.turn.Lock()
+		d.feedInTurn(false)
+		d.feed(false)
 	}
 }
 
