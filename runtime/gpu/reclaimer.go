@@ -79,6 +79,7 @@ func (tl *timeline) awaitOthers(submit func() (started bool, err error)) (starte
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {
 		tl.awaiting.Store(before)
+		tl.dev.reclaim() // what was given meanwhile has not been begun
 	}
 	return started, err
 }
