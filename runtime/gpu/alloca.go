@@ -180,10 +180,7 @@ func (q *Queue) hit(p *Pool, size uint64) *Buffer {
 // refused returns the error of what the driver has refused, or a buffer's state forbids.
 func (q *Queue) refused(op work.Kind, err error) error {
 	q.dev.check(err)
-	if _, ok := err.(*SubmitError); ok {
-		return err
-	}
-	return &SubmitError{Op: op.String(), Queue: q.mention(), Device: q.dev.info.Name, Err: err}
+	return q.submitError(op, "", "", err)
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.

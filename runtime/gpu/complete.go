@@ -38,12 +38,17 @@ func (d *Device) signal(s *submission) *timepoint {
 	return released.first
 }
 
-// submitError makes what a submission's signals fail with. What it fails with because of another one is passed on as it is.
+// submitError makes what a submission's signals fail with.
 func (s *submission) submitError(err error) error {
+	return s.q.submitError(s.op.Kind, s.kernelName(), s.label, err)
+}
+
+// submitError makes the error of an operation. What it fails with because of another one is passed on as it is.
+func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{s.op.Kind.String(), s.kernelName(), s.label, s.q.mention(), s.q.dev.info.Name, err}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.info.Name, err}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
