@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// TestBacklogOfItself has what comes from a long backlog go back to it, by who issues the backlog: that waits for nobody.
+// TestBacklogOfItself puts a submission into a long backlog on the goroutine that is issuing the backlog. The call must return.
 func TestBacklogOfItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // who waits for itself is found out at once
 		d, err := Open(simdriver.New(simdriver.Config{}), 0, Options{})

@@ -60,8 +60,8 @@ func (d *Device) pollAll() (worked bool) {
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
 // waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
 // fail. Buffers and executables of the device are freed with it. Semaphores live on. If work has not ended by then the device is
-// given up, so that what waits for it fails, and the error is a [CloseError]. That the device is lost is an error of Close only if nobody knew
-// it before. Closing again returns the same error. As text it is one line, of what is gravest; [errors.Is] and [errors.As] find the rest.
+// given up, so that what waits for it fails, and the error is a [CloseError]. Close of a device that is known to be lost does not return that
+// loss; a loss that closing finds it does return. Closing again returns the same error. As text it is one line, of what is gravest; [errors.Is] and [errors.As] find the rest.
 func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 
 // Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked

@@ -412,7 +412,7 @@ func TestFileEndsDropped(t *testing.T) {
 	s := dev.Queue(0).NewStream()
 	must(t, s.HostCall(func() error { return nil }))
 	must(t, s.Wait(context.Background()))
-	<-busy.entered // nobody takes records from here until the device has been closed
+	<-busy.entered // the logger keeps the writer in a call, which takes no records until the device has been closed
 	var never gpu.Semaphore
 	for range 50 {
 		must(t, dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{never.At(1)}}))
