@@ -42,6 +42,24 @@ func (d *idleDevice) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error)
 func (d *idleDevice) Free(driver.Mem) error                                     { return nil }
 func (d *idleDevice) Fill(driver.Stream, driver.Ptr, uint32, int, uint64) error { return nil }
 
+func (d *idleDevice) Enter() (uintptr, error) { return 0, nil }
+func (d *idleDevice) Leave(uintptr) error     { return nil }
+
+// BenchmarkNative submits functions that do nothing, with three ranges, of which each waits for the one before.
+func BenchmarkNative(b *testing.B) {
+	dev := idle(b)
+	buf, s := allocate(b, dev, 4096), semaphores(b, 1)[0]
+	var wait, signal [1]gpu.Point
+	v := uint64(0)
+	nothing := func(gpu.Native) error { return nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		wait[0], signal[0] = s.At(v), s.At(v+1)
+		v++
+		must(b, dev.Queue(0).Native(gpu.Order{Wait: wait[:], Signal: signal[:]}, nothing, buf.Range(0, 1024), buf.Range(1024, 1024), buf.Range(2048, 2048)))
+	}
+}
+
 // BenchmarkChain submits fills of which each waits for the one before, on one stream or on two in turn. The device is done
 // with each at once.
 func BenchmarkChain(b *testing.B) {
