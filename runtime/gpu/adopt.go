@@ -70,7 +70,7 @@ func (q *Queue) Close() error {
 	wake.Until(context.Background(), tl.mu.TryLock) // whoever issues gets through, and nobody comes after
 	tl.closed.Store(true)
 	tl.mu.Unlock()
-	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && !s.passing })
+	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && s.mode != passing })
 	q.trim()
 	tl.want(tl.issued.Load()) // so that what its work holds is let go of
 	d.removeSpent()

@@ -400,7 +400,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 		return err
 	}
 	s := b.home.get(work.Dealloca)
-	s.hostly = true
+	s.mode = untilReached
 	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (q *Queue) passOn(s *submission, onThread bool) bool {
 		s.deps[0], s.deps[i] = m, s.deps[0]
 	}
 	if live > 0 || s.late {
-		s.passing = true
+		s.mode = passing
 		q.enlist(s, onThread)
 		return true
 	}

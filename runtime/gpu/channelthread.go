@@ -179,7 +179,7 @@ func (c *Channel) issue(s *submission) {
 		c.dev.failSubmission(s, err)
 		return
 	}
-	if !s.hostly { // else this is the second time
+	if s.mode != untilReached { // else this is the second time
 		s.issuedAt = time.Now()
 	}
 	c.mu.Lock()
@@ -258,7 +258,7 @@ func (c *Channel) ready(s *submission) {
 		c.mu.Unlock()
 		c.dev.failSubmission(s, c.failed())
 		return
-	case s.hostly:
+	case s.mode == untilReached:
 		c.back = s
 	default:
 		s.arrived = true

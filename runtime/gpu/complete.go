@@ -15,7 +15,7 @@ func (d *Device) signal(s *submission) *timepoint {
 		copy(s.host, s.stage.bytes())
 	}
 	at := point{Timeline: s.q.tl, Seq: s.seq}
-	if s.passing {
+	if s.mode == passing {
 		at = point{Timeline: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
 	var released timepointList
@@ -96,14 +96,11 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 	for _, e := range s.held {
 		e.drop()
 	}
-	if s.keep[0] != nil {
-		if s.op.Kind == work.Dealloca {
-			s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
-		}
-		held.add(s.keep[0])
+	if s.op.Kind == work.Dealloca && s.keep[0] != nil {
+		s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
 	}
-	if s.keep[1] != nil {
-		held.add(s.keep[1])
+	for b := range s.named {
+		held.add(b)
 	}
 	if s.cold {
 		s.letGoCold()
@@ -112,9 +109,8 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 }
 
 func (s *submission) letGoCold() {
-	s.launchPart.letGo()
-	for i := range s.binds {
-		s.binds[i].Buffer.release()
+	if s.kernel != nil {
+		s.kernel.exe.release()
 	}
 	if s.turn != nil {
 		s.leaveTurn()

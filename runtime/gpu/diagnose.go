@@ -167,14 +167,14 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
 			signals = append(signals, Point{&t.line.over, t.n.Load()})
 		}
-		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.hostly, append([]Point(nil), s.waits...), signals, nil})
+		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]Point(nil), s.waits...), signals, nil})
 		if s.lined() != nil {
 			open[len(open)-1].buffer = s.keep[0]
 		}
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {
-		if !s.passing {
+		if s.mode != passing {
 			add(s, isParked)
 		}
 	}

@@ -142,18 +142,6 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// letGo lets go of what the launch held.
-func (p *launchPart) letGo() {
-	for i := range p.bound {
-		if b := p.bound[i].held; b != nil {
-			b.release()
-		}
-	}
-	if p.kernel != nil {
-		p.kernel.exe.release()
-	}
-}
-
 // setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
 func (p *launchPart) setArgs(l work.Layout, data []unsafe.Pointer) {
 	p.args = work.Align(l.Append(p.args[:0], data))

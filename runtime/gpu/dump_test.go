@@ -120,7 +120,7 @@ func (d *Device) dump(b *strings.Builder) {
 	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.nparked, d.npassing, ready)
 	shown := 0
 	for s := d.parked.after; s != &d.parked && shown < 4; s = s.after {
-		if s.passing {
+		if s.mode == passing {
 			shown++
 			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.q, s.deps[0].describe())
 		}

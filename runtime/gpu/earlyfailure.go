@@ -129,7 +129,12 @@ func (tl *timeline) doubts(b *Buffer) bool {
 
 // uses reports whether a submission may use a buffer.
 func (s *submission) uses(b *Buffer) bool {
-	return !s.named(func(x *Buffer) bool { return x != b }) || s.cold && s.recording != nil && s.recording.uses(b)
+	for x := range s.named {
+		if x == b {
+			return true
+		}
+	}
+	return s.cold && s.recording != nil && s.recording.uses(b)
 }
 
 // uses reports whether a recording that has ended, and that a submission holds, names a buffer.

@@ -201,7 +201,7 @@ func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *le
 		s.turn = s.turn1.begin(c.line, 1)
 	}
 	if p.host != nil {
-		s.fn, s.hostly = p.host, true
+		s.fn, s.mode = p.host, untilReached
 	}
 	if q.dev.failed() != nil { // as above
 		return q.submit(s, o)

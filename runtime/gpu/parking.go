@@ -13,7 +13,7 @@ type parking struct {
 // park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
 // nobody would look for it. The caller holds a count of it, so that it does not become ready.
 func (d *Device) park(s *submission) error {
-	if !s.passing {
+	if s.mode != passing {
 		s.since = time.Now()
 		s.span.parked()
 		if p := s.lined(); p != nil {
@@ -23,7 +23,7 @@ func (d *Device) park(s *submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.link(&d.parked)
-	if s.passing { // it will be done by itself, and Close waits for it
+	if s.mode == passing { // it will be done by itself, and Close waits for it
 		d.npassing++
 		return d.halted()
 	}
@@ -49,7 +49,7 @@ func (s *submission) unlink() {
 // unlink takes a submission off the list of parked ones. The caller holds mu.
 func (d *Device) unlink(s *submission) {
 	s.unlink()
-	if s.passing {
+	if s.mode == passing {
 		d.npassing--
 	} else {
 		d.nparked--
@@ -72,9 +72,9 @@ func (d *Device) toIssue() bool {
 	return d.runnow != nil || d.running.Load() > 0 || d.backlog.n.Load() > 0
 }
 
-// cancelParked makes the submissions that still wait ready, as failed ones; barriers behind work in flight only if passing.
-func (d *Device) cancelParked(err error, passing bool) {
-	d.cancelThose(err, func(s *submission) bool { return passing || !s.passing })
+// cancelParked makes the submissions that still wait ready, as failed ones; barriers that pass behind work in flight only if all are meant.
+func (d *Device) cancelParked(err error, all bool) {
+	d.cancelThose(err, func(s *submission) bool { return all || s.mode != passing })
 }
 
 // cancelThose is cancelParked for some of them.
@@ -100,7 +100,7 @@ func (d *Device) wantPassing() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for s := d.parked.after; s != &d.parked; s = s.after {
-		if s.passing {
+		if s.mode == passing {
 			s.deps[0].tl.want(s.deps[0].seq)
 		}
 	}

@@ -212,7 +212,10 @@ func TestParked(t *testing.T) {
 		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
 			end := newSemaphore(t, 0)
 			s := d.Queue(0).get(op)
-			s.fn, s.hostly = func() error { t.Error("called"); return nil }, op.OnHost()
+			s.fn = func() error { t.Error("called"); return nil }
+			if op.OnHost() {
+				s.mode = untilReached
+			}
 			s.signals = append(s.signals, Point{end, 1})
 			d.phase.Store(isStopped) // as it is in the middle of Close
 			d.Queue(0).enlist(s, false)

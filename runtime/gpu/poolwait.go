@@ -402,10 +402,9 @@ func (b *Buffer) useOver() {
 
 // eachBuffer calls a function with each buffer that a submission uses.
 func (s *submission) eachBuffer(do func(*Buffer)) {
-	s.named(func(b *Buffer) bool {
+	for b := range s.named {
 		do(b)
-		return true
-	})
+	}
 	if s.cold && s.recording != nil {
 		for i := range s.recording.sources {
 			if b := s.recording.sources[i].buffer; b.slot() == nil {

@@ -127,7 +127,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
-	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && !s.hostly && q.dev.caps.SubmitAnywhere {
+	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached && q.dev.caps.SubmitAnywhere {
 		switch how, _ := q.tl.issue(s, false); how {
 		case early:
 		case starved:
@@ -156,7 +156,7 @@ func (q *Queue) submitLater(s *submission) error {
 			q.dev.failSubmission(s, err)
 			return err
 		}
-	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && !s.hostly:
+	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && s.mode != untilReached:
 		if how, _ := s.gather(); how == ordered {
 			if !q.passOn(s, false) {
 				q.tl.issue(s, false)
@@ -173,22 +173,22 @@ func (q *Queue) submitLater(s *submission) error {
 
 // enlist registers what a submission must wait for, and issues it at once if that is nothing.
 func (q *Queue) enlist(s *submission, onThread bool) {
-	s.state.Store(1) // our own, until all are registered
+	s.open.Store(1) // our own, until all are registered
 	registered := len(s.tps)
 	for _, w := range s.waits {
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
 			continue
 		}
 		t := s.timepoint()
-		t.issued, t.lazy = !s.hostly && !s.passing, s.passing
-		s.state.Add(1)
+		t.issued, t.lazy = s.mode == untilIssued, s.mode == passing
+		s.open.Add(1)
 		how := w.Semaphore.expectAt(w.Value, t)
 		if how == unknown {
 			t.on = w.Semaphore
 			s.tps = append(s.tps, t)
 			continue
 		}
-		s.state.Add(-1)
+		s.open.Add(-1)
 		s.putTimepoint(t)
 		if how == failed {
 			s.err.CompareAndSwap(nil, &failure{w.Semaphore.failed()})
@@ -204,12 +204,12 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 	switch {
 	case s.err.Load() != nil: // no use in waiting for the others
 		s.takeBack()
-	case s.passing:
+	case s.mode == passing:
 		released = s.handOn()
 	}
-	if s.state.Add(-1) == 0 {
+	if s.open.Add(-1) == 0 {
 		switch {
-		case s.passing:
+		case s.mode == passing:
 			var end timepointList
 			end.join(released)
 			end.join(q.completeBarrier(s))
@@ -313,7 +313,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 		return argument("host call", "no function")
 	}
 	s := q.get(work.HostCall)
-	s.fn, s.hostly = fn, true
+	s.fn, s.mode = fn, untilReached
 	return q.submit(s, o)
 }
 
@@ -324,7 +324,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 		return argument("notify", "no function")
 	}
 	s := q.get(work.Notify)
-	s.fn, s.hostly = func() error { fn(); return nil }, true
+	s.fn, s.mode = func() error { fn(); return nil }, untilReached
 	return q.submit(s, o)
 }
 

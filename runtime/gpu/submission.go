@@ -40,22 +40,21 @@ type Order struct {
 // A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
 // first and lies together: often one processor parks a submission and another one issues it.
 type submission struct {
-	q      *Queue
-	next   *submission
-	event  *event // to be recorded behind the work, or behind what comes after it
-	err    atomic.Pointer[failure]
-	state  atomic.Int32 // waits that nobody has issued yet, and one while the caller registers them
-	span   *span        // what is noted of it; nil if nobody wants to know
-	hostly bool         // waits must be reached, not only issued: for host calls, and where two drivers meet
-	// gathered says that deps have been found; passing that the submission has no work, and is done when its only dep is.
-	gathered, passing bool
-	late              bool   // some of the deps are of barriers, which are done after the work that they are behind
-	fed               bool   // it comes from the front of the backlog
-	recorded          bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	cold              bool   // what comes last in the record may be in use
-	frees             bool   // it is counted among the deallocas that its pool's line may wait for
-	seq               uint64 // once issued
-	op                work.Op
+	q        *Queue
+	next     *submission
+	event    *event // to be recorded behind the work, or behind what comes after it
+	err      atomic.Pointer[failure]
+	open     atomic.Int32 // waits that are not resolved yet, and one while the caller registers them
+	span     *span        // what is noted of it; nil if nobody wants to know
+	mode     waitMode
+	gathered bool   // deps have been found
+	late     bool   // some of the deps are of barriers, which are done after the work that they are behind
+	fed      bool   // it comes from the front of the backlog
+	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
+	cold     bool   // what comes last in the record may be in use
+	frees    bool   // it is counted among the deallocas that its pool's line may wait for
+	seq      uint64 // once issued
+	op       work.Op
 
 	waits   []Point
 	signals []Point
@@ -84,6 +83,15 @@ type submission struct {
 	executePart
 	collectPart
 }
+
+// A waitMode says what must have become of a submission's waits before it goes on.
+type waitMode uint8
+
+const (
+	untilIssued  waitMode = iota // each has been issued: the stream waits for the rest
+	untilReached                 // each has been reached: host work, and where two drivers meet
+	passing                      // a barrier that has no work, and is done when its only dep is
+)
 
 func newSubmission(q *Queue) *submission {
 	s := &submission{q: q}
@@ -174,10 +182,10 @@ func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
 			s.takeBack()
 		}
 	}
-	if s.state.Add(-1) > 0 {
+	if s.open.Add(-1) > 0 {
 		return false, nil
 	}
-	if s.passing {
+	if s.mode == passing {
 		return false, s.q.completeBarrier(s)
 	}
 	return true, nil
@@ -195,11 +203,11 @@ func (s *submission) isParked() bool {
 // the device's mu and has found it in the list.
 func (s *submission) grab() bool {
 	for {
-		n := s.state.Load()
+		n := s.open.Load()
 		if n == 0 {
 			return false
 		}
-		if s.state.CompareAndSwap(n, n+1) {
+		if s.open.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -209,8 +217,8 @@ func (s *submission) grab() bool {
 func (s *submission) cancel(err error) {
 	s.err.CompareAndSwap(nil, &failure{err})
 	s.takeBack()
-	if s.state.Add(-1) == 0 {
-		if s.passing {
+	if s.open.Add(-1) == 0 {
+		if s.mode == passing {
 			release(s.q.completeBarrier(s))
 			return
 		}
@@ -222,7 +230,7 @@ func (s *submission) cancel(err error) {
 func (s *submission) takeBack() {
 	for _, t := range s.tps {
 		if t.on.cancel(t) {
-			s.state.Add(-1)
+			s.open.Add(-1)
 		}
 	}
 }
@@ -251,7 +259,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.hostly, s.passing, s.late, s.fed, s.recorded, s.frees, s.keep, s.seq = false, false, false, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.frees, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
@@ -318,28 +326,26 @@ func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool,
 	return s.op.Run(tl.dev.drv, tl.h, dst, src, &x)
 }
 
-// named calls a function with each buffer that the call named, until one returns false, and reports whether none did. Those that a recording
-// names are apart.
-func (s *submission) named(do func(*Buffer) bool) bool {
+// named yields the buffers that the call named, each of which the submission holds. Those that a recording names are apart.
+func (s *submission) named(yield func(*Buffer) bool) {
 	for _, b := range s.keep {
-		if b != nil && !do(b) {
-			return false
+		if b != nil && !yield(b) {
+			return
 		}
 	}
 	if !s.cold {
-		return true
+		return
 	}
 	for i := range s.bound {
-		if b := s.bound[i].held; b != nil && !do(b) {
-			return false
+		if b := s.bound[i].held; b != nil && !yield(b) {
+			return
 		}
 	}
 	for i := range s.binds {
-		if !do(s.binds[i].Buffer) {
-			return false
+		if !yield(s.binds[i].Buffer) {
+			return
 		}
 	}
-	return true
 }
 
 // across reports whether one of the submission's buffers is another device's.

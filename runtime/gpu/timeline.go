@@ -239,7 +239,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 			release(p.cameBack()) // what it gives back another alloca may have found missing
 		}
 		s.letGoAll()
-		s.hostly = true
+		s.mode = untilReached
 		s.q.enlist(s, onThread)
 	case inLine:
 		s.letGoAll()
@@ -472,16 +472,17 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
-	use := func(b *Buffer) bool {
+	use := func(b *Buffer) {
 		if err == nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 		if b.dev.short.Load() > 0 {
 			to.tl.want(to.seq)
 		}
-		return true
 	}
-	s.named(use)
+	for b := range s.named {
+		use(b)
+	}
 	if s.cold && s.recording != nil {
 		for _, b := range s.recording.foreign {
 			use(b)

@@ -100,7 +100,7 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 		return err
 	}
 	s := q.get(work.Transfer)
-	s.hostly = true
+	s.mode = untilReached
 	s.fn = func() error {
 		err := q.pieces(r, up, do)
 		if err != nil {
