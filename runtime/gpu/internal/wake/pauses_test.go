@@ -2,6 +2,7 @@ package wake
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +125,27 @@ func TestUntil(t *testing.T) {
 		}
 		if !Until(ctx, func() bool { return true }) {
 			t.Error("it holds, though the context has ended")
+		}
+	})
+}
+
+// TestLock locks a mutex whose holder sleeps, or gives up.
+func TestLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		mu.Lock()
+		time.AfterFunc(time.Hour, mu.Unlock)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if Lock(ctx, &mu) || ctx.Err() == nil {
+			t.Error("somebody else holds it")
+		}
+		start := time.Now()
+		if !Lock(t.Context(), &mu) || mu.TryLock() {
+			t.Error("it is not locked")
+		}
+		if took := time.Since(start); took < 58*time.Minute || took > time.Hour {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

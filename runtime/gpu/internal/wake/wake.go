@@ -15,6 +15,8 @@
 // that counts in [Processors], of which no more than a half may be kept for a moment, and a quarter for longer. Who asks again leaves a
 // device alone for some rounds while others give it work: that is [Crowd].
 //
+// Goroutines that wait for each other are told: by a channel, or by a [Count]. [Until] and [Lock] look again in pauses, for what nobody could tell.
+//
 // In a bubble of testing/synctest no time passes while somebody runs, so nobody asks there for a time without a pause, keeps a processor, or
 // has his thread sleep: waits park soon, and the pauses are timers, longer ones than elsewhere since each costs the same work. [Clock.Still]
 // says where that is so; nothing else depends on it.
