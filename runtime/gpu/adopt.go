@@ -67,7 +67,7 @@ func (q *Queue) Close() error {
 	if !tl.adopted {
 		return argument("close", "%v is the device's own, and is closed with it", q)
 	}
-	wake.Until(context.Background(), tl.mu.TryLock) // whoever issues gets through, and nobody comes after
+	wake.Lock(context.Background(), &tl.mu) // whoever issues gets through, and nobody comes after
 	tl.closed.Store(true)
 	tl.mu.Unlock()
 	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && s.mode != passing })

@@ -229,7 +229,7 @@ func (c *Channel) destroy() error {
 		return summarize(errs)
 	}
 	c.q.trim()
-	untilFree(&tl.askMu) // whoever asks about an event gets through
+	tl.end()
 	c.dev.removeChannel(c)
 	add(c.dev.drv.DestroyStream(tl.h))
 	return summarize(errs)

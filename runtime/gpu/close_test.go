@@ -555,3 +555,49 @@ func TestBusyStreams(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordBehindEnd closes a lost device while another one's submission, which has found that it needs events behind work of several
+// devices, is at those of a third one: it records none in a stream that is being destroyed.
+func TestRecordBehindEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := newSim(t, simdriver.Config{Devices: 3})
+		d := &busyDriver{Driver: sim}
+		var devs [3]*gpu.Device
+		for i := range devs {
+			devs[i] = openDevice(t, d, i, gpu.Options{})
+		}
+		s := semaphores(t, 3)
+		sim.StallDevice(0)
+		for i := range 2 {
+			brief(t, devs[i].Queue(0), allocate(t, devs[i], 64), s[i], 0, 1) // which no event is behind
+		}
+		of := [2]driver.Stream{sim.Streams(0)[0], sim.Streams(1)[0]}
+		held, submitted := make(chan struct{}), make(chan struct{})
+		var destroys atomic.Bool
+		d.record = func(s driver.Stream) {
+			switch {
+			case s == of[1]:
+				<-held
+			case s == of[0] && destroys.Load():
+				t.Error("an event is recorded in a stream that is being destroyed")
+			}
+		}
+		b := allocate(t, devs[2], 64)
+		go func() {
+			defer close(submitted)
+			devs[2].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, b.All(), []byte{1})
+		}()
+		synctest.Wait()
+		sim.LoseDevice(0, nil)
+		d.asked = func() {
+			if destroys.CompareAndSwap(false, true) {
+				close(held)
+				<-submitted
+			}
+		}
+		devs[0].Close()
+		if err := s[2].Wait(soon(t), 1); !destroys.Load() || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what waits for the work of the lost device: %v", err)
+		}
+	})
+}

@@ -1,10 +1,12 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
@@ -47,7 +49,9 @@ func (d *Device) collect(onThread bool) {
 		return
 	}
 	freed := make(chan struct{})
-	d.reclaim(func() { close(freed) })
+	if !d.reclaim(func() { close(freed) }) {
+		return
+	}
 	timer := time.NewTimer(collectWithin)
 	defer timer.Stop()
 	select {
@@ -65,11 +69,16 @@ func (tl *timeline) collect(isBound bool) {
 		})
 		return
 	}
-	untilFree(&tl.askMu) // poll does nothing while another goroutine asks, whose answer may be older
-	// In steps, if the last is not done.
-	for seq := tl.issued.Load(); tl.poll(seq, 1); {
+	// In steps, if the last is not done. Others may be asking, whose answers may be older.
+	seq := tl.issued.Load()
+	for again := true; again && !(mark{tl, seq}).decided(); {
+		wake.Lock(context.Background(), &tl.askMu)
+		again = tl.pollInTurn(seq, 1)
 	}
-	untilFree(&tl.retireMu)
+	tl.ring.mu.Lock()
+	taken := tl.ring.head - 1 // somebody may be completing what he has taken
+	tl.ring.mu.Unlock()
+	mark{tl, taken}.await(context.Background())
 }
 
 // submitCollected is submit for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.

@@ -31,7 +31,7 @@ type Device struct {
 	lost       atomic.Pointer[failure] // why it is lost; nil if it is not
 	slots      chan struct{}           // of calls that make something, see callsAtOnce
 	making     sync.WaitGroup          // such calls; none begins when the device isEnded
-	calls      atomic.Int64            // host calls that are running
+	calls      wake.Count              // host calls that are running, and calls that use what the device has
 
 	// The parts that one subject has, each in the file of that.
 	deviceMemory
@@ -220,7 +220,7 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked+int(d.backlog.n.Load()), d.npassing
+	s.Parked, s.InFlight = d.nparked+int(d.backlog.n.Load()), d.npassing.Load()
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()

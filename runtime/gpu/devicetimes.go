@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -336,7 +337,7 @@ func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes, r *Trace
 }
 
 // close tells what is left, and destroys the events of the clock. It runs on the device's thread, when nothing else does anything.
-func (t *deviceTimes) close(d *Device) (errs []error) {
+func (t *deviceTimes) close(ctx context.Context, d *Device) (errs []error) {
 	t.ask(d, false)
 	t.askMu.Lock()
 	defer t.askMu.Unlock()
@@ -347,7 +348,7 @@ func (t *deviceTimes) close(d *Device) (errs []error) {
 	}
 	for _, h := range all {
 		if h != 0 {
-			if err := d.insist(func() error { return d.drv.DestroyEvent(h) }); err != nil {
+			if err := d.insist(ctx, func() error { return d.drv.DestroyEvent(h) }); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -117,7 +117,7 @@ func (d *Device) dump(b *strings.Builder) {
 	for s := d.runnow; s != nil; s = s.next {
 		ready++
 	}
-	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.nparked, d.npassing, ready)
+	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.nparked, d.npassing.Load(), ready)
 	shown := 0
 	for s := d.parked.after; s != &d.parked && shown < 4; s = s.after {
 		if s.mode == passing {

@@ -1,6 +1,9 @@
 package gpu
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
@@ -69,6 +72,9 @@ func (tl *timeline) addFailed(from, to uint64, err error) {
 func (tl *timeline) failInFlight(err error) *timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
+	if tl.dev.lost.Load() != nil {
+		tl.tell(math.MaxUint64)
+	}
 	from, last := tl.passed.Load(), tl.issued.Load()
 	if ranges := tl.failures.Load(); ranges != nil {
 		from = max(from, (*ranges)[len(*ranges)-1].to)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -179,9 +180,10 @@ func (p *eventPool) trim() (err error) {
 	return err
 }
 
-// close destroys all events. It runs on the device's thread. Other devices may keep some that their work has waited for, and
+// close destroys all events, and until the context ends tries again with those of which the driver says that they are busy. It runs on
+// the device's thread. Other devices may keep some that their work has waited for, and
 // do nothing with them any more.
-func (p *eventPool) close() error {
+func (p *eventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all
 	p.all, p.free = nil, nil
@@ -189,7 +191,7 @@ func (p *eventPool) close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, h := range all {
-		errs = append(errs, p.dev.insist(func() error { return p.dev.drv.DestroyEvent(h) }))
+		errs = append(errs, p.dev.insist(ctx, func() error { return p.dev.drv.DestroyEvent(h) }))
 	}
 	return errors.Join(errs...)
 }

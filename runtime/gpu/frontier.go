@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,62 @@ func (f frontier) passed() bool {
 		}
 	}
 	return true
+}
+
+// await waits until the streams have passed all of it, and reports false if the context ends before. What a lost device has counts as
+// passed, for nobody will know.
+func (f frontier) await(ctx context.Context) bool {
+	for _, m := range f {
+		m.tl.want(m.seq)
+	}
+	for _, m := range f {
+		if !m.await(ctx) {
+			return false
+		}
+	}
+	return true
+}
+
+// An awaiter is somebody who waits until the stream has passed a number.
+type awaiter struct {
+	seq    uint64
+	passed chan struct{} // closed then, or when the device is lost
+}
+
+// await is await for one mark. Whoever retires the work there tells, and has the device asked meanwhile as any other wait has.
+func (m mark) await(ctx context.Context) bool {
+	tl := m.tl
+	tl.retireMu.Lock()
+	if m.decided() {
+		tl.retireMu.Unlock()
+		return true
+	}
+	w := awaiter{m.seq, make(chan struct{})}
+	tl.awaiters = append(tl.awaiters, w)
+	tl.retireMu.Unlock()
+	tl.want(m.seq)
+	select {
+	case <-w.passed:
+		return true
+	case <-ctx.Done():
+	}
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(x awaiter) bool { return x == w })
+	return m.decided()
+}
+
+// decided reports whether the stream has passed a mark, or nobody will ever know.
+func (m mark) decided() bool { return m.tl.passed.Load() >= m.seq || m.tl.dev.lost.Load() != nil }
+
+// tell tells who waits for numbers up to seq. The caller holds retireMu.
+func (tl *timeline) tell(seq uint64) {
+	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(w awaiter) bool {
+		if w.seq <= seq {
+			close(w.passed)
+		}
+		return w.seq <= seq
+	})
 }
 
 // A loan is what other devices' work uses of a device's events and buffers. It has an end, after which nothing is lent.

@@ -1,13 +1,11 @@
 package gpu
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // failed returns why the device takes no more work.
@@ -123,20 +121,5 @@ func (tl *timeline) stuckBehind() (err error) {
 		}
 	}
 	tl.ring.mu.Unlock()
-	return err
-}
-
-// giveBackTime is how long a device that is closed waits for what is still in use by work that has failed.
-const giveBackTime = 500 * time.Millisecond
-
-// insist calls a function until its error is no driver.ErrBusy, or it has taken too long. A device that counts as lost may still be at
-// something that it ends. It runs on the device's thread, in the end.
-func (d *Device) insist(f func() error) (err error) {
-	ctx, cancel := context.WithDeadline(context.Background(), d.giveBackBy)
-	defer cancel()
-	wake.Until(ctx, func() bool {
-		err = f()
-		return !errors.Is(err, driver.ErrBusy) || d.lost.Load() == nil
-	})
 	return err
 }

@@ -51,14 +51,10 @@ func (s *submission) brief(tl *timeline) bool {
 // mark puts an event behind all that has been issued. The caller holds mu.
 func (tl *timeline) mark() error {
 	last := tl.issued.Load()
-	if tl.marked.Load() == last {
+	if tl.marked.Load() == last || tl.ended.Load() { // then all has been passed, or has failed
 		return nil
 	}
-	tl.ring.mu.Lock()
-	if last < tl.ring.head { // its device is lost, and closed: nothing else is retired without an event
-		tl.ring.mu.Unlock()
-		return nil
-	}
+	tl.ring.mu.Lock() // it is in there, for nothing else is retired without an event
 	s := tl.ring.at(last)
 	e := s.event
 	e.hold()

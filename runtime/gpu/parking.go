@@ -24,7 +24,7 @@ func (d *Device) park(s *submission) error {
 	defer d.mu.Unlock()
 	s.link(&d.parked)
 	if s.mode == passing { // it will be done by itself, and Close waits for it
-		d.npassing++
+		d.npassing.Add(1)
 		return d.halted()
 	}
 	d.nparked++
@@ -50,7 +50,7 @@ func (s *submission) unlink() {
 func (d *Device) unlink(s *submission) {
 	s.unlink()
 	if s.mode == passing {
-		d.npassing--
+		d.npassing.Add(-1)
 	} else {
 		d.nparked--
 	}

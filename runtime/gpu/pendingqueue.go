@@ -19,7 +19,7 @@ type pendingQueue struct {
 	parked  submission   // head of a list, linked both ways
 	nparked int
 	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
-	npassing int
+	npassing wake.Count
 	called   submission // head of a list of host calls that are running, linked both ways
 }
 

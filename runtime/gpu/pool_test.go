@@ -372,7 +372,8 @@ func TestPoolLost(t *testing.T) {
 type busyDriver struct {
 	*simdriver.Driver
 	pools, streams atomic.Int32
-	asked          func() // before it is asked to destroy a stream
+	asked          func()              // before it is asked to destroy a stream
+	record         func(driver.Stream) // before it is asked to record an event
 }
 
 type busyDevice struct {
@@ -399,6 +400,13 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 		return driver.ErrBusy
 	}
 	return v.Pools.DestroyPool(p)
+}
+
+func (v *busyDevice) Record(e driver.Event, s driver.Stream) error {
+	if v.d.record != nil {
+		v.d.record(s)
+	}
+	return v.Device.Record(e, s)
 }
 
 func (v *busyDevice) DestroyStream(s driver.Stream) error {

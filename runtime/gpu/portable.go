@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -180,9 +181,7 @@ func (p *Pool) maintain(done mark) {
 	}
 	keep := p.threshold.Load()
 	p.dev.reclaim(func() {
-		for done.tl.passed.Load() < done.seq {
-			runtime.Gosched()
-		}
+		done.await(context.Background())
 		if p.blocks == nil {
 			if p.closed.Load() {
 				p.dev.sweepPools()

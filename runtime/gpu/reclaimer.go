@@ -14,11 +14,11 @@ type reclaimer struct {
 	busy bool
 }
 
-// reclaim has functions run, after those that were given before; without any it begins anew with what there is. It does nothing when the
-// device is closed, which gives back all that there is.
-func (d *Device) reclaim(fns ...func()) {
+// reclaim has functions run, after those that were given before; without any it begins anew with what there is. It reports false, and
+// does nothing, when the device is closed, which gives back all that there is.
+func (d *Device) reclaim(fns ...func()) bool {
 	if d.stay() != nil {
-		return
+		return false
 	}
 	r := &d.reclaimer
 	r.mu.Lock()
@@ -31,6 +31,7 @@ func (d *Device) reclaim(fns ...func()) {
 	} else {
 		d.leave() // it stays for what it finds
 	}
+	return true
 }
 
 // runReclaimer does what there is to do. The caller has called stay.

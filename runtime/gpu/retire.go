@@ -1,14 +1,11 @@
 package gpu
 
-import (
-	"runtime"
-
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
-)
+import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
-// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
-// are about to be passed, perhaps by the caller.
+// submission done sees everything that it waited for done. It reports false where somebody must ask again: barriers are in front of
+// something, which are about to be passed, perhaps by the caller; or what comes before has been published, and is about to be put
+// into its ring.
 func (tl *timeline) retire(seq uint64) bool {
 	for {
 		before, held := tl.retireReady(seq)
@@ -21,7 +18,7 @@ func (tl *timeline) retire(seq uint64) bool {
 			return false
 		}
 		if !before.over() {
-			runtime.Gosched() // it is being issued
+			return false
 		}
 	}
 }
@@ -95,6 +92,9 @@ func (tl *timeline) complete(batch []*submission) {
 	held.release()
 	q.putAll(batch[0], batch[len(batch)-1])
 	tl.passed.Store(last)
+	if len(tl.awaiters) > 0 {
+		tl.tell(last)
+	}
 	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
 		tl.dev.reclaim()
 	}

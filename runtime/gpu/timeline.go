@@ -48,8 +48,10 @@ type timeline struct {
 
 	askMu    sync.Mutex   // one at a time asks the device
 	failed   int          // how often in a row that failed; under askMu
+	ended    atomic.Bool  // the stream is about to be destroyed: nobody asks about an event, or records one; set under askMu and mu
 	retireMu sync.Mutex   // one at a time retires; held for no timeline while another's is taken
 	back     []comingBack // while that retires; under retireMu
+	awaiters []awaiter    // under retireMu
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
@@ -512,7 +514,13 @@ func (tl *timeline) publish(s *submission) (*timepoint, bool) {
 // is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
 // seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
 func (tl *timeline) poll(seq uint64, times int) bool {
-	if tl.passed.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
+	return !(mark{tl, seq}).decided() && tl.askMu.TryLock() && tl.pollInTurn(seq, times)
+}
+
+// pollInTurn is poll for a caller that holds askMu, which it lets go of.
+func (tl *timeline) pollInTurn(seq uint64, times int) bool {
+	if tl.ended.Load() {
+		tl.askMu.Unlock()
 		return false
 	}
 	done, err := tl.ask(seq, times)
@@ -602,7 +610,11 @@ func (tl *timeline) tidy(seq uint64) {
 
 // reap retires what is done if everything up to seq is, and reports whether it is. An error is for those who wait to find.
 func (tl *timeline) reap(seq uint64) bool {
-	if tl.passed.Load() >= seq || tl.dev.lost.Load() != nil || !tl.askMu.TryLock() {
+	if (mark{tl, seq}).decided() || !tl.askMu.TryLock() {
+		return true
+	}
+	if tl.ended.Load() {
+		tl.askMu.Unlock()
 		return true
 	}
 	at, done, err := tl.query(seq, math.MaxUint64, 1)
