@@ -601,3 +601,48 @@ func TestRecordBehindEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestShutdownTold has Shutdown return when the last thing ends that it waits for, and not when it would look again.
+func TestShutdownTold(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore){
+		"a host call": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
+			must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s, 1)}, func() error { time.Sleep(time.Minute); return nil }))
+		},
+		"work in flight": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		},
+		"a barrier behind another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
+			first := semaphores(t, 1)[0]
+			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(first, 1)}, allocate(t, other, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Barrier(order(first, 1, s, 1)))
+		},
+		"another device's work, which uses memory of this one": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
+			b, err := dev.Alloc(gpu.HostMem, 64)
+			must(t, err)
+			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
+				d.SetLatency(simdriver.OpFill, time.Minute)
+				begin(t, dev, other, s)
+				synctest.Wait()
+				if now, err := s.Query(); now != 0 || err != nil {
+					t.Fatalf("it has ended before: %d, %v", now, err)
+				}
+				ended := make(chan time.Time, 1)
+				go func() {
+					if err := s.Wait(in(t, time.Hour), 1); err != nil {
+						t.Error(err)
+					}
+					ended <- time.Now()
+				}()
+				must(t, dev.Shutdown(in(t, time.Hour)))
+				if late := time.Since(<-ended); late != 0 {
+					t.Errorf("it returns %v later", late)
+				}
+			})
+		})
+	}
+}
