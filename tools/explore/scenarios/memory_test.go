@@ -3,6 +3,7 @@ package scenarios
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/internal/explore"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -306,6 +307,32 @@ func TestPoolAfterFailure(t *testing.T) {
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
 		r.wg.Wait()
 		r.must(errors.Join(a.Close(), b.Close(), p.Close(), over.Close()))
+		r.end()
+	})
+}
+
+// TestCollectAgainstQuery has an allocation find no memory while what used it is done, and others ask about that: it finds it done as well, whatever they
+// have found.
+func TestCollectAgainstQuery(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Memory: 1 << 17}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		b, s := r.alloc(d, 1<<17), r.sem() // more than goes without an event
+		r.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{2}))
+		r.must(b.Close())
+		x.Window(true)
+		r.do(func() {
+			for range 2 {
+				_, err := s.Query()
+				r.must(err)
+			}
+		})
+		for r.sim.Counters().Devices[0].Pending > 0 {
+			time.Sleep(time.Microsecond)
+		}
+		r.must(r.alloc(d, 1<<17).Close())
 		r.end()
 	})
 }
