@@ -106,9 +106,7 @@ func (s *submission) markDeps() error {
 			continue
 		}
 		if d.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
-			for d.tl.issued.Load() < d.seq {
-				runtime.Gosched()
-			}
+			d.untilIssued()
 			continue
 		}
 		d.tl.mu.Lock() // what has been published is issued then
@@ -123,4 +121,12 @@ func (s *submission) markDeps() error {
 		}
 	}
 	return nil
+}
+
+// untilIssued waits until work that has been published is in its ring. That is a few instructions later, in which whoever holds mu waits for
+// nothing; but who came to hold mu, to see that, might find that of a channel held by the library again.
+func (m mark) untilIssued() {
+	for m.tl.issued.Load() < m.seq {
+		runtime.Gosched()
+	}
 }

@@ -3,9 +3,8 @@ package gpu
 import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
-// submission done sees everything that it waited for done. It reports false where somebody must ask again: barriers are in front of
-// something, which are about to be passed, perhaps by the caller; or what comes before has been published, and is about to be put
-// into its ring.
+// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
+// are about to be passed, perhaps by the caller.
 func (tl *timeline) retire(seq uint64) bool {
 	for {
 		before, held := tl.retireReady(seq)
@@ -18,7 +17,7 @@ func (tl *timeline) retire(seq uint64) bool {
 			return false
 		}
 		if !before.over() {
-			return false
+			before.untilIssued()
 		}
 	}
 }
