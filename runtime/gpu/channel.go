@@ -87,7 +87,7 @@ type Channel struct {
 	deriveMu sync.Mutex // one new channel at a time is made of this one
 	mu       sync.Mutex // over the ring.mu of its timeline, and the driver's CommError
 	channelThread
-	channelClosing
+	channelLife
 }
 
 // A ChannelError is what a channel failed with.
@@ -221,14 +221,14 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return nil, err
 	}
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
-		channelThread:  channelThread{thread: wake.NewThread(&d.waits), gone: make(chan struct{})},
-		channelClosing: channelClosing{aborted: make(chan struct{}), shut: make(chan struct{}), left: make(chan struct{})}}
+		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
+	c.channelLife.init()
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
 	c.q.tl.ch = c
 	started := make(chan error, 1)
 	go c.run(started)
 	if err := <-started; err != nil {
-		<-c.gone
+		<-c.entered[channelEnded]
 		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
 	}
 	err = d.addChannel(c)
@@ -280,17 +280,18 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if f := c.failed(); f != nil {
 			return f
 		}
-		if parent != nil && parent.closing.Load() {
-			return fmt.Errorf("the channel that it is made of: %w", ErrClosed)
+		if ready && err == nil {
+			break
 		}
-		if err != nil && parent != nil && parent.ending.Load() { // which has ended this as well
-			err = fmt.Errorf("%w: %w", parent.Err(), err)
+		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil { // which has ended this as well
+			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
+			if err != nil {
+				why = fmt.Errorf("%w: %w", why, err)
+			}
+			return why
 		}
 		if err != nil {
 			return err
-		}
-		if ready {
-			break
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", c.missing(), context.Cause(ctx))
@@ -303,7 +304,8 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 			c.limits, _ = c.comms.(driver.CommLimits)
 			c.asked = c.comm
 			c.mu.Lock()
-			c.rank, c.count, c.made = rank, count, true
+			c.rank, c.count = rank, count
+			c.move(channelOpen)
 			c.mu.Unlock()
 		}
 		return err
@@ -338,14 +340,6 @@ func (c *Channel) Count() int { return c.count }
 // Device returns the device of this end.
 func (c *Channel) Device() *Device { return c.dev }
 
-// Err returns why the channel has failed, nil if it has not.
-func (c *Channel) Err() error {
-	if f := c.failure.Load(); f != nil {
-		return f.err
-	}
-	return nil
-}
-
 // Abort fails the channel: what is under way ends, with anything in the memory that it was to write, and what was submitted fails,
 // with an error that is [ErrAborted] and the one given, if it is not nil. The other ranks have to find out by themselves. It does not
 // wait for the device.
@@ -359,17 +353,6 @@ func (c *Channel) Abort(err error) {
 		err = fmt.Errorf("%w: %w", ErrAborted, err)
 	}
 	c.fail(err)
-}
-
-// failed returns why the channel takes nothing more.
-func (c *Channel) failed() error {
-	if err := c.Err(); err != nil {
-		return err
-	}
-	if c.closing.Load() {
-		return fmt.Errorf("gpu: channel: %w", ErrClosed)
-	}
-	return c.dev.failed()
 }
 
 // Split divides the channel into new ones: of the ranks that give the same color, ordered by key and then by rank. All ranks must
@@ -420,14 +403,14 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
 		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
-		if err := c.setFailure(why); !errors.Is(err, why) {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, so close it and make a new one: %w", c.dev.info.Name, err)
+		if err := c.setFailure(channelShrinking, why); !errors.Is(err, why) {
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.info.Name, c.failed())
 		}
-		c.giveUp(false) // the driver aborts it
+		c.failAll()
 	}
 	made, err := c.derive(ctx, !abort, shrink)
-	if abort && err != nil { // then perhaps the driver does not
-		c.giveUp(true)
+	if abort && err != nil { // then perhaps the driver has not aborted it
+		c.fail(err)
 		c.awaitAbort()
 	}
 	return made, err
@@ -465,15 +448,15 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 		if !taken.CompareAndSwap(false, true) {
 			return
 		}
-		if c.ending.Load() {
-			done <- result{0, c.Err()}
+		if c.phase() >= channelAborting {
+			done <- result{0, c.failed()}
 			return
 		}
 		h, err := fn()
 		done <- result{h, err}
 	})
 	if !posted {
-		return 0, fmt.Errorf("gpu: channel: %w", ErrClosed)
+		return 0, errChannelClosed
 	}
 	look := time.NewTicker(watchEvery)
 	defer look.Stop()
@@ -482,18 +465,16 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 		select {
 		case r := <-done:
 			return r.h, r.err
-		case <-c.aborted:
-			why = c.Err()
-		case <-c.shut:
+		case <-c.entered[channelClosing]:
 			why = ErrClosed
+		case <-c.entered[channelAborting]:
+			why = c.Err()
 		case <-ctx.Done():
 			why = context.Cause(ctx)
 		case <-look.C:
-			if c.Err() == nil {
-				c.mu.Lock()
-				why = c.fault()
-				c.mu.Unlock()
-			}
+			c.mu.Lock()
+			why = c.fault()
+			c.mu.Unlock()
 		}
 	}
 	if taken.CompareAndSwap(false, true) {

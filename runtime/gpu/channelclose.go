@@ -6,33 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
-
-// channelClosing is how a channel fails and ends. What it shares, and is not atomic, is under the channel's mu.
-type channelClosing struct {
-	failure   atomic.Pointer[failure]
-	givenUp   atomic.Bool   // because of that all that was submitted has been made to fail, and
-	ending    atomic.Bool   // the communicator is aborted, unless the driver does that for another reason
-	abortedAt time.Time     // when that began
-	aborted   chan struct{} // closed when that is over, with
-	unended   error         // why it did not work, changed under mu afterwards, and
-	unbound   bool          // that the driver was not asked, for no thread could be bound
-	closing   atomic.Bool   // takes nothing new
-	shut      chan struct{} // closed then
-	kept      atomic.Bool   // the thread is in a call of the library that does not return
-	left      chan struct{} // closed when nobody waits for that any more
-	stays     bool          // the thread's: it keeps the device, since the library has returned after all
-	ended     bool          // takes nothing from the device any more
-	made      bool          // comm may be asked for errors
-	destroyed bool          // the library has destroyed comm, without an error
-	closer    closer
-}
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
 // seconds, and gives the channel back, with what is registered; what has not been issued fails with [ErrClosed]. If that takes longer
@@ -55,16 +34,16 @@ func (c *Channel) Shutdown(ctx context.Context) error {
 }
 
 func (c *Channel) close(ctx context.Context) error {
-	c.closing.Store(true)
-	close(c.shut)
+	if !c.to(channelClosing) {
+		c.fail(errChannelClosed) // it has failed: if that is to be shrunk, it is not any more
+	}
 	c.deriveMu.Lock() // who makes a channel of this one finds it closing
 	defer c.deriveMu.Unlock()
-	closed := fmt.Errorf("gpu: channel: %w", ErrClosed)
 	busy := func() bool {
 		if !c.busy() {
 			return false
 		}
-		c.cancel(closed) // also what comes back because it waits for another driver's device
+		c.cancel(errChannelClosed) // also what comes back because it waits for another driver's device
 		c.signal()
 		c.q.tl.urge(c.q.tl.issued.Load())
 		return true
@@ -77,16 +56,13 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	if lost := c.dev.lost.Load(); lost != nil {
 		c.fail(lost.err)
-	} else if c.busy() || c.Err() != nil { // whoever fails it may not have come to abort it yet
-		c.fail(cmp.Or(unended, closed))
+	} else if c.busy() {
+		c.fail(cmp.Or(unended, errChannelClosed))
 	}
-	c.mu.Lock()
-	c.made = false // nobody asks any more
-	c.mu.Unlock()
-	early := c.ending.Load() // it was aborted before it is destroyed
+	aborted := !c.to(channelDestroying)
 	c.awaitAbort()
 	done := make(chan error, 1)
-	c.post(func() { done <- c.destroy() })
+	c.post(func() { done <- c.destroy(aborted) })
 	var err error
 	within, cancel = lasting(ctx)
 	defer cancel()
@@ -96,59 +72,38 @@ func (c *Channel) close(ctx context.Context) error {
 		if unended == nil && c.Err() == nil {
 			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", ErrClosed, ctx.Err())
 		}
-		c.fail(cmp.Or(unended, closed))
+		c.fail(cmp.Or(unended, errChannelClosed))
 		c.awaitAbort()
 		select {
 		case err = <-done:
 		case <-time.After(abortTime):
-			c.kept.Store(true)
-			err = fmt.Errorf("gpu: channel: the library did not return %v after the communicator was aborted: %w", abortTime, ErrClosed)
+			err = c.abandon()
 		}
 	}
-	if !c.kept.Load() {
+	if c.phase() < channelAbandoned {
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
 		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
-	}
-	c.mu.Lock()
-	c.ended = true
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	c.mu.Unlock()
-	c.signal()
-	if c.kept.Load() {
-		c.abandon()
-	} else {
-		<-c.gone // its last call of the driver, before the device is closed
-	}
-	c.mu.Lock()
-	moot := c.destroyed && !early // there was nothing left to abort
-	select {
-	case <-c.aborted:
-		if c.unended != nil && !moot && c.dev.lost.Load() == nil {
-			err = errors.Join(err, fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unended))
+		for !c.to(channelClosed) {
+			c.awaitAbort()
 		}
-	default: // it was not, or when there was nothing left to abort
+		c.signal()
+		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
 	}
-	c.mu.Unlock()
 	if unended != nil {
 		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.info.Name, unended), err)
 	}
 	return err
 }
 
-// abandon fails what a thread leaves behind that does not come back: what it is about, and what is behind that. What still waits
-// for something comes by in [Channel.ready], for all waits have been cancelled.
-func (c *Channel) abandon() {
+// abandon gives up a thread that does not come back from the library, and fails what it leaves behind: what it is about, and what is
+// behind that. What still waits for something comes by in [Channel.ready], for all waits have been cancelled.
+func (c *Channel) abandon() error {
 	err := c.failed()
 	c.mu.Lock()
-	owed, s := c.owed, c.first
-	c.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
-	if c.back != nil {
-		c.back.behind, s = s, c.back
-		c.back.arrived, c.back = true, nil
-	}
+	c.move(channelAbandoned)
+	owed, s := c.hand.owed, c.first
+	c.hand.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
 	var over []*submission
 	for s != nil {
 		next := s.behind
@@ -158,37 +113,30 @@ func (c *Channel) abandon() {
 		s = next
 	}
 	c.mu.Unlock()
-	close(c.left)
+	c.signal()
 	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
 	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: err}, owed...)
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}
+	late := fmt.Errorf("gpu: channel: the library did not return %v after the communicator was aborted: %w", abortTime, ErrClosed)
+	return errors.Join(late, c.notAborted())
 }
 
-// awaitAbort waits until the communicator has been aborted, if it is going to be.
-func (c *Channel) awaitAbort() {
-	if c.ending.Load() {
-		<-c.aborted
+// notAborted returns the error of the abort of the communicator.
+func (c *Channel) notAborted() error {
+	c.awaitAbort()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unaborted == nil || c.dev.lost.Load() != nil {
+		return nil
 	}
+	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
 }
 
-// abortHere aborts the communicator if that was to be done on a thread that could not be bound. It runs on the channel's.
-func (c *Channel) abortHere() {
-	select {
-	case <-c.aborted:
-		if c.unbound {
-			err := c.abortComm()
-			c.mu.Lock()
-			c.unended = err
-			c.mu.Unlock()
-		}
-	default:
-	}
-}
-
-// destroy gives back what the channel holds. It runs on its thread.
-func (c *Channel) destroy() error {
+// destroy gives back what the channel holds, of which the communicator has been aborted before, or perhaps will be meanwhile. It runs
+// on its thread.
+func (c *Channel) destroy(aborted bool) error {
 	var errs []error
 	add := func(err error) {
 		if err != nil && c.dev.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
@@ -196,15 +144,17 @@ func (c *Channel) destroy() error {
 		}
 	}
 	if c.comm != 0 {
-		c.abortHere()
 		err := c.comms.DestroyComm(c.comm)
 		c.returned()
+		c.mu.Lock()
+		c.comm = 0
+		c.mu.Unlock()
+		if aborted || err != nil { // else an abort that has come meanwhile has found nothing to abort
+			add(c.notAborted())
+		}
 		if c.Err() == nil { // one that was aborted says so
 			add(err)
 		}
-		c.mu.Lock()
-		c.comm, c.destroyed = 0, err == nil
-		c.mu.Unlock()
 	}
 	c.memory.over()
 	tl := c.q.tl
@@ -221,10 +171,7 @@ func (c *Channel) destroy() error {
 		}
 		return summarize(errs)
 	}
-	wake.Until(context.Background(), func() bool { // the stream has passed it
-		tl.urge(tl.issued.Load())
-		return !tl.busy()
-	})
+	mark{tl, tl.issued.Load()}.await(context.Background())
 	if c.dev.lost.Load() != nil { // then its Close gives back the rest
 		return summarize(errs)
 	}

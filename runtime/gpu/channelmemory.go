@@ -124,7 +124,7 @@ func (m *ChannelMemory) Close() error {
 		return nil
 	}
 	err := m.c.do(func() error {
-		if m.c.failed() == nil && m.c.isSuspended() {
+		if m.c.failed() == nil && m.c.phase() == channelSuspended {
 			return errSuspended // the library still has it
 		}
 		if !m.c.memory.remove(m) {

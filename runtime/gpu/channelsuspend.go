@@ -55,15 +55,15 @@ func (c *Channel) Suspend(ctx context.Context) error {
 	}
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
-	if c.isSuspended() {
+	if c.phase() == channelSuspended {
 		return fmt.Errorf("gpu: channel on %s: suspend: it is: %w", c.dev.info.Name, ErrSuspended)
 	}
-	c.setSuspended(true)
+	c.to(channelSuspended)
 	if err = c.idle(ctx); err == nil {
 		err = c.call(ctx, lib.SuspendComm)
 	}
 	if err != nil {
-		c.setSuspended(false)
+		c.to(channelOpen) // if it has not failed
 		return fmt.Errorf("gpu: channel on %s: suspend rank %d of %d: %w", c.dev.info.Name, c.rank, c.count, err)
 	}
 	return nil
@@ -82,7 +82,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 	}
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
-	if err = c.failed(); err == nil && !c.isSuspended() {
+	if err = c.failed(); err == nil && c.phase() != channelSuspended {
 		return argument("resume", "the channel is not suspended")
 	}
 	if err == nil {
@@ -91,7 +91,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gpu: channel on %s: resume rank %d of %d: %w", c.dev.info.Name, c.rank, c.count, err)
 	}
-	c.setSuspended(false)
+	c.to(channelOpen)
 	return nil
 }
 
@@ -120,16 +120,4 @@ func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
 		return failed
 	}
 	return err
-}
-
-func (c *Channel) setSuspended(to bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspended = to
-}
-
-func (c *Channel) isSuspended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.suspended
 }

@@ -18,24 +18,35 @@ import (
 // channelThread is a channel's thread, and what it is to issue. What it shares is under the channel's mu.
 type channelThread struct {
 	thread  *wake.Thread
-	gone    chan struct{}   // the thread has ended
 	ops     []driver.CommOp // the thread's
 	todo    []func()
 	first   *submission // not issued, in order
 	last    *submission
 	waiting int           // how many there are of them with a context
-	out     bool          // one has been given back, because it waits for another driver's device, and
-	back    *submission   // has come again
 	sought  atomic.Uint64 // until this is done the thread asks the device while it lingers
-	issuing bool
-	now     context.Context // of what is being issued, or waits for another driver's device, or nil, and since when
-	nowAt   time.Time
-	owed    []*Semaphore // what it signals, while it is being issued
+	hand    groupInHand
 	timer   *time.Timer
 	ticking bool
-
-	suspended bool // takes no groups, for the communicator is, or is about to be
 }
+
+// groupInHand is the group that a channel's thread has taken off the list and is not through with. No other goes before it.
+type groupInHand struct {
+	state handState
+	ctx   context.Context // of the group, if that can end
+	since time.Time       // when it was issued first
+	owed  []*Semaphore    // what it signals, while it is being issued
+}
+
+// A handState says where the group in hand is. isEmpty leads to isIssuing, that to isEmpty, isForeign or isBack, isForeign to isBack, and
+// isBack to isIssuing.
+type handState int
+
+const (
+	isEmpty   handState = iota // there is none
+	isIssuing                  // the thread issues it
+	isForeign                  // it was given back, for it waits for another driver's device
+	isBack                     // it need not wait any more, and is the first of the list
+)
 
 // collectPart is the part of a submission's record for a group of collective operations.
 type collectPart struct {
@@ -54,11 +65,11 @@ func (p *collectPart) reset() {
 // run is the thread.
 func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
-	defer close(c.gone)
 	defer func() {
-		if c.stays {
+		if c.phase() == channelReturned {
 			c.dev.leave()
 		}
+		c.to(channelEnded)
 	}()
 	err := c.dev.drv.Bind()
 	if err == nil {
@@ -111,22 +122,12 @@ func (c *Channel) step() (worked, ended bool) {
 	todo := c.todo
 	c.todo = nil
 	var s *submission
-	switch {
-	case len(todo) > 0:
-	case c.out:
-		if s = c.back; s != nil {
-			c.out, c.back = false, nil
-			c.now, c.nowAt = nil, time.Time{}
-		}
-	default:
-		if s = c.first; s != nil && s.arrived {
-			c.pop()
-		} else {
-			s = nil
-		}
+	if len(todo) == 0 && c.hand.state != isForeign && c.first != nil && c.first.arrived {
+		s = c.first
+		c.pop()
+		c.hand = groupInHand{state: isIssuing, owed: c.hand.owed}
 	}
-	c.issuing = s != nil
-	ended = c.ended && len(todo) == 0 && s == nil
+	ended = len(todo) == 0 && s == nil && c.phase() >= channelClosed
 	c.mu.Unlock()
 	for _, fn := range todo {
 		fn()
@@ -135,7 +136,9 @@ func (c *Channel) step() (worked, ended bool) {
 	if s != nil {
 		c.issue(s)
 		c.mu.Lock()
-		c.issuing = false
+		if c.hand.state == isIssuing {
+			c.hand.state = isEmpty
+		}
 		c.mu.Unlock()
 	}
 	return len(todo) > 0 || s != nil, ended
@@ -144,13 +147,13 @@ func (c *Channel) step() (worked, ended bool) {
 // returned is called when the library has returned. If nobody has waited for that, and the device is closed, it ends the thread:
 // there is nothing left that it could use.
 func (c *Channel) returned() {
-	if c.stays || !c.kept.Load() {
+	if c.phase() != channelAbandoned {
 		return
 	}
 	if c.dev.stay() != nil {
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
-	c.stays = true
+	c.to(channelReturned)
 }
 
 // pop takes the first submission off the list. The caller holds mu.
@@ -162,6 +165,16 @@ func (c *Channel) pop() {
 	}
 	if s.ctx != nil {
 		c.waiting--
+	}
+}
+
+// push puts one back that pop has taken off. The caller holds mu.
+func (c *Channel) push(s *submission) {
+	if c.first, s.behind = s, c.first; s.behind == nil {
+		c.last = s
+	}
+	if s.ctx != nil {
+		c.waiting++
 	}
 }
 
@@ -183,27 +196,27 @@ func (c *Channel) issue(s *submission) {
 		s.issuedAt = time.Now()
 	}
 	c.mu.Lock()
-	c.now, c.nowAt = s.ctx, s.issuedAt
+	c.hand.ctx, c.hand.since = s.ctx, s.issuedAt
 	for _, p := range s.signals {
-		c.owed = append(c.owed, p.Semaphore)
+		c.hand.owed = append(c.hand.owed, p.Semaphore)
 	}
 	c.tick()
 	c.mu.Unlock()
 	how, err := c.q.tl.issueReady(s, true)
 	c.mu.Lock()
-	clear(c.owed)
-	c.owed = c.owed[:0]
-	if c.out = how == foreign; !c.out {
-		c.now, c.nowAt = nil, time.Time{}
+	clear(c.hand.owed)
+	c.hand.owed = c.hand.owed[:0]
+	switch {
+	case how != foreign:
+		c.hand.ctx, c.hand.since = nil, time.Time{}
+	case c.hand.state == isIssuing: // else it is back already
+		c.hand.state = isForeign
 	}
 	c.mu.Unlock()
-	if how != foreign && how != issuedWork && !c.givenUp.Load() && !isRefusal(err) {
-		c.fail(err)
+	if how != foreign && how != issuedWork && c.phase() != channelShrinking && !isRefusal(err) {
+		c.setFailure(channelAborting, err)
 	}
-	if err := c.Err(); err != nil { // it may have failed before this was in the ring, or among what is parked
-		c.drain(err)
-		c.cancel(err)
-	}
+	c.failAll() // if it has failed, perhaps before this was in the ring, or among what is parked
 }
 
 // A refusal is the error of a group of which the library has got nothing, because it lacks something: the communicator is as it
@@ -223,10 +236,7 @@ func (c *Channel) take(s *submission) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.failed()
-	if err == nil && c.ended {
-		err = ErrClosed
-	}
-	if err == nil && c.suspended {
+	if err == nil && c.phase() == channelSuspended {
 		err = errSuspended
 	}
 	if err != nil {
@@ -253,16 +263,16 @@ func (c *Channel) take(s *submission) error {
 // ready notes that a submission has nothing left to wait for.
 func (c *Channel) ready(s *submission) {
 	c.mu.Lock()
-	switch {
-	case c.ended && c.kept.Load(): // nobody issues it any more
+	if c.phase() >= channelAbandoned { // nobody issues it any more
 		c.mu.Unlock()
 		c.dev.failSubmission(s, c.failed())
 		return
-	case s.mode == untilReached:
-		c.back = s
-	default:
-		s.arrived = true
 	}
+	if s.mode == untilReached {
+		c.hand.state = isBack
+		c.push(s)
+	}
+	s.arrived = true
 	c.mu.Unlock()
 	c.signal()
 }
@@ -274,7 +284,7 @@ func (c *Channel) signal() {
 // post has a function run on the thread. It reports false if that has ended.
 func (c *Channel) post(fn func()) bool {
 	c.mu.Lock()
-	if c.ended {
+	if c.phase() >= channelClosed {
 		c.mu.Unlock()
 		return false
 	}
@@ -288,13 +298,13 @@ func (c *Channel) post(fn func()) bool {
 func (c *Channel) do(fn func() error) error {
 	done := make(chan error, 1)
 	if !c.post(func() { done <- fn() }) {
-		return fmt.Errorf("gpu: channel: %w", ErrClosed)
+		return errChannelClosed
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-c.left:
-		return fmt.Errorf("gpu: channel: %w", ErrClosed)
+	case <-c.entered[channelAbandoned]:
+		return errChannelClosed
 	}
 }
 
@@ -302,70 +312,8 @@ func (c *Channel) do(fn func() error) error {
 func (c *Channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.first != nil || c.issuing || c.out || c.q.tl.busy()
+	return c.first != nil || c.hand.state != isEmpty || c.q.tl.busy()
 }
-
-// fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
-func (c *Channel) fail(err error) {
-	c.setFailure(err)
-	c.giveUp(true)
-}
-
-// setFailure says why the channel fails, if it has not yet. It returns why it has.
-func (c *Channel) setFailure(err error) error {
-	c.mu.Lock()
-	rank, count := c.rank, c.count // the communicator may be being made
-	c.mu.Unlock()
-	e := &ChannelError{c.dev.info.Name, c.opt.Name, rank, count, err}
-	if c.failure.CompareAndSwap(nil, &failure{e}) && !errors.Is(err, ErrClosed) && c.dev.lost.Load() == nil { // the loss of a device is told for itself
-		c.dev.opt.Tracer.lostChannel(c.dev, e)
-	}
-	return c.Err()
-}
-
-// giveUp ends what has been submitted to a channel that has failed, once, and aborts the communicator, if that is asked for, once.
-func (c *Channel) giveUp(abort bool) {
-	first := c.givenUp.CompareAndSwap(false, true)
-	err := c.Err()
-	if first {
-		c.drain(err) // before what is aborted looks as if it was done
-	}
-	if abort && c.ending.CompareAndSwap(false, true) {
-		c.mu.Lock()
-		c.abortedAt = time.Now()
-		c.tick()
-		c.mu.Unlock()
-		go func() {
-			defer close(c.aborted)
-			if c.dev.stay() == nil { // else the device has given up on the channel
-				c.unbound = true
-				c.unended = c.dev.onBound(func() error {
-					c.unbound = false
-					return c.abortComm()
-				})
-				c.dev.leave()
-			}
-		}()
-	}
-	if first {
-		c.cancel(err)
-		c.signal()
-	}
-}
-
-// abortComm aborts the communicator, if there is one. It runs on any bound thread.
-func (c *Channel) abortComm() error {
-	c.mu.Lock()
-	h := c.comm
-	c.mu.Unlock()
-	if h == 0 {
-		return nil
-	}
-	return c.comms.AbortComm(h)
-}
-
-// drain fails what has been issued. What that holds stays until the stream has passed it.
-func (c *Channel) drain(err error) { release(c.q.tl.failInFlight(err)) }
 
 // stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
 // error.
@@ -375,17 +323,12 @@ func (c *Channel) stuck(err error) error {
 	return err
 }
 
-// cancel makes ready, as failed, what has been submitted and still waits.
-func (c *Channel) cancel(err error) {
-	c.dev.cancelThose(err, func(s *submission) bool { return s.q == c.q })
-}
-
 // watchEvery is how often a channel with work under way is looked at.
 const watchEvery = 10 * time.Millisecond
 
 // tick has the channel looked at until nothing is under way. The caller holds mu.
 func (c *Channel) tick() {
-	if c.ticking || c.ended {
+	if c.ticking || c.phase() >= channelClosed {
 		return
 	}
 	c.ticking = true
@@ -402,16 +345,16 @@ func (c *Channel) look() {
 	c.mu.Lock()
 	c.ticking = false
 	var err, stuck error
-	more := c.issuing
-	switch {
-	case c.Err() == nil:
+	more := c.hand.state != isEmpty
+	switch c.phase() {
+	default:
 		if err = c.fault(); err == nil {
 			err = c.overdue()
 		}
-		more = more || c.out || c.waiting > 0 || c.q.tl.busy()
-	case !c.ending.Load(): // it is to be shrunk, for which its thread must come back
-		err = c.late(c.now, c.nowAt)
-	default: // what has been issued comes to an end, now that it is aborted
+		more = more || c.waiting > 0 || c.q.tl.busy()
+	case channelShrinking: // for which its thread must come back
+		err = c.late(c.hand.ctx, c.hand.since)
+	case channelAborting, channelAborted: // what has been issued comes to an end
 		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
 			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
 		}
@@ -430,7 +373,7 @@ func (c *Channel) look() {
 
 // fault asks the library what is wrong. The caller holds mu.
 func (c *Channel) fault() error {
-	if !c.made || c.ended {
+	if p := c.phase(); p < channelOpen || p > channelClosing {
 		return nil
 	}
 	if err := c.comms.CommError(c.comm); err != nil {
@@ -461,7 +404,7 @@ func (c *Channel) overdue() error {
 			}
 		}
 	}
-	if err := c.late(c.now, c.nowAt); err != nil {
+	if err := c.late(c.hand.ctx, c.hand.since); err != nil {
 		return err
 	}
 	tl := c.q.tl

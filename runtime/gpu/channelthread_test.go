@@ -75,7 +75,7 @@ func TestTraceChannelLoss(t *testing.T) {
 	}
 	chans[1].fail(io.EOF)
 	chans[1].fail(io.ErrNoProgress)
-	chans[0].setFailure(ErrClosed)
+	chans[0].setFailure(channelAborting, ErrClosed)
 	for _, c := range chans {
 		c.Close()
 	}
@@ -106,7 +106,7 @@ func TestCloseBeforeAbort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans[0].setFailure(io.EOF)
+	chans[0].setFailure(channelAborting, io.EOF)
 	if err := chans[0].Close(); err != nil {
 		t.Error(err)
 	}

@@ -190,7 +190,7 @@ func (tl *timeline) end() {
 
 // lockToEnd locks mu when the device has stopped, but not that of a channel whose thread the library has kept: it reports false.
 func (tl *timeline) lockToEnd() bool {
-	return !(tl.ch != nil && tl.ch.kept.Load()) && wake.Lock(context.Background(), &tl.mu)
+	return !(tl.ch != nil && tl.ch.phase() == channelAbandoned) && wake.Lock(context.Background(), &tl.mu)
 }
 
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.

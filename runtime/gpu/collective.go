@@ -422,7 +422,7 @@ func (s *submission) collect(tl *timeline) (started bool, err error) {
 	case errors.Is(err, driver.ErrUnsupported):
 		return started, refusal{err}
 	case err != nil: // which leaves nobody knows what in the stream
-		return true, c.setFailure(err)
+		return true, c.setFailure(channelAborting, err)
 	}
 	return true, nil
 }

@@ -1,0 +1,192 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// A channelPhase is how far a channel's life has come. It changes in [Channel.move] alone, along channelLeads.
+type channelPhase int32
+
+const (
+	channelMaking     channelPhase = iota // the communicator is being made; nobody has the channel yet
+	channelOpen                           // takes groups and issues them
+	channelSuspended                      // takes no groups, and as soon as it is idle the communicator is suspended
+	channelClosing                        // takes nothing; what is under way goes on
+	channelDestroying                     // the thread destroys the communicator, which is not asked about errors any more
+	channelShrinking                      // has failed; the library aborts the communicator when it makes one without some ranks of it
+	channelAborting                       // has failed; the communicator is being aborted
+	channelAborted                        // that is over: the thread may destroy the communicator
+	channelClosed                         // nothing is left; the thread ends
+	channelAbandoned                      // the thread is in a call of the library that does not return, or has ended with it
+	channelReturned                       // it has returned all the same; the device stays until the thread has ended
+	channelEnded                          // the thread has ended
+	channelPhases
+)
+
+// channelLeads has the phases to which each one may lead. None but channelOpen and channelSuspended is entered twice.
+var channelLeads = [channelPhases][]channelPhase{
+	channelMaking:     {channelOpen, channelClosing, channelAborting, channelEnded},
+	channelOpen:       {channelSuspended, channelClosing, channelShrinking, channelAborting},
+	channelSuspended:  {channelOpen, channelClosing, channelShrinking, channelAborting},
+	channelClosing:    {channelDestroying, channelAborting},
+	channelDestroying: {channelAborting, channelClosed},
+	channelShrinking:  {channelAborting},
+	channelAborting:   {channelAborted},
+	channelAborted:    {channelClosed, channelAbandoned},
+	channelClosed:     {channelEnded},
+	channelAbandoned:  {channelReturned},
+	channelReturned:   {channelEnded},
+}
+
+// errChannelClosed is why a channel takes nothing that is closed, or about to be.
+var errChannelClosed = fmt.Errorf("gpu: channel: %w", ErrClosed)
+
+// channelLife is how far a channel has come, and why it has failed. What is not atomic is under the channel's mu.
+type channelLife struct {
+	state     atomic.Int32                 // the phase; changed under mu
+	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
+	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
+	abortedAt time.Time                    // when channelAborting began
+	unaborted error                        // why the communicator could not be aborted
+	closer    closer
+}
+
+func (l *channelLife) init() {
+	for p := range l.entered {
+		l.entered[p] = make(chan struct{})
+	}
+}
+
+func (l *channelLife) phase() channelPhase { return channelPhase(l.state.Load()) }
+
+func (l *channelLife) leadsTo(p channelPhase) bool {
+	return slices.Contains(channelLeads[l.phase()], p)
+}
+
+// to is move for a caller that does not hold mu.
+func (c *Channel) to(p channelPhase) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.move(p)
+}
+
+// move has the channel go over to a phase, and reports false if its own does not lead there. The caller holds mu.
+func (c *Channel) move(p channelPhase) bool {
+	if !c.leadsTo(p) {
+		return false
+	}
+	c.state.Store(int32(p))
+	if p != channelOpen && p != channelSuspended {
+		close(c.entered[p])
+	}
+	switch p {
+	case channelAborting:
+		c.abortedAt = time.Now()
+		c.tick()
+		go c.abort()
+	case channelClosed, channelAbandoned:
+		if c.timer != nil {
+			c.timer.Stop()
+		}
+	}
+	return true
+}
+
+// Err returns why the channel has failed, nil if it has not.
+func (c *Channel) Err() error {
+	if f := c.failure.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// failed returns why the channel takes nothing more.
+func (c *Channel) failed() error {
+	if c.phase() < channelClosing {
+		return c.dev.failed()
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return errChannelClosed
+}
+
+// fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
+func (c *Channel) fail(err error) {
+	c.setFailure(channelAborting, err)
+	c.failAll()
+}
+
+// setFailure fails the channel by going over to channelAborting or channelShrinking, and returns why it has failed: perhaps for an
+// earlier reason, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
+func (c *Channel) setFailure(p channelPhase, err error) error {
+	c.mu.Lock()
+	e := &ChannelError{c.dev.info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
+	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &failure{e})
+	c.move(p)
+	c.mu.Unlock()
+	if first && !errors.Is(err, ErrClosed) && c.dev.lost.Load() == nil { // the loss of a device is told for itself
+		c.dev.opt.Tracer.lostChannel(c.dev, e)
+	}
+	return c.Err()
+}
+
+// failAll fails what has been submitted to a channel that has failed. What is in its stream holds what it uses until the stream has passed it.
+func (c *Channel) failAll() {
+	if err := c.Err(); err != nil {
+		release(c.q.tl.failInFlight(err))
+		c.cancel(err)
+		c.signal()
+	}
+}
+
+// cancel makes ready, as failed, what has been submitted and still waits.
+func (c *Channel) cancel(err error) {
+	c.dev.cancelThose(err, func(s *submission) bool { return s.q == c.q })
+}
+
+// abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver
+// binds no other.
+func (c *Channel) abort() {
+	defer c.to(channelAborted)
+	if c.dev.stay() != nil {
+		return // the device has given up on the channel
+	}
+	defer c.dev.leave()
+	isBound := false
+	c.noteAbort(c.dev.onThread(func() error {
+		isBound = true
+		return c.abortComm()
+	}))
+	if !isBound {
+		c.post(func() { c.noteAbort(c.abortComm()) })
+	}
+}
+
+// abortComm aborts the communicator, if there is one. It runs on any bound thread.
+func (c *Channel) abortComm() error {
+	c.mu.Lock()
+	h := c.comm
+	c.mu.Unlock()
+	if h == 0 {
+		return nil
+	}
+	return c.comms.AbortComm(h)
+}
+
+func (c *Channel) noteAbort(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unaborted = err
+}
+
+// awaitAbort waits until the communicator has been aborted, if it is going to be.
+func (c *Channel) awaitAbort() {
+	if c.phase() == channelAborting {
+		<-c.entered[channelAborted]
+	}
+}
