@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,8 @@ var (
 // In some, another process has a part of the memory, or lends it, and works on it too.
 // Into some of them a device is closed, or lost: then what is reached must come after what it waited for, what is not must
 // have a reason, the other devices must go on, and nothing may hang. A pool may be closed at the same time.
+// Meanwhile some pools are closed, trimmed and asked for their figures, by others than who allocates from them; devices are trimmed; a tracer has room for a few
+// records only; and operations tell when nothing touches any more what they were given, and how long the device took.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -170,7 +173,12 @@ type node struct {
 	order  gpu.Order
 	done   gpu.Point
 	fails  bool
+	may    []error      // it may fail with one of these, which nothing foretells
 	check  func() error // what it has done, if it has succeeded
+
+	told     *told // of its order's Free; nil if it has none
+	passesOn bool  // its signals are given by something else, which may be later
+	refused  bool  // the call has returned an error
 }
 
 // A cell is a piece of memory, as the model has it, and what the next access must come after.
@@ -201,6 +209,7 @@ type graph struct {
 	far      *farSide // another process, if there is one
 	supplies map[*gpu.Device]*supply
 	shut     *gpu.Pool // is closed with the device, or before it is lost
+	mortals  map[*gpu.Device][]*mortal
 	cells    []cell
 	nodes    []*node
 	failed   int // nodes that have
@@ -231,7 +240,8 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
 	caps.RerecordEvents = r.IntN(2) == 0
 	config := simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels, Machine: new(simdriver.Machine)}
-	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices), values: caps.Values,
+	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{},
+		mortals: map[*gpu.Device][]*mortal{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices), values: caps.Values,
 		caps: caps, sim: simdriver.New(config)}
 	switch k := r.IntN(10); {
 	case k < 2:
@@ -275,6 +285,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 			}
 		}
 		g.supply(dev)
+		g.newMortals(dev)
 	}
 	if r.IntN(2) == 0 {
 		g.far = newFarSide(g, config)
@@ -283,6 +294,9 @@ func newGraph(t *testing.T, seed uint64) *graph {
 		g.shut = g.supplies[g.devs[r.IntN(devices)]].pools[1].pool
 	}
 	g.line, g.gate, g.doomed = g.sem(), g.sem(), g.sem()
+	if s := g.trace.small(); s != nil {
+		s.name(g.line, g.gate)
+	}
 	for i := range g.cells { // each begins with something written
 		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
 		q := g.queue()
@@ -348,6 +362,7 @@ func (g *graph) add() {
 	}
 	x.order.Label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
+	timed := q.Device() // by whom
 	kind := r.IntN(100)
 	if kind < 8 && shared {
 		kind += 8
@@ -412,11 +427,13 @@ func (g *graph) add() {
 	case kind < 24: // through another semaphore
 		x.what = "link"
 		middle := g.sem()
+		x.passesOn = true
 		x.submit = func(o gpu.Order) error {
 			middle.Link(3, x.done.Semaphore, x.done.Value)
 			o.Signal = pts(middle, 3)
 			return q.Barrier(o)
 		}
+	case kind < 26 && !shared && g.fromMortal(x, q):
 	case kind < 26:
 		x.what = "fill of nothing"
 		c := g.cell(q).r
@@ -443,6 +460,7 @@ func (g *graph) add() {
 		p, at := g.bytes(1), dst.r
 		copy(dst.value[:], bytes.Repeat(p, 8))
 		x.submit = func(o gpu.Order) error { return n.fill(o, at, p[0]) }
+		timed = nil
 	case kind < 31:
 		x.what = "native"
 		p := g.bytes(8)
@@ -452,6 +470,7 @@ func (g *graph) add() {
 		copy(dst.value[:], p)
 	case kind < 35 && g.far != nil:
 		dst, src = g.far.add(x)
+		timed = nil
 	case kind < 45:
 		x.what = "fill"
 		p := g.bytes(1 << r.IntN(4))
@@ -477,15 +496,22 @@ func (g *graph) add() {
 		to := dst.r
 		copy(dst.value[:], data)
 		if r.IntN(2) == 0 {
+			g.tells(x, data)
+		}
+		if r.IntN(2) == 0 {
 			x.what = "upload"
 			x.submit = func(o gpu.Order) error { return q.Upload(o, to, data) }
 			break
 		}
 		x.what = "read"
-		x.submit = func(o gpu.Order) error { return q.Read(o, to, bytes.NewReader(append([]byte("before"), data...)), 6) }
+		x.submit = func(o gpu.Order) error { return q.Read(o, to, bytes.NewReader(data), 0) }
 	case kind < 74:
 		src = &g.cells[r.IntN(len(g.cells))]
 		from, want := src.r, src.value
+		if r.IntN(4) == 0 && src.usable(q) && !src.imported {
+			g.lent(x, q, src)
+			break
+		}
 		got := &memoryFile{data: make([]byte, 8)}
 		if r.IntN(2) == 0 {
 			x.what = "download"
@@ -494,11 +520,10 @@ func (g *graph) add() {
 			x.what = "write"
 			x.submit = func(o gpu.Order) error { return q.Write(o, got, 0, from) }
 		}
-		x.check = func() error {
-			if !bytes.Equal(got.data, want[:]) {
-				return fmt.Errorf("%x came, and %x was to", got.data, want)
-			}
-			return nil
+		x.check = func() error { return came(got.data, want[:]) }
+		if r.IntN(2) == 0 {
+			f := g.tells(x, got.data)
+			x.check = func() error { return came(f.was, want[:]) }
 		}
 	default:
 		dst, src = g.cell(q), g.cell(q)
@@ -536,7 +561,7 @@ func (g *graph) add() {
 		dst.written, dst.read = []gpu.Point{x.done}, nil
 	}
 	if r.IntN(3) == 0 { // and on something it need not
-		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails {
+		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
 			x.order.Wait = append(x.order.Wait, y.done)
 		}
 	}
@@ -545,6 +570,7 @@ func (g *graph) add() {
 	}
 	r.Shuffle(len(x.order.Wait), func(i, j int) { w := x.order.Wait; w[i], w[j] = w[j], w[i] })
 	x.order.Signal = []gpu.Point{x.done}
+	g.watch(x, timed)
 	if x.fails {
 		g.bad = append(g.bad, x.done)
 	}
@@ -556,11 +582,13 @@ func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	began := time.Now()
 	left := false
 	defer func() {
 		if g.far != nil {
 			g.far.giveBack()
 		}
+		sampled := g.trace.small().sample()
 		for _, dev := range g.devs {
 			if err := dev.Close(); err != nil {
 				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has what waits for the lost device
@@ -570,6 +598,7 @@ func (g *graph) run() {
 				}
 			}
 		}
+		sampled()
 		for _, n := range g.natives {
 			if err := n.close(); err != nil && !errors.Is(err, driver.ErrLost) && !left {
 				t.Error(err)
@@ -577,6 +606,11 @@ func (g *graph) run() {
 		}
 		if g.far != nil {
 			g.far.close()
+		}
+		for i, x := range g.nodes {
+			if err := x.told.check(ctx, x, left); err != nil {
+				t.Errorf("node %d, %s: %v", i, x.what, err)
+			}
 		}
 		g.trace.check(g, left)
 		for _, name := range g.sim.Leaks() {
@@ -599,12 +633,26 @@ func (g *graph) run() {
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
-	var wg, ending sync.WaitGroup
+	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
+	var wg, ending, meddling sync.WaitGroup
+	const now = 16 // nodes are submitted for each time that somebody meddles
+	turns := make(chan struct{}, 1)
+	for k := range uint64(2) {
+		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
+		meddling.Go(func() {
+			for range turns {
+				if err := m.meddle(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(order); i += workers {
 				if i == end {
 					ending.Go(func() {
+						defer g.trace.small().sample()()
 						if g.shut != nil {
 							g.shut.Close()
 						}
@@ -615,12 +663,30 @@ func (g *graph) run() {
 						}
 					})
 				}
+				for _, all := range g.mortals {
+					for _, m := range all {
+						if m.at == i {
+							ending.Go(func() { m.end(g, uint64(i)) })
+						}
+					}
+				}
+				if i%now == 0 {
+					select {
+					case turns <- struct{}{}:
+					default:
+					}
+					if s := g.trace.small(); s != nil {
+						s.take()
+					}
+				}
 				x := g.nodes[order[i]]
 				if i%64 == 0 {
 					_ = fmt.Sprint(g.devs[i%len(g.devs)].Parked())
 				}
+				x.told.begin(x)
 				if err := x.submit(x.order); err != nil {
-					if g.mode == sound || !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
+					x.refused = true
+					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)
 					}
 					x.done.Semaphore.Fail(err) // where nothing was submitted: the device of a buffer may be closed
@@ -650,6 +716,9 @@ func (g *graph) run() {
 	}
 	join(&wg)
 	join(&ending)
+	close(turns)
+	join(&meddling)
+	g.askPools(0)
 	reached := map[*gpu.Semaphore]bool{g.gate: true}
 	for i, x := range g.nodes {
 		err := x.done.Semaphore.Wait(ctx, x.done.Value)
@@ -668,15 +737,32 @@ func (g *graph) run() {
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
-		case err == nil && x.check != nil:
-			if err := x.check(); err != nil {
+		case err == nil:
+			err := x.told.wait(ctx) // which may be a moment later
+			if err == nil && x.check != nil {
+				err = x.check()
+			}
+			if err := errors.Join(err, x.timed(g.mode == sound, began)); err != nil {
 				t.Errorf("node %d, %s: %v", i, x.what, err)
 			}
+		case g.mode == sound && slices.ContainsFunc(x.may, func(may error) bool { return errors.Is(err, may) }):
 		case g.mode == sound && !x.fails && err != nil, err != nil && !known && !errors.Is(err, driver.ErrLost) && !strings.Contains(err.Error(), errRandom.Error()):
 			t.Errorf("node %d, %s: %v", i, x.what, err)
 		}
 	}
 	if g.mode == sound {
+		for i, x := range g.nodes { // also of what has failed, and though nobody asks
+			if !x.refused && x.told.wait(ctx) != nil {
+				g.hung("node %d, %s: its Free is not told", i, x.what)
+			}
+		}
+		g.lastMortals(ctx)
+		g.checkMortals()
+		if s := g.trace.small(); s != nil {
+			if err := s.tell(g.devs[0]); err != nil {
+				t.Error(err)
+			}
+		}
 		g.compare(ctx)
 		g.checkPools()
 		return

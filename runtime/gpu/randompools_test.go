@@ -359,6 +359,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
+	x.passesOn = !closes // another stream may deallocate it
 	x.submit = func(o gpu.Order) error {
 		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -368,7 +369,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
 			if closes && i == len(steps)-1 { // then it goes with its last use
-				next.Signal = o.Signal
+				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()
 			}
 			if err := do([]*gpu.Queue{other, q}[i%2], next, b); err != nil {
@@ -387,7 +388,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				}
 			})
 		}
-		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal}, b)
+		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal, Free: o.Free}, b)
 	}
 }
 

@@ -22,14 +22,15 @@ type farSide struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	alone  *gpu.Buffer // of a byte, which nobody else has
-	pool   *gpu.Pool   // or nil
-	pooled *gpu.Buffer
-	theirs *gpu.Buffer    // of the graph's, imported; or nil
-	given  *gpu.Buffer    // likewise, by a file
-	lent   sync.WaitGroup // what the graph has of it
-	taken  sync.WaitGroup // what it has of the graph
-	wg     sync.WaitGroup // work that is ordered by events
+	alone    *gpu.Buffer // of a byte, which nobody else has
+	pool     *gpu.Pool   // or nil
+	pooled   *gpu.Buffer
+	lentPool *gpu.Device    // of the graph, which has imported the pool
+	theirs   *gpu.Buffer    // of the graph's, imported; or nil
+	given    *gpu.Buffer    // likewise, by a file
+	lent     sync.WaitGroup // what the graph has of it
+	taken    sync.WaitGroup // what it has of the graph
+	wg       sync.WaitGroup // work that is ordered by events
 
 	mu    sync.Mutex // held from the record of an event until the wait for it is issued
 	there pair       // which one after the other uses
@@ -65,7 +66,8 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 		must(g.t, s.Wait(f.ctx, 1))
 		file, err := f.pool.Export()
 		must(g.t, err)
-		p, err := g.devs[r.IntN(len(g.devs))].ImportPool(file)
+		f.lentPool = g.devs[r.IntN(len(g.devs))]
+		p, err := f.lentPool.ImportPool(file)
 		must(g.t, err)
 		must(g.t, file.Close())
 		h, err := f.pooled.Export()

@@ -19,7 +19,8 @@ import (
 // A graphTrace is the trace of a random graph. All methods may be called of nil, which is none.
 type graphTrace struct {
 	trace *trace.Trace
-	level string // of times
+	ring  *smallRing // instead of trace
+	level string     // of times
 	mu    sync.Mutex
 	data  []byte
 }
@@ -31,11 +32,14 @@ func (g *graphTrace) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newGraphTrace begins the trace of a graph, or of two in three.
+// newGraphTrace begins the trace of a graph, if it is to have one.
 func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
-	times := r.IntN(4)
-	if times == 3 {
+	times := r.IntN(5)
+	switch times {
+	case 3:
 		return nil
+	case 4:
+		return &graphTrace{ring: newSmallRing(t, r)}
 	}
 	g := &graphTrace{level: [...]string{"submissions", "commands", "none"}[times]}
 	var err error
@@ -48,7 +52,18 @@ func (g *graphTrace) tracer() *gpu.Tracer {
 	if g == nil {
 		return nil
 	}
+	if g.ring != nil {
+		return g.ring.tracer
+	}
 	return g.trace.Tracer()
+}
+
+// small returns the small ring of records, or nil.
+func (g *graphTrace) small() *smallRing {
+	if g == nil {
+		return nil
+	}
+	return g.ring
 }
 
 // simple are operations that are one submission each.
@@ -204,6 +219,12 @@ func (g *graphTrace) check(of *graph, left bool) {
 		return
 	}
 	t := of.t
+	if g.ring != nil {
+		if err := g.ring.check(of); err != nil {
+			t.Error(err)
+		}
+		return
+	}
 	must(t, g.trace.Close())
 	stats := g.tracer().Stats()
 	rep, err := traceformat.Check(bytes.NewReader(g.data))
