@@ -170,6 +170,54 @@ func TestPoolClosed(t *testing.T) {
 	})
 }
 
+// TestPoolClosedBeside closes a pool that has room for one allocation while somebody asks for its figures, somebody trims it, and a second allocation collects what is not
+// used any more, or waits for it: everybody gets an answer, and what the pool had is given back.
+func TestPoolClosedBeside(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, Wait: x.Choose(2) == 1, MaxSize: 1024})
+		r.must(err)
+		s, u := r.sem(), r.sem()
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1000)
+		r.must(err)
+		x.Window(true)
+		r.do(func() { r.must(p.Close()) })
+		r.do(func() {
+			st, err := p.Stats()
+			r.is(err, gpu.ErrClosed)
+			if st.Used > st.UsedHigh || st.Reserved > 1<<16 {
+				r.Errorf("the pool has %+v", st)
+			}
+		})
+		r.do(func() { r.is(errors.Join(p.Trim(0), p.SetThreshold(1)), gpu.ErrClosed) })
+		r.do(func() {
+			b, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 1000)
+			if err != nil {
+				r.is(err, gpu.ErrClosed)
+				return
+			}
+			err = r.wait(u, 1)
+			r.is(err, gpu.ErrClosed, driver.ErrOutOfMemory)
+			if err == nil {
+				r.must(d.Queue(1).Dealloca(gpu.Order{}, b))
+			}
+			r.must(b.Close())
+		})
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, a.All(), []byte{1}))
+		r.must(d.Queue(0).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a))
+		r.must(r.wait(s, 3))
+		r.wg.Wait()
+		_, err = p.Stats()
+		if !errors.Is(err, gpu.ErrClosed) {
+			r.Errorf("of a pool that has been closed: %v", err)
+		}
+		r.settles("the pool's memory is given back", func() bool { c := r.sim.Counters().Devices[0]; return c.Allocations == 0 && c.Pools == 0 })
+		r.end()
+	})
+}
+
 // TestPoolWaits has allocas stand in line for memory of a pool that has room for one, while others give it back.
 func TestPoolWaits(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {

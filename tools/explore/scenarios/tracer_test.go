@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -79,5 +80,101 @@ func TestTracer(t *testing.T) {
 		}
 		close(stop)
 		<-taken
+	})
+}
+
+// TestTracerFull has work submitted, waited for and sampled, of which hardly any record has room, while somebody takes one now and then: each record that was made was taken once, or
+// counted as dropped, and a name for which there was no room is told later.
+func TestTracerFull(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 2 << x.Choose(2), Times: gpu.NoTimes})
+		if err != nil {
+			x.Fatalf("%v", err)
+		}
+		o := quick()
+		o.Tracer = tracer
+		r := open(x, simdriver.Config{}, o)
+		d := r.devs[0]
+		named := r.sem()
+		named.SetName("step")
+		submissions, others := map[uint64]bool{}, 0 // that were taken
+		told, closed := false, false
+		take := func(records []gpu.TraceRecord) bool { // by one at a time
+			n := tracer.Take(records)
+			for i := range records[:n] {
+				z := &records[i]
+				if closed {
+					x.Errorf("a %v behind the record that the device was closed", z.Kind)
+				}
+				switch z.Kind {
+				case gpu.TraceSubmission:
+					if submissions[z.ID] || z.ID < 1 || z.ID > tracer.Stats().Submissions || z.Op == "" || z.Done <= 0 {
+						x.Errorf("the record of submission %d: %+v", z.ID, *z)
+					}
+					submissions[z.ID] = true
+					continue
+				case gpu.TraceName:
+					told = told || z.Label == "step"
+				case gpu.TraceClosed:
+					closed = true
+				}
+				others++
+			}
+			return n > 0
+		}
+		wait := func(p gpu.Point) { // which is noted in any case
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			r.must(gpu.WaitAll(ctx, p))
+		}
+		room := make([]gpu.TraceRecord, 2)
+		made := 1 // that the device was opened
+		for i := range 2 {
+			r.do(func() {
+				s := r.sem()
+				r.must(d.Queue(i).Barrier(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}))
+				r.must(d.Queue(i).HostCall(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, func() error { return nil }))
+				r.must(d.Queue(1 - i).Barrier(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}))
+				wait(s.At(3))
+			})
+			made += 3 + 1
+		}
+		r.do(func() { tracer.Sample() })
+		made++
+		r.do(func() {
+			for range x.Choose(4) {
+				take(room)
+			}
+		})
+		r.wg.Wait()
+		for try := 0; !told && try < 20; try++ { // what was let go of last may be noted a moment later
+			for take(room) {
+			}
+			s := r.sem()
+			r.must(d.Queue(0).Barrier(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}))
+			wait(s.At(1))
+			made += 2
+			for take(room) {
+			}
+		}
+		if !told {
+			x.Errorf("the name was never told")
+		}
+		sampled := x.Choose(2) == 1
+		if sampled {
+			r.do(func() { tracer.Sample() }) // of a device, or of none
+		}
+		r.must(d.Close())
+		made++
+		r.end()
+		for take(room) {
+		}
+		st := tracer.Stats()
+		if told { // which is no record but where there is room
+			made++
+		}
+		if n := int(st.Records + st.Dropped); n != made && !(sampled && n == made+1) || int(st.Records) != len(submissions)+others {
+			x.Errorf("%d records were made, and of submissions %d and others %d taken: %+v", made, len(submissions), others, st)
+		}
 	})
 }
