@@ -25,7 +25,7 @@ type writer struct {
 	buf     []byte
 	began   bool              // the file has an event
 	event   traceformat.Event // the one that is being written
-	names   map[uint64]string // of semaphores
+	names   names             // of semaphores
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
 	closed  map[closedDevice][]*device // whose processes are those of devices that are opened again
@@ -69,7 +69,7 @@ type track struct {
 const hostPID = 1
 
 func newWriter(t *gpu.Tracer, o Options) *writer {
-	w := &writer{tracer: t, opt: o, names: map[uint64]string{}, devices: map[*gpu.Device]*device{}, closed: map[closedDevice][]*device{}, pids: hostPID}
+	w := &writer{tracer: t, opt: o, devices: map[*gpu.Device]*device{}, closed: map[closedDevice][]*device{}, pids: hostPID}
 	w.arrows.init()
 	info := version.Read()
 	host, _ := os.Hostname()
@@ -147,7 +147,7 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		w.call(r, r.Op)
 	case gpu.TraceName:
 		for _, p := range r.Signals {
-			w.names[p.Semaphore] = r.Label
+			w.names.set(p.Semaphore, r.Label)
 		}
 	case gpu.TraceClock:
 		w.device(r.Device, r.Label)
@@ -184,7 +184,7 @@ func errorOf(r *gpu.TraceRecord) string {
 func (w *writer) points(list *[]traceformat.Point, points []gpu.TracePoint) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
-		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names[p.Semaphore], Value: p.Value})
+		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names.of(p.Semaphore), Value: p.Value})
 	}
 	return *list
 }

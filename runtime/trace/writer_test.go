@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,27 @@ func TestPageListsCalls(t *testing.T) {
 	for _, name := range []string{"device lost", "channel lost", "records are missing", "arrows are missing", "clock fit"} {
 		if !strings.Contains(string(page), "` | `"+name+"` | ") {
 			t.Errorf("the page lacks %q", name)
+		}
+	}
+}
+
+// TestNames: of any number of semaphores a writer keeps the names of those that were used last, however long ago they were given.
+func TestNames(t *testing.T) {
+	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(tracer, Options{})
+	named := func(semaphore uint64) string {
+		return w.points(new([]traceformat.Point), []gpu.TracePoint{{Semaphore: semaphore, Value: 1}})[0].Name
+	}
+	for i := range uint64(5 * remembered) {
+		w.add(&gpu.TraceRecord{Kind: gpu.TraceName, Label: strconv.FormatUint(i, 10), Signals: []gpu.TracePoint{{Semaphore: i}}})
+		if named(0) != "0" || named(i) != strconv.FormatUint(i, 10) || i > remembered/4 && named(i-remembered/4) == "" {
+			t.Fatalf("with %d names: %q, %q", i+1, named(0), named(i))
+		}
+		if n := len(w.names.recent) + len(w.names.before); n > 2*remembered {
+			t.Fatalf("it keeps %d names", n)
 		}
 	}
 }

@@ -1,0 +1,24 @@
+package trace
+
+// names are those of the semaphores that were used last, of at least remembered ones: a program may make and name one for each request, and run for weeks.
+type names struct {
+	recent, before map[uint64]string
+}
+
+func (n *names) set(semaphore uint64, name string) {
+	if len(n.recent) >= remembered || n.recent == nil {
+		n.recent, n.before = map[uint64]string{}, n.recent
+	}
+	n.recent[semaphore] = name
+}
+
+// of returns the name of a semaphore, or "", and counts as a use.
+func (n *names) of(semaphore uint64) string {
+	name, ok := n.recent[semaphore]
+	if !ok {
+		if name, ok = n.before[semaphore]; ok {
+			n.set(semaphore, name)
+		}
+	}
+	return name
+}
