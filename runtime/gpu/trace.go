@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
@@ -41,6 +42,7 @@ type Tracer struct {
 	clamped    atomic.Uint64
 
 	soon chan struct{}
+	self weak.Pointer[Tracer]
 
 	takeMu sync.Mutex    // one at a time reads
 	tail   atomic.Uint64 // where the next record is read; changed under takeMu
@@ -203,6 +205,7 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 	for i := range t.slots {
 		t.slots[i].seq.Store(uint64(i))
 	}
+	t.self = weak.Make(t)
 	return t, nil
 }
 
@@ -406,25 +409,40 @@ func (t *Tracer) event(kind TraceKind, d *Device, began time.Duration, label str
 
 // A tracedSemaphore is what a semaphore is to a tracer.
 type tracedSemaphore struct {
-	tracer *Tracer
+	tracer weak.Pointer[Tracer] // so that a semaphore does not keep the records of a tracer that is used no more
 	id     uint64
-	told   atomic.Bool // its name
-	next   *tracedSemaphore
+	told   atomic.Bool                     // its name
+	next   atomic.Pointer[tracedSemaphore] // only what is of no use is taken out
+}
+
+// used returns the first, from one on, whose tracer is in use.
+func (x *tracedSemaphore) used() *tracedSemaphore {
+	for x != nil && x.tracer.Value() == nil {
+		x = x.next.Load()
+	}
+	return x
 }
 
 // number returns the number of a semaphore. The caller holds no lock of it.
 func (t *Tracer) number(s *Semaphore) uint64 {
 	for {
 		first := s.trace.Load()
-		for x := first; x != nil; x = x.next {
-			if x.tracer == t {
+		for x := first; x != nil; x = x.next.Load() {
+			if x.tracer == t.self {
 				if !x.told.Load() && x.told.CompareAndSwap(false, true) && !t.tell(s, x.id) {
 					x.told.Store(false) // the next time there may be room
 				}
 				return x.id
 			}
 		}
-		s.trace.CompareAndSwap(first, &tracedSemaphore{tracer: t, id: t.semaphores.Add(1), next: first})
+		add := &tracedSemaphore{tracer: t.self, id: t.semaphores.Add(1)}
+		for last, x := add, first.used(); ; x = last.next.Load().used() {
+			if last.next.Store(x); x == nil {
+				break
+			}
+			last = x
+		}
+		s.trace.CompareAndSwap(first, add)
 	}
 }
 
@@ -441,7 +459,7 @@ func (t *Tracer) tell(s *Semaphore, id uint64) bool {
 
 // renamed has the name told again.
 func (s *Semaphore) renamed() {
-	for x := s.trace.Load(); x != nil; x = x.next {
+	for x := s.trace.Load(); x != nil; x = x.next.Load() {
 		x.told.Store(false)
 	}
 }
@@ -476,17 +494,19 @@ func (t *Tracer) points(list []TracePoint, points []Point) []TracePoint {
 
 // traceSignal notes a signal of the host, or a failure by it.
 func (s *Semaphore) traceSignal(value uint64, err error) {
-	for x := s.trace.Load(); x != nil; x = x.next {
-		now, at := x.tracer.now(), [1]TracePoint{{x.tracer.number(s), value}}
-		x.tracer.push(&TraceRecord{Kind: TraceSignal, Submitted: now, Done: now, Signals: at[:], Err: err})
+	for x := s.trace.Load(); x != nil; x = x.next.Load() {
+		if t := x.tracer.Value(); t != nil {
+			now, at := t.now(), [1]TracePoint{{t.number(s), value}}
+			t.push(&TraceRecord{Kind: TraceSignal, Submitted: now, Done: now, Signals: at[:], Err: err})
+		}
 	}
 }
 
 // tracerOf returns the tracer that has met one of the points' semaphores, if there is one.
 func tracerOf(points []Point) *Tracer {
 	for _, p := range points {
-		if x := p.Semaphore.trace.Load(); x != nil {
-			return x.tracer
+		if x := p.Semaphore.trace.Load().used(); x != nil {
+			return x.tracer.Value()
 		}
 	}
 	return nil

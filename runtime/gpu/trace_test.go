@@ -17,6 +17,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -412,6 +413,31 @@ func TestTraceNameDropped(t *testing.T) {
 	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(2)}}))
 	must(t, named.Wait(context.Background(), 2))
 	if all := taken(tracer); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceName && r.Label == "step" }) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestTraceOver: a semaphore that outlives tracers keeps none of them, with its records, and remembers only those that are in use.
+func TestTraceOver(t *testing.T) {
+	var s gpu.Semaphore
+	use := func(v uint64) weak.Pointer[gpu.Tracer] {
+		tracer := newTracer(t, gpu.TracerOptions{Records: 16, Times: gpu.NoTimes})
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // which nobody else has
+		must(t, err)
+		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: pts(&s, v)}))
+		must(t, s.Wait(minute(t), v))
+		must(t, dev.Close())
+		return weak.Make(tracer)
+	}
+	for v := range uint64(3) {
+		old := use(v + 1)
+		eventually(t, "the tracer is forgotten", func() bool { runtime.GC(); return old.Value() == nil })
+	}
+	kept := newTracer(t, gpu.TracerOptions{Records: 16, Times: gpu.NoTimes})
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: kept})
+	must(t, dev.Queue(0).Barrier(gpu.Order{Wait: pts(&s, 3)}))
+	must(t, s.Signal(4))
+	if all := taken(kept); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceSignal && r.Signals[0].Value == 4 }) {
 		t.Errorf("%+v", all)
 	}
 }

@@ -36,7 +36,7 @@ var harmless = map[string][]string{
 	"bufio": nil, "bytes": nil, "cmp": nil, "debug/elf": nil, "embed": nil, "encoding": nil, "errors": nil, "flag": nil, "fmt": nil, "io": {"Pipe"}, "io/fs": nil, "iter": {"Pull", "Pull2"},
 	"log/slog": nil, "math": nil, "math/big": nil, "math/bits": nil, "os": {"Pipe", "StartProcess"}, "path": nil, "path/filepath": nil,
 	"reflect": {"Select", "MakeChan", "ChanOf"}, "regexp": nil, "runtime/debug": nil, "runtime/pprof": {"StartCPUProfile"}, "runtime/trace": {"Start"}, "slices": nil, "sort": nil, "strconv": nil, "strings": nil, "testing": nil,
-	"unique": nil, "unsafe": nil, "hash/fnv": nil, "hash/maphash": {"MakeSeed", "Comparable"},
+	"unique": nil, "unsafe": nil, "weak": nil, "hash/fnv": nil, "hash/maphash": {"MakeSeed", "Comparable"},
 }
 
 // harmlessBelow are folders of such packages.
