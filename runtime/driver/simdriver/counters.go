@@ -79,7 +79,7 @@ func (d *Driver) Counters() Counters {
 			}
 			dc.PoolAllocations += p.count
 			dc.Reserved += p.reserved.now
-			dc.Used += p.used.now
+			dc.Used += min(p.used.now, p.reserved.now)
 		})
 	}
 	d.streams.all(func(_ uintptr, s *stream) {

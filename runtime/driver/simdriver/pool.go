@@ -182,8 +182,8 @@ func (v *device) DestroyPool(h driver.Pool) error {
 	return err
 }
 
-// PoolAttr reads a property. An allocation is in use from AllocAsync until its free has executed. So more may be in use than
-// is reserved: what has been freed and allocated again counts twice until the streams come to it.
+// PoolAttr reads a property. An allocation is in use from AllocAsync until its free has executed; what has been freed and allocated again counts twice
+// until the streams come to it, but never is more in use than is reserved.
 func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	p, err := v.usePool(codePoolAttr, h)
 	if err != nil {
@@ -205,9 +205,9 @@ func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	case driver.PoolReservedHigh:
 		return p.reserved.high, nil
 	case driver.PoolUsed:
-		return p.used.now, nil
+		return min(p.used.now, p.reserved.now), nil
 	case driver.PoolUsedHigh:
-		return p.used.high, nil
+		return min(p.used.high, p.reserved.high), nil
 	}
 	return 0, failf(codePoolAttr, "property %d: %w: there is none of this number", a, ErrInvalidValue)
 }

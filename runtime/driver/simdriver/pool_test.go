@@ -360,6 +360,24 @@ func TestPoolBooks(t *testing.T) {
 	check(t, pools(v).DestroyPool(other))
 }
 
+// TestPoolUsedTwice: memory that is freed and allocated again before the stream comes to that is not more than the pool has.
+func TestPoolUsedTwice(t *testing.T) {
+	d, vs := open(t, simdriver.Config{Deterministic: true})
+	v := vs[0]
+	s, p := stream(t, v), pool(t, v, 0)
+	check(t, pools(v).FreeAsync(s, allocAsync(t, v, s, p, 100*kib)))
+	again := allocAsync(t, v, s, p, 100*kib)
+	books(t, v, p, 128*kib, 128*kib, 128*kib, 128*kib)
+	if c := d.Counters().Devices[0]; c.Used != 128*kib {
+		t.Errorf("%d bytes are used", c.Used)
+	}
+	d.Run()
+	books(t, v, p, 128*kib, 128*kib, 100*kib, 128*kib)
+	check(t, pools(v).FreeAsync(s, again))
+	d.Run()
+	check(t, pools(v).DestroyPool(p))
+}
+
 // TestPoolThreshold has a pool keep less than all.
 func TestPoolThreshold(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
