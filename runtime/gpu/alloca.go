@@ -395,6 +395,9 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
 	}
+	if t := o.Timing; t != nil && t.dev == q.dev && q.dev != b.dev {
+		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.info.Name, q.dev.info.Name)
+	}
 	turn, err := NewSemaphore(0)
 	if err != nil {
 		return err

@@ -417,6 +417,28 @@ func TestTraceNameDropped(t *testing.T) {
 	}
 }
 
+// TestTimingElsewhere: memory of a driver's pool is deallocated in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
+func TestTimingElsewhere(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	own, err := near.NewTiming()
+	must(t, err)
+	other, err := far.NewTiming()
+	must(t, err)
+	s := semaphores(t, 2)
+	b := alloca(t, near.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, nil, 64)
+	o := gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1), Timing: other}
+	if err := far.Queue(0).Dealloca(o, b); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "GPU 0, whose stream deallocates it") {
+		t.Errorf("%v", err)
+	}
+	o.Timing = own
+	must(t, far.Queue(0).Dealloca(o, b))
+	must(t, s[1].Wait(minute(t), 1))
+	if took, err := own.Duration(); err != nil || took < 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+}
+
 // TestTraceOver: a semaphore that outlives tracers keeps none of them, with its records, and remembers only those that are in use.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
