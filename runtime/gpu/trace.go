@@ -356,7 +356,7 @@ func (t *Tracer) opened(d *Device) {
 	}
 }
 
-// ended notes that a device gives everything back, behind which nothing comes of it.
+// ended notes that a device gives everything back, behind which nothing comes of it but what is submitted then, and fails.
 func (t *Tracer) ended(d *Device) {
 	if t == nil {
 		return
