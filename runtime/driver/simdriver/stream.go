@@ -120,11 +120,27 @@ func (v *device) DestroyStream(h driver.Stream) error {
 		v.stuck.Store(true)
 	}
 	if v.d.streams.remove(uintptr(h)) != nil {
-		if v.d.dropStream(s) && err == nil {
-			<-s.ended // at once, for it executes nothing
+		if v.d.dropStream(s) {
+			s.awaitEnd(err != nil)
 		}
 	}
 	return err
+}
+
+// lastMoment is how long an operation of a lost device may go on when its stream is destroyed.
+const lastMoment = 50 * time.Millisecond
+
+// awaitEnd waits until the stream's goroutine has ended: at once, if it executes nothing. On a lost device an operation may be executing, which
+// may touch memory; it is given a moment, for it may never end.
+func (s *stream) awaitEnd(lost bool) {
+	if !lost {
+		<-s.ended
+		return
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(lastMoment):
+	}
 }
 
 // dropStream ends a stream that is in no table any more. It reports whether it has a goroutine that is about to end.
