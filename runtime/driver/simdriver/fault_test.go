@@ -143,6 +143,32 @@ func TestLoseDevice(t *testing.T) {
 	refused(t, second(v.NewEvent()), driver.ErrLost)
 }
 
+// TestDestroyStreamOfLost: a stream of a lost device is destroyed when what it executes has ended, or after a moment if that does not end.
+func TestDestroyStreamOfLost(t *testing.T) {
+	for _, takes := range []time.Duration{time.Millisecond, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			ran, written := make(chan bool, 1), false
+			d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
+				"write": func(*simdriver.Grid) { ran <- true; time.Sleep(takes); written = true },
+			})})
+			v := vs[0]
+			s := stream(t, v)
+			check(t, launch(v, s, function(t, v, "write")))
+			<-ran
+			check(t, d.LoseDevice(0, errTest))
+			start := time.Now()
+			refused(t, v.DestroyStream(s), driver.ErrLost)
+			if took := time.Since(start); took >= time.Second {
+				t.Errorf("of a kernel of %v the stream was destroyed %v later", takes, took)
+			}
+			if takes == time.Millisecond && !written {
+				t.Error("the kernel has yet to write")
+			}
+			time.Sleep(takes)
+		})
+	}
+}
+
 func TestStallDevice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v := vs[0]
