@@ -43,15 +43,7 @@ func TestChannelPhases(t *testing.T) {
 // TestAbortOfClosed aborts a channel that is closed, which is nothing that fails.
 func TestAbortOfClosed(t *testing.T) {
 	checkLeaks(t)
-	d := simdriver.New(simdriver.Config{})
-	g, err := OpenGroup(d, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, g, chans := joined(t, simdriver.Config{})
 	c := chans[0]
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -82,15 +74,7 @@ func TestAbortOfClosed(t *testing.T) {
 // TestCloseWhileShrunk closes a channel of which another rank does not come to make a smaller one: Shrink ends, and Close with it.
 func TestCloseWhileShrunk(t *testing.T) {
 	checkLeaks(t)
-	d := simdriver.New(simdriver.Config{Devices: 3})
-	g, err := OpenGroup(d, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, g, chans := joined(t, simdriver.Config{Devices: 3})
 	c, shrunk := chans[0], make(chan error, 1)
 	go func() {
 		_, err := c.Shrink(within(t), true, 1)

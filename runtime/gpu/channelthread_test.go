@@ -94,10 +94,10 @@ func TestTraceChannelLoss(t *testing.T) {
 	}
 }
 
-// TestCloseBeforeAbort closes a channel that has failed before whoever fails it has come to abort the communicator: Close aborts it.
-func TestCloseBeforeAbort(t *testing.T) {
-	checkLeaks(t)
-	d := simdriver.New(simdriver.Config{})
+// joined opens the devices of a simulated driver, with a channel over all.
+func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *Group, []*Channel) {
+	t.Helper()
+	d := simdriver.New(c)
 	g, err := OpenGroup(d, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +106,13 @@ func TestCloseBeforeAbort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d, g, chans
+}
+
+// TestCloseBeforeAbort closes a channel that has failed before whoever fails it has come to abort the communicator: Close aborts it.
+func TestCloseBeforeAbort(t *testing.T) {
+	checkLeaks(t)
+	d, g, chans := joined(t, simdriver.Config{})
 	chans[0].setFailure(channelAborting, io.EOF)
 	if err := chans[0].Close(); err != nil {
 		t.Error(err)

@@ -16,13 +16,7 @@ import (
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		times := []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes, gpu.NoTimes}[x.Choose(3)]
-		tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 4 << (2 * x.Choose(3)), Times: times})
-		if err != nil {
-			x.Fatalf("%v", err)
-		}
-		o := quick()
-		o.Tracer = tracer
-		r := open(x, simdriver.Config{}, o)
+		tracer, r := traced(x, gpu.TracerOptions{Records: 4 << (2 * x.Choose(3)), Times: times})
 		d := r.devs[0]
 		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
 		c := r.recorded(d, b.All(), 2)
@@ -87,13 +81,7 @@ func TestTracer(t *testing.T) {
 // counted as dropped, and a name for which there was no room is told later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 2 << x.Choose(2), Times: gpu.NoTimes})
-		if err != nil {
-			x.Fatalf("%v", err)
-		}
-		o := quick()
-		o.Tracer = tracer
-		r := open(x, simdriver.Config{}, o)
+		tracer, r := traced(x, gpu.TracerOptions{Records: 2 << x.Choose(2), Times: gpu.NoTimes})
 		d := r.devs[0]
 		named := r.sem()
 		named.SetName("step")
@@ -177,4 +165,15 @@ func TestTracerFull(t *testing.T) {
 			x.Errorf("%d records were made, and of submissions %d and others %d taken: %+v", made, len(submissions), others, st)
 		}
 	})
+}
+
+// traced opens a device with a tracer.
+func traced(x *explore.T, o gpu.TracerOptions) (*gpu.Tracer, *rig) {
+	tracer, err := gpu.NewTracer(o)
+	if err != nil {
+		x.Fatalf("%v", err)
+	}
+	opt := quick()
+	opt.Tracer = tracer
+	return tracer, open(x, simdriver.Config{}, opt)
 }
