@@ -121,7 +121,7 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	}
 	if v.d.streams.remove(uintptr(h)) != nil {
 		if v.d.dropStream(s) {
-			s.awaitEnd(err != nil)
+			s.awaitEnd(err == nil)
 		}
 	}
 	return err
@@ -130,10 +130,10 @@ func (v *device) DestroyStream(h driver.Stream) error {
 // lastMoment is how long an operation of a lost device may go on when its stream is destroyed.
 const lastMoment = 50 * time.Millisecond
 
-// awaitEnd waits until the stream's goroutine has ended: at once, if it executes nothing. On a lost device an operation may be executing, which
-// may touch memory; it is given a moment, for it may never end.
-func (s *stream) awaitEnd(lost bool) {
-	if !lost {
+// awaitEnd waits until the stream's goroutine has ended: at once, if the stream is idle, or waits for what cannot come. Else, as on a lost device, an operation may be
+// executing, which may touch memory; it is given a moment, for it may never end.
+func (s *stream) awaitEnd(idle bool) {
+	if idle {
 		<-s.ended
 		return
 	}
