@@ -23,9 +23,9 @@ type device struct {
 	streamsMu sync.Mutex
 	streams   map[cuda.Stream]struct{} // that NewStream has made
 
-	mu      sync.Mutex                  // protects following fields
-	modules map[driver.Module]*contents // that are loaded
-	peers   map[cuda.Device]*device     // whose memory EnablePeer has made accessible
+	mu      sync.Mutex               // protects following fields
+	modules map[driver.Module]module // that are loaded
+	peers   map[cuda.Device]*device  // whose memory EnablePeer has made accessible
 
 	lib  *cuda.Library
 	id   cuda.Device
@@ -40,6 +40,7 @@ type device struct {
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
 	hasFuncLoad       bool
+	hasLibraries      bool // of device code, each loaded into the contexts that ask for it
 	hasKernelNodes    bool // in the form that came with 12.0
 	hasElapsed        bool // in the form that came with 12.8
 	hasLaunchEx       bool // launches can have attributes
@@ -50,7 +51,7 @@ type device struct {
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
 	d := &device{
-		streams: map[cuda.Stream]struct{}{}, modules: map[driver.Module]*contents{}, peers: map[cuda.Device]*device{},
+		streams: map[cuda.Stream]struct{}{}, modules: map[driver.Module]module{}, peers: map[cuda.Device]*device{},
 		lib: lib, id: id, info: info, hostPools: hosts,
 		hasFuncLoad:    lib.HasSymbol("cuFuncLoad"),
 		hasKernelNodes: lib.HasSymbol("cuGraphAddKernelNode_v2") && lib.HasSymbol("cuGraphExecKernelNodeSetParams_v2"),
@@ -58,6 +59,10 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 		hasLaunchEx:    lib.HasSymbol("cuLaunchKernelEx") && lib.Version() >= clusters,
 		hasCarveout:    lib.Version() >= carveouts,
 		hasEdges:       lib.HasSymbol("cuGraphAddDependencies_v2"),
+	}
+	if lib.HasSymbol("cuLibraryLoadData") && lib.HasSymbol("cuModuleGetLoadingMode") {
+		mode, err := lib.ModuleGetLoadingMode()
+		d.hasLibraries = err == nil && mode == cuda.ModuleLazyLoading
 	}
 	d.Comms = ncclcomm.New(comms, ncclcomm.Host{Bind: d.Bind, Unbind: d.Unbind, Fail: func(op string, err error, what string) error {
 		return d.fail(op, err, "%s", what)

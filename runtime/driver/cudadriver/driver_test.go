@@ -432,7 +432,7 @@ func TestProbe(t *testing.T) {
 		"cuMemAlloc_v2(64)",
 		"cuMemHostAlloc(64, 3)",
 		"cuMemHostGetDevicePointer_v2(0)",
-		"cuModuleLoadDataEx(4: 3 4 5 6)",
+		"cuLibraryLoadData(4: 3 4 5 6, 0)", "cuLibraryGetModule(0x3100)",
 		"cuModuleGetFunction(empty)",
 		"cuFuncLoad(0xf000)",
 		"cuFuncGetAttribute(0)",
@@ -493,7 +493,7 @@ func TestProbe(t *testing.T) {
 		"cuEventDestroy_v2(0xe000)",
 		"cuGraphExecDestroy(0x20000)",
 		"cuGraphDestroy(0x10000)",
-		"cuModuleUnload(0x3000)",
+		"cuLibraryUnload(0x3100)",
 		"cuMemFreeHost()",
 		"cuMemFree_v2()",
 		"cuEventDestroy_v2(0xe000)",
@@ -533,14 +533,14 @@ func TestProbe(t *testing.T) {
 
 	// Without a compiler a launch cannot be tried.
 	f.calls()
-	f.set("cuModuleLoadDataEx", int(cuda.ErrorJITCompilerNotFound))
+	f.set("cuLibraryLoadData", int(cuda.ErrorJITCompilerNotFound))
 	if !open().SubmitAnywhere {
 		t.Error("no compiler: submitting anywhere is said not to work")
 	}
 	if calls := f.calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuLaunchKernel") }) {
 		t.Errorf("no compiler, but a launch:\n%s", strings.Join(calls, "\n"))
 	}
-	f.set("cuModuleLoadDataEx", 0)
+	f.set("cuLibraryLoadData", 0)
 
 	// What cannot be made goes untried, and is not left behind.
 	for name, untried := range map[string]string{
@@ -678,7 +678,7 @@ func TestCalls(t *testing.T) {
 	if !slices.Equal(info.Params, []int{8, 4}) || info.MaxThreads != 100 || info.SharedMem != 1024 || info.Registers != 104 || info.LocalMem != 103 || info.MaxCluster != 16 {
 		t.Errorf("%+v", info)
 	}
-	f.want("cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleGetFunction(count)", "cuFuncLoad(0xf001)", "cuFuncGetAttribute(0)", "cuFuncGetAttribute(1)",
+	f.want("cuLibraryLoadData(4: 3 4 5 6, 0)", "cuLibraryGetModule(0x3100)", "cuModuleGetFunction(count)", "cuFuncLoad(0xf001)", "cuFuncGetAttribute(0)", "cuFuncGetAttribute(1)",
 		"cuFuncGetAttribute(4)", "cuFuncGetAttribute(3)", "cuFuncGetAttribute(11)", "cuFuncGetAttribute(12)", "cuFuncGetAttribute(13)",
 		"cuFuncSetAttribute(14, 1)", "cuOccupancyMaxPotentialClusterSize(0xf001, 1 1 1, 1 1 1, 0)", "cuFuncSetAttribute(8, 231424)", "cuFuncGetParamInfo(0)", "cuFuncGetParamInfo(1)", "cuFuncGetParamInfo(2)")
 	f.set("clusters", 2)
@@ -707,7 +707,7 @@ func TestCalls(t *testing.T) {
 	ok(d.Unload(module0))
 	ok(d.DestroyEvent(e))
 	ok(d.DestroyStream(s))
-	f.want("cuModuleUnload(0x3000)", "cuEventDestroy_v2(0xe000)", "cuStreamDestroy_v2(0x5000)")
+	f.want("cuLibraryUnload(0x3100)", "cuEventDestroy_v2(0xe000)", "cuStreamDestroy_v2(0x5000)")
 }
 
 // TestErrors has every function fail with every kind of code.
@@ -723,7 +723,7 @@ func TestErrors(t *testing.T) {
 		"memory info": {"cuMemGetInfo_v2"}, "link": {"cuDeviceGetP2PAttribute"}, "occupancy": {"cuOccupancyMaxActiveBlocksPerMultiprocessor"},
 		"adopt stream": {"cuStreamGetCtx", "cuStreamGetPriority"}, "capturing": {"cuStreamIsCapturing"},
 		"write value": {"cuStreamWriteValue64_v2"}, "wait value": {"cuStreamWaitValue64_v2"},
-		"load": {"cuModuleLoadDataEx"}, "unload": {"cuModuleUnload"},
+		"load": {"cuLibraryLoadData", "cuLibraryGetModule"}, "unload": {"cuModuleUnload"},
 		"function": {"cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuFuncGetParamInfo"},
 		"global":   {"cuModuleGetGlobal_v2"}, "launch": {"cuLaunchKernel", "cuLaunchKernelEx"}, "bind": {"cuCtxSetCurrent"},
 
@@ -811,19 +811,57 @@ func TestUnresolvedCode(t *testing.T) {
 		}
 		ok(t, d.Unload(m))
 	}
-	f.set("cuModuleLoadDataEx", int(cuda.ErrorInvalidImage))
+	f.set("cuLibraryLoadData", int(cuda.ErrorInvalidImage))
 	if _, err := d.Load(image(t, "unresolved.fatbin")); !strings.Contains(err.Error(), "unresolved symbol") {
 		t.Error(err)
 	}
 	if len(d.modules) != 0 {
 		t.Errorf("%d modules are remembered", len(d.modules))
 	}
-	f.set("cuModuleLoadDataEx", 0)
+	f.set("cuLibraryLoadData", 0)
 	m, err := d.Load([]byte(emptyPTX))
 	ok(t, err)
-	f.set("cuModuleUnload", int(cuda.ErrorInvalidContext))
-	if err := d.Unload(m); !errors.Is(err, cuda.ErrorInvalidContext) || d.modules[m] == nil {
+	f.set("cuLibraryUnload", int(cuda.ErrorInvalidContext))
+	if err := d.Unload(m); !errors.Is(err, cuda.ErrorInvalidContext) || d.modules[m].code == nil {
 		t.Errorf("a module that could not be unloaded: %v, remembered is %v", err, d.modules[m])
+	}
+}
+
+// TestLoadAsModule loads device code as a module where there are no libraries, and where these would be loaded into all contexts at once.
+func TestLoadAsModule(t *testing.T) {
+	for _, c := range []struct {
+		release dl.Version
+		eager   int
+		want    []string
+	}{
+		{11040, 0, []string{"cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleUnload(0x3000)"}},
+		{12000, 1, []string{"cuModuleLoadDataEx(4: 3 4 5 6)", "cuModuleUnload(0x3000)"}},
+		{12000, 0, []string{"cuLibraryLoadData(4: 3 4 5 6, 0)", "cuLibraryGetModule(0x3100)", "cuLibraryUnload(0x3100)"}},
+	} {
+		f := newFake(t, c.release)
+		f.set("eager", c.eager)
+		d := f.device()
+		f.calls()
+		m, err := d.Load([]byte(emptyPTX))
+		ok(t, err)
+		ok(t, d.Unload(m))
+		if got := f.calls(); !slices.Equal(got, c.want) {
+			t.Errorf("CUDA %v, eager %d: %q, want %q", c.release, c.eager, got, c.want)
+		}
+	}
+}
+
+// TestLoadWithoutContext fails to load a library's module into the context, and leaves nothing behind.
+func TestLoadWithoutContext(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	before := f.live()
+	f.set("cuLibraryGetModule", int(cuda.ErrorOutOfMemory))
+	if _, err := d.Load([]byte(emptyPTX)); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Error(err)
+	}
+	if now := f.live(); now != before || len(d.modules) != 0 {
+		t.Errorf("%d objects were live, and %d are now; %d modules are remembered", before, now, len(d.modules))
 	}
 }
 

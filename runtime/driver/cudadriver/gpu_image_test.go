@@ -107,3 +107,22 @@ func TestGPUCluster(t *testing.T) {
 		t.Errorf("a kernel without has clusters of %v", info.Cluster)
 	}
 }
+
+// TestGPULoadTwice loads the same device code twice: each module is of its own, also when the other is unloaded.
+func TestGPULoadTwice(t *testing.T) {
+	d := openGPU(t)
+	var modules [2]driver.Module
+	for i := range modules {
+		m, err := d.Load(image(t, "params.ptx"))
+		ok(t, err)
+		modules[i] = m
+	}
+	t.Logf("modules %#x, as libraries: %v", modules, d.hasLibraries)
+	if modules[0] == modules[1] {
+		t.Fatal("both are one module")
+	}
+	ok(t, d.Unload(modules[0]))
+	_, _, err := d.Function(modules[1], "small")
+	ok(t, err)
+	ok(t, d.Unload(modules[1]))
+}

@@ -22,6 +22,12 @@ type compiler struct {
 	info, err [logSize]byte
 }
 
+// A module is device code that is loaded.
+type module struct {
+	code    *contents
+	library cuda.CodeLibrary // whose module it is, or 0
+}
+
 // Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. A cubin that lacks symbols is refused here: the driver
 // may take it, and then not find its kernels.
 func (d *device) Load(image []byte) (driver.Module, error) {
@@ -41,7 +47,7 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	defer pin.Unpin()
 	c.options = [...]cuda.JitOption{cuda.JITInfoLogBuffer, cuda.JITInfoLogBufferSizeBytes, cuda.JITErrorLogBuffer, cuda.JITErrorLogBufferSizeBytes}
 	c.values = [...]uintptr{uintptr(unsafe.Pointer(&c.info)), logSize, uintptr(unsafe.Pointer(&c.err)), logSize}
-	m, err := d.lib.ModuleLoadDataEx(unsafe.Pointer(unsafe.SliceData(image)), c.options[:], c.values[:])
+	m, library, err := d.loadImage(unsafe.Pointer(unsafe.SliceData(image)), c)
 	if err != nil {
 		if log := c.log(); log != "" {
 			err = fmt.Errorf("%w\n%s", err, log)
@@ -49,9 +55,28 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 		return 0, d.fail("load", code.explain(err), "%s of %d bytes", form, len(image))
 	}
 	d.mu.Lock()
-	d.modules[driver.Module(m)] = code
+	d.modules[driver.Module(m)] = module{code, library}
 	d.mu.Unlock()
 	return driver.Module(m), nil
+}
+
+// loadImage loads device code as a library, of which the device's context has a module, where there are such, and else as a module. While the
+// driver compiles a module, no thread can submit anything to its context; a library is compiled without the context. Where libraries are
+// loaded as a whole at once that is into all contexts, which is not what was asked for.
+func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
+	if !d.hasLibraries {
+		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])
+		return m, 0, err
+	}
+	library, err := d.lib.LibraryLoadData(image, c.options[:], c.values[:], nil, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	m, err := d.lib.LibraryGetModule(library)
+	if err != nil {
+		return 0, 0, errors.Join(err, d.lib.LibraryUnload(library))
+	}
+	return m, library, nil
 }
 
 // explain adds to an error what the image lacks.
@@ -82,13 +107,19 @@ func (c *compiler) log() string {
 
 func (d *device) Unload(m driver.Module) error {
 	d.mu.Lock()
-	code := d.modules[m]
+	loaded, has := d.modules[m]
 	delete(d.modules, m) // before another module can have the handle
 	d.mu.Unlock()
-	if err := d.lib.ModuleUnload(cuda.Module(m)); err != nil {
-		if code != nil {
+	var err error
+	if loaded.library != 0 {
+		err = d.lib.LibraryUnload(loaded.library)
+	} else {
+		err = d.lib.ModuleUnload(cuda.Module(m))
+	}
+	if err != nil {
+		if has {
 			d.mu.Lock()
-			d.modules[m] = code
+			d.modules[m] = loaded
 			d.mu.Unlock()
 		}
 		return d.fail("unload", err, "module %#x", uintptr(m))
@@ -100,7 +131,7 @@ func (d *device) Unload(m driver.Module) error {
 // must do neither: loading may wait for the whole device, and the limits are the kernel's, not a launch's.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
-	code := d.modules[m]
+	code := d.modules[m].code
 	d.mu.Unlock()
 	if code == nil { // no module
 		code = new(contents)

@@ -33,7 +33,7 @@
 #define ALREADY_ENABLED failed(__func__, 704)
 enum { OK };
 enum { SETTINGS = 128 };
-enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, FUNCTION = 0xf000, CONTEXT = 0xc0, SPECIAL = 0x100 };
+enum { STREAM = 0x5000, EVENT = 0xe000, MODULE = 0x3000, LIBRARY = 0x3100, FUNCTION = 0xf000, CONTEXT = 0xc0, SPECIAL = 0x100 };
 enum { POOL = 0x9000, GRAPH = 0x10000, EXEC = 0x20000, NODE = 0x30000 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -407,9 +407,8 @@ int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size
 
 // The compiler logs lines of the text, those with "error" as errors, and fails if there is such a line. With the setting
 // "log" it fills the logs to the brim. An image that is not text is accepted.
-int cuModuleLoadDataEx(uintptr_t *m, const char *image, unsigned n, const int *options, uintptr_t *values)
+static int compile(const char *image, uintptr_t *values)
 {
-	CREATE("%u: %d %d %d %d", n, options[0], options[1], options[2], options[3]);
 	char *info = (char *)values[0], *err = (char *)values[2];
 	size_t infoSize = (uint32_t)values[1], errSize = (uint32_t)values[3];
 	if (get("log")) {
@@ -425,9 +424,26 @@ int cuModuleLoadDataEx(uintptr_t *m, const char *image, unsigned n, const int *o
 		return INVALID_PTX;
 	}
 	LIVE(1);
-	*m = MODULE;
 	return OK;
 }
+int cuModuleGetLoadingMode(int *mode) { *mode = get("eager") ? 1 : 2; return OK; }
+int cuModuleLoadDataEx(uintptr_t *m, const char *image, unsigned n, const int *options, uintptr_t *values)
+{
+	CREATE("%u: %d %d %d %d", n, options[0], options[1], options[2], options[3]);
+	*m = MODULE;
+	return compile(image, values);
+}
+#if VERSION >= 12000
+int cuLibraryLoadData(uintptr_t *l, const char *image, const int *options, uintptr_t *values, unsigned n, const int *own, void **ownValues, unsigned ownN)
+{
+	int r = enter(__func__, 0, "%u: %d %d %d %d, %u", n, options[0], options[1], options[2], options[3], ownN);
+	if (r) return r;
+	*l = LIBRARY;
+	return compile(image, values);
+}
+int cuLibraryGetModule(uintptr_t *m, uintptr_t l) { CREATE("%#lx", (long)l); if (l != LIBRARY) return INVALID_HANDLE; *m = MODULE; return OK; }
+int cuLibraryUnload(uintptr_t l) { int r = enter(__func__, 0, "%#lx", (long)l); if (r) return r; if (l != LIBRARY) return INVALID_HANDLE; LIVE(-1); return OK; }
+#endif
 int cuModuleUnload(uintptr_t m) { CREATE("%#lx", (long)m); if (m != MODULE) return INVALID_HANDLE; LIVE(-1); return OK; }
 int cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
 {
