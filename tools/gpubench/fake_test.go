@@ -47,6 +47,15 @@ func TestFake(t *testing.T) {
 			t.Errorf("%s was not compared: %+v", name, r)
 		}
 	}
+	for _, args := range [][]string{{}, {"-c", buildLoop(t)}} {
+		rows = runJSON(t, append(args, "-rounds", "1", "-device", "1", "-run", "^kernel/")...)
+		for name, goal := range map[string]bool{"kernel/2,000 launches: submitting": true, "kernel/launch, p50 to wait": true,
+			"kernel/2,000 launches, raw with an event behind each: submitting": false} {
+			if r := rows[name]; r.Raw == nil || r.Ratio == nil || (r.Goal != nil) != goal {
+				t.Errorf("%q: %s was not compared: %+v", args, name, r)
+			}
+		}
+	}
 	t.Setenv("PUREGPU_CUBLAS_LIBRARY", testlib.Fake{File: "libcublas.so.12", Source: "../../internal/cublas/testdata/cublas.c", Symbols: []string{}, Defines: []string{"IDLE"}}.Build(t))
 	rows = runJSON(t, "-rounds", "1", "-device", "1", "-run", "^native/")
 	for _, name := range []string{"native/2,000 products of 64 × 64: total", "native/2,000 products of 64 × 64: submitting",

@@ -13,7 +13,7 @@
 // The rows of the group calls time the bindings alone: the raw side is a loop in C, from testdata/cloop.c, which -c names.
 // All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
 // do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. In the groups
-// chain, hop and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the
+// chain, hop, kernel, native and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the
 // same work on the smallest scale, which tells whether it is flat.
 // Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
 //
@@ -24,6 +24,9 @@
 //
 // The rows of the group stream compare ways to submit the same: the raw side is a call of a queue, with its lists, and puregpu's side
 // the call of a stream, or a launch with typed arguments.
+//
+// The rows of the group kernel time launches of a kernel with four arguments, on a queue. The raw side is a loop of cuLaunchKernel, in C if -c
+// is given, and for the rows that say so one in Go that records an event behind each launch.
 //
 // The rows of the group native time products of matrices by cuBLAS, which package cudadriver's users put into a queue's order with
 // Queue.Native. The raw side calls cuBLAS alike, on a stream. Both take the file that PUREGPU_CUBLAS_LIBRARY names, or what the system or
@@ -85,7 +88,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("gpubench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var opt options
-	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls and the raw side of two of wake")
+	flags.StringVar(&opt.cloop, "c", "", "shared `library` made from cloop.c, for the rows of the group calls and the raw side of some of wake and kernel")
 	flags.StringVar(&opt.hip, "hip", "", "HIP `library`, for the rows of the group hip")
 	flags.StringVar(&opt.python, "python", "python3", "`program` that runs Python with PyTorch, for the rows of the groups others and collectives")
 	flags.StringVar(&opt.device, "device", "0", "`device` by number, UUID or PCI address")
@@ -196,6 +199,7 @@ func benches(e *env) []bench {
 	all = append(all, chainBenches()...)
 	all = append(all, tailBenches(e)...)
 	all = append(all, streamBenches()...)
+	all = append(all, kernelBenches()...)
 	all = append(all, traceBenches()...)
 	all = append(all, nativeBenches()...)
 	all = append(all, poolBenches()...)

@@ -1,16 +1,36 @@
 // The fake CUDA driver of package cudadriver's tests, with what the calls group needs besides: modules that are loaded
 // without options, and functions that are found through the driver. What the graph group needs is a kernel "empty" with a
-// pointer, and what the pool group needs is allocation from the current pool.
+// pointer, what the kernel group needs is a kernel "index" with four parameters, and what the pool group needs is allocation from the current
+// pool.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #define cuFuncGetParamInfo otherParamInfo
+#define cuModuleGetFunction otherFunction
 #include "../../../runtime/driver/cudadriver/testdata/driver.c"
 #undef cuFuncGetParamInfo
+#undef cuModuleGetFunction
 
 int cuModuleLoadData(uintptr_t *m, const char *image) { CREATE(""); LIVE(1); *m = MODULE; return OK; }
 
+enum { INDEX = FUNCTION + 8 };
+
+int cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
+{
+	if (strcmp(name, "index")) return otherFunction(f, m, name);
+	CREATE("%s", name);
+	*f = INDEX;
+	return OK;
+}
+
 int cuFuncGetParamInfo(uintptr_t f, size_t i, size_t *offset, size_t *size)
 {
+	if (f == INDEX) {
+		static const size_t offsets[] = { 0, 8, 12, 16 }, sizes[] = { 8, 4, 4, 8 };
+		CREATE("%zu", i);
+		if (i > 3) return INVALID_VALUE;
+		*offset = offsets[i], *size = sizes[i];
+		return OK;
+	}
 	if (f != FUNCTION) return otherParamInfo(f, i, offset, size);
 	CREATE("%zu", i);
 	if (i > 0) return INVALID_VALUE;
