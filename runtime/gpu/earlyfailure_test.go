@@ -259,6 +259,32 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	})
+	t.Run("B80 B86 B87 so does work of which nobody can know when the stream has passed it, until the device is closed", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b, s := allocate(t, dev, 1<<20), semaphores(t, 2)
+			d.StallDevice(0)
+			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
+			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 2})
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			if err := s[0].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				t.Error(err)
+			}
+			if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{2}); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("behind work that nobody can wait for: %v", err)
+			}
+			must(t, b.Close())
+			synctest.Wait()
+			if n := calls(d, 0, simdriver.OpFree); n != 0 || dev.Stats().Buffers != 1 {
+				t.Errorf("%d frees while the device may write", n)
+			}
+			d.ResumeDevice(0)
+			must(t, dev.Close())
+			if n := calls(d, 0, simdriver.OpFree); n != 1 {
+				t.Errorf("%d frees when the device was closed", n)
+			}
+		})
+	})
 	eachCaps(t, "B77 B80 B82 what the driver refuses fails the signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})

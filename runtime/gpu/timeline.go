@@ -292,7 +292,7 @@ const (
 	notIssued    outcome = iota // what it waits for has failed, or cannot be waited for
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
-	issuedBroken                // a part of it is in the stream, with the event behind it
+	issuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
 	foreign                     // it waits for a device of another driver, or for its turn, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
@@ -385,16 +385,16 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 }
 
 // broken says what becomes of a submission that the driver has not taken as a whole. If the stream has got something of it,
-// only an event can say when that is over; and if there cannot be one, nobody will ever know what the device still does.
+// only an event can say when that is over; and if there cannot be one, nobody will ever know what the device still does: it is lost.
 func (tl *timeline) broken(s *submission, started bool) outcome {
 	if !started {
 		return refused
 	}
-	if err := tl.dev.drv.Record(s.event.h, tl.h); err != nil {
+	err := tl.dev.drv.Record(s.event.h, tl.h)
+	if err != nil {
 		tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(err))
-		return refused
 	}
-	s.recorded = true
+	s.recorded = err == nil
 	return issuedBroken
 }
 

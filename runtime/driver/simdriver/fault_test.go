@@ -158,7 +158,7 @@ func TestDestroyStreamOfLost(t *testing.T) {
 			check(t, d.LoseDevice(0, errTest))
 			start := time.Now()
 			refused(t, v.DestroyStream(s), driver.ErrLost)
-			if took := time.Since(start); took >= time.Second {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("of a kernel of %v the stream was destroyed %v later", takes, took)
 			}
 			if takes == time.Millisecond && !written {
