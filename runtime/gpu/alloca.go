@@ -457,20 +457,21 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 	if c := b.claim.Load(); c != nil && c.busy(b.pool) {
 		return errAwaited
 	}
-	if b.mustDefer(own) && b.state.CompareAndSwap(isLive, isDeferred) {
-		for _, q := range b.dev.all() { // somebody has to find out when that is
-			q.tl.want(q.tl.issued.Load())
-		}
-		b.Close() // from here on it is as with a buffer that nobody deallocates
-		return nil
-	}
-	if !b.state.CompareAndSwap(isLive, isGone) {
+	if !b.state.CompareAndSwap(isLive, isDeferred) {
 		_, err := (address{late: b}).resolve()
 		if err == nil {
 			err = ErrUnallocated
 		}
 		return err
 	}
+	if b.mustDefer(own) { // only now, for what is in doubt may be being issued: it says so, and then looks for its memory
+		for _, q := range b.dev.all() { // somebody has to find out when that is
+			q.tl.want(q.tl.issued.Load())
+		}
+		b.Close() // from here on it is as with a buffer that nobody deallocates
+		return nil
+	}
+	b.state.Store(isGone)
 	stats := &b.dev.buffers
 	if b.pool.blocks != nil {
 		line := b.pool.number(tl)

@@ -151,21 +151,31 @@ func (c *CommandBuffer) uses(b *Buffer) bool {
 	return slices.ContainsFunc(c.nested, func(n *CommandBuffer) bool { return n.uses(b) })
 }
 
-// cause returns why a submission that its stream has passed has failed all the same: because of what it came after.
+// cause returns why a submission that its stream has passed has failed all the same: because of what it waits for.
 func (s *submission) cause() error {
 	failed := s.late || s.q.tl.failures.Load() != nil // a barrier may fail though the work in front of it does not
 	for _, m := range s.follows {
-		if err := m.failed(); err != nil {
-			return err
-		}
 		failed = failed || m.tl.failures.Load() != nil
 	}
 	if !failed {
 		return nil
 	}
-	for i := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
-		if err, ok := s.waits[i].Semaphore.failed().(*SubmitError); ok { // and not because the program failed the semaphore
-			return err
+	return s.waitFailed()
+}
+
+// waitFailed returns why work that a submission waits for has failed, also where that is about to fail its semaphores. What else a
+// submission comes after, as who had its memory before it, or the turn before its own, may fail: it only has to be over.
+func (s *submission) waitFailed() error {
+	for _, w := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
+		switch how, p := w.Semaphore.next(w.Value); how {
+		case failed:
+			if err, ok := w.Semaphore.failed().(*SubmitError); ok { // and not because the program failed the semaphore
+				return err
+			}
+		case ordered:
+			if err := (mark{p.Timeline, p.Seq}).failed(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -114,6 +114,52 @@ func TestMishap(t *testing.T) {
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
 	})
+	for name, use := range map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore){
+		"before it was issued": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
+			w := semaphores(t, 1)[0]
+			must(t, dev.Queue(0).Fill(order(w, 1, s, 1), b.All(), []byte{1}))
+			s.Fail(io.EOF)
+			must(t, w.Signal(1))
+			eventually(t, "it is issued", func() bool { return dev.Stats().InFlight > 0 })
+		},
+		"during a transfer in pieces": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
+			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1)}, b.All(), make([]byte, b.Size())))
+			eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
+			s.Fail(io.EOF)
+		},
+		"before the first piece of a transfer": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
+			w := semaphores(t, 1)[0]
+			must(t, dev.Queue(0).Upload(order(w, 1, s, 1), b.All(), make([]byte, b.Size())))
+			s.Fail(io.EOF)
+			must(t, w.Signal(1))
+			eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
+		},
+		"during an execution of several parts": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
+			c := commandBuffer(t, dev, gpu.StreamMode)
+			x, err := c.Binding()
+			must(t, err)
+			recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
+			recorded(t)(c.Barrier())
+			recorded(t)(c.HostCall(func() error { return nil }))
+			must(t, c.End())
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, b.All()))
+			eventually(t, "a part is issued", func() bool { return dev.Stats().InFlight > 0 })
+			s.Fail(io.EOF)
+			must(t, c.Close())
+		},
+	} {
+		t.Run("B125 a program fails the semaphore of work "+name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
+			p, all := whole(t, dev)
+			b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
+			must(t, d.StallStream(stream))
+			use(t, dev, b, s)
+			given(t, dev.Queue(1), p, b)
+			must(t, d.ResumeStream(stream))
+			unused(t, p)
+		})
+	}
 	t.Run("B125 the library keeps the thread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stuck, inside := make(chan struct{}), make(chan struct{}, 1)

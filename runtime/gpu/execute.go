@@ -121,6 +121,7 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	if len(o.Free) > 0 {
 		l = newLent(total, o.Free)
 	}
+	forget := link.doubtWith(o.Signal)
 	n := 0 // parts submitted
 	for _, x := range list {
 		from := n
@@ -142,6 +143,7 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 			continue
 		}
 		if n == 0 && x.parts[n-from].ch == nil && q.failed() == nil {
+			forget()
 			return err
 		}
 		FailAll(err, signalled(o)...) // what has been submitted goes on

@@ -150,3 +150,24 @@ func TestFree(t *testing.T) {
 		})
 	})
 }
+
+// TestFreeOfPartRefused executes a recording of which a channel refuses a later part: the points of Free are told when the first is over.
+func TestFreeOfPartRefused(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	dev := g.Devices()[0]
+	b, c, s, f := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 1), newTelling(t)
+	recorded(t)(c.Fill(b.All(), []byte{1}))
+	recorded(t)(c.Barrier())
+	recorded(t)(c.Collective(chans[0], sum(b)))
+	must(t, c.End())
+	must(t, chans[0].Close())
+	must(t, d.StallDevice(0))
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1), Free: f.points()}, c))
+	if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
+		t.Error(err)
+	}
+	f.yet()
+	must(t, d.ResumeDevice(0))
+	f.soon()
+}

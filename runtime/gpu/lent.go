@@ -6,11 +6,12 @@ import "sync/atomic"
 // an operation is made of.
 type lent struct {
 	left   atomic.Int32 // submissions that are not over
+	shared bool         // by several, of which one may be refused when others have been submitted
 	points []Point
 }
 
 func newLent(submissions int, points []Point) *lent {
-	l := &lent{points: append([]Point(nil), points...)}
+	l := &lent{shared: submissions > 1, points: append([]Point(nil), points...)}
 	l.left.Store(int32(submissions))
 	return l
 }

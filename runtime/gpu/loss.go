@@ -40,10 +40,17 @@ func (d *Device) lostBy(err error) *failure {
 	return &failure{fmt.Errorf("gpu: device %s: %w", d.info.Name, err)}
 }
 
+// markLost has the device take no more work. It reports whether the caller is the first, who must then check, without locks.
+func (d *Device) markLost(err error) (first bool) {
+	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
+		d.opt.Tracer.lost(d, d.failed())
+	}
+	return first
+}
+
 // lose marks the device as lost: everything that is in flight fails, and everything that comes.
 func (d *Device) lose(err error) {
-	if d.lost.CompareAndSwap(nil, d.lostBy(err)) {
-		d.opt.Tracer.lost(d, d.failed())
+	if d.markLost(err) {
 		d.failInFlight()
 		d.failChannels(d.failed())
 	}

@@ -214,6 +214,35 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
+// TestPoolBehindFailure allocates memory that is free behind work which fails, and which the alloca does not wait for: the alloca comes after it, and does
+// not fail.
+func TestPoolBehindFailure(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
+	must(t, err)
+	t.Cleanup(func() { must(t, g.Close()) })
+	chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+	must(t, err)
+	dev, s := g.Devices()[0], semaphores(t, 4)
+	p, all := whole(t, dev)
+	q, other, streams := dev.Queue(0), dev.Queue(1), d.Streams(0)
+	x, b := allocate(t, dev, 64), alloca(t, q, gpu.Order{}, p, all)
+	must(t, d.StallStream(streams[len(streams)-1]))
+	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+	must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+	must(t, q.Dealloca(gpu.Order{}, b))
+	a := alloca(t, other, gpu.Order{Signal: pts(s[2], 1)}, p, all)
+	must(t, other.Fill(order(s[2], 1, s[3], 1), a.All(), []byte{2}))
+	eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 4 }, dev)
+	chans[0].Abort(nil)
+	must(t, d.ResumeStream(streams[len(streams)-1]))
+	if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+		t.Error(err)
+	}
+	must(t, s[3].Wait(minute(t), 1))
+	begins(t, other, a, 2)
+}
+
 // TestPoolMeanwhile allocates from a portable pool while something else is being given to the queue's stream.
 func TestPoolMeanwhile(t *testing.T) {
 	open := func(t *testing.T) (sim *simdriver.Driver, hook *recordHook, dev *gpu.Device) {

@@ -400,6 +400,16 @@ func (b *Buffer) useOver() {
 	}
 }
 
+// unallocated returns errAwaited if the alloca of a buffer that the submission uses stands in line.
+func (s *submission) unallocated() (err error) {
+	s.eachBuffer(func(b *Buffer) {
+		if b.claim.Load() != nil && b.state.Load() == isPending {
+			err = errAwaited
+		}
+	})
+	return err
+}
+
 // eachBuffer calls a function with each buffer that a submission uses.
 func (s *submission) eachBuffer(do func(*Buffer)) {
 	for b := range s.named {

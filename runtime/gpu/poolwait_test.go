@@ -301,6 +301,80 @@ func TestPoolWaitBare(t *testing.T) {
 	})
 }
 
+// TestPoolWaitPieces transfers in pieces to memory whose alloca stands in line: the pieces stay in order.
+func TestPoolWaitPieces(t *testing.T) {
+	eachCaps(t, "B122 each piece waits for the one before", func(t *testing.T, caps driver.Caps) {
+		d := newSim(t, simdriver.Config{Caps: &caps})
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096})
+		p := newPool(t, dev, gpu.PoolOptions{MaxSize: half, Portable: true, Wait: true})
+		q, s := dev.Queue(0), semaphores(t, 1)
+		b0 := alloca(t, q, gpu.Order{}, p, half)
+		b, err := q.Alloca(gpu.Order{}, p, half)
+		must(t, err)
+		data := make([]byte, half)
+		for i := range data {
+			data[i] = byte(i / 4096)
+		}
+		must(t, q.Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), data))
+		var behind []uint64 // the values that pieces wait for: the first its memory, and the others the one before
+		eventually(t, "three pieces are parked", func() bool {
+			pieces := 0
+			behind = behind[:0]
+			for _, x := range dev.Parked() {
+				if x.Label != "piece" {
+					continue
+				}
+				pieces++
+				for _, w := range x.Waits {
+					behind = append(behind, w.Value)
+				}
+			}
+			return pieces == 3
+		}, dev)
+		slices.Sort(behind)
+		if !slices.Equal(behind, []uint64{1, 1, 2}) {
+			t.Errorf("the pieces wait for %v", behind)
+		}
+		must(t, q.Dealloca(gpu.Order{}, b0))
+		must(t, s[0].Wait(minute(t), 1))
+		if got := bytesOf(t, q, b); !slices.Equal(got, data) {
+			t.Error("the pieces are not where they belong")
+		}
+		must(t, q.Dealloca(gpu.Order{}, b))
+	})
+}
+
+// TestPoolWaitTurn executes a recording whose executions take turns with memory whose alloca stands in line: another execution, of memory
+// that is there, does not wait for it.
+func TestPoolWaitTurn(t *testing.T) {
+	for name, mode := range map[string]gpu.Mode{"stream": gpu.StreamMode, "auto": gpu.AutoMode} {
+		eachCaps(t, "B122 B174 "+name, func(t *testing.T, caps driver.Caps) {
+			d := newSim(t, simdriver.Config{Caps: &caps})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			p := newPool(t, dev, gpu.PoolOptions{MaxSize: half, Portable: true, Wait: true})
+			c := commandBuffer(t, dev, mode)
+			x, err := c.Binding()
+			must(t, err)
+			scratch, err := c.Alloca(4096)
+			must(t, err)
+			recorded(t)(c.Fill(scratch.All(), []byte{1}))
+			recorded(t)(c.Barrier())
+			recorded(t)(c.Copy(x.Range(0, 4096), scratch.All()))
+			must(t, c.End())
+			q, other, s := dev.Queue(0), dev.Queue(1), semaphores(t, 2)
+			b0 := alloca(t, q, gpu.Order{}, p, half)
+			b1, err := q.Alloca(gpu.Order{}, p, half)
+			must(t, err)
+			must(t, q.Execute(gpu.Order{Signal: pts(s[0], 1)}, c, b1.All()))
+			waiting(t, p, 1)
+			must(t, other.Execute(gpu.Order{Signal: pts(s[1], 1)}, c, b0.All()))
+			must(t, other.Dealloca(order(s[1], 1, s[1], 2), b0))
+			must(t, gpu.WaitAll(minute(t), gpu.Point{Semaphore: s[0], Value: 1}, gpu.Point{Semaphore: s[1], Value: 2}))
+			must(t, q.Dealloca(gpu.Order{}, b1))
+		})
+	}
+}
+
 // TestPoolWaitGivenBack has an alloca find no memory while another one has taken it, which then has to wait for a device of another driver and gives
 // it back.
 func TestPoolWaitGivenBack(t *testing.T) {

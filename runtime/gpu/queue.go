@@ -152,7 +152,9 @@ func (q *Queue) submitLater(s *submission) error {
 	switch {
 	case s.op.Kind == work.Collect:
 		if err := q.tl.ch.take(s); err != nil {
-			s.lent = nil
+			if s.lent != nil && !s.lent.shared {
+				s.lent = nil // the caller learns it from the call
+			}
 			q.dev.failSubmission(s, err)
 			return err
 		}

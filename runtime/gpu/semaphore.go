@@ -47,6 +47,7 @@ type expected struct {
 	order  uint64
 	idle   *hostEvent // kept for who parks next
 	name   string     // of the semaphore; see SetName
+	doubts bool       // of work that signals it nobody can tell any more when it is over
 }
 
 type failure struct{ err error }
@@ -299,6 +300,46 @@ func (l *expected) reached(value uint64) *timepoint {
 	return l.issued.pop(value, l.reach.pop(value, nil))
 }
 
+// doubtAll has the work that signals the semaphore be in doubt, what is issued and what will be. The caller holds mu.
+func (s *Semaphore) doubtAll() {
+	if s.list == nil {
+		s.list = new(expected)
+	}
+	s.list.doubts = true
+	s.list.points.Each((*timeline).doubt)
+}
+
+// inDoubt reports whether work that is to signal the semaphore is in doubt, as that has failed.
+func (s *Semaphore) inDoubt() bool {
+	return s.value.Load() == failedValue && s.failure.Load() != &semaphoreClosed
+}
+
+// doubtWith has the work that signals the semaphore be in doubt when a semaphore of some points fails before it is there: the operation of which
+// it is a part is to signal these. The function returned takes that back.
+func (s *Semaphore) doubtWith(points []Point) (forget func()) {
+	list := make([]timepoint, len(points))
+	for i, p := range points {
+		list[i] = timepoint{doubts: s, lazy: true, index: -1}
+		if p.Semaphore.expectAt(p.Value, &list[i]) == failed {
+			s.doubt(p.Semaphore.failed())
+		}
+	}
+	return func() {
+		for i, p := range points {
+			p.Semaphore.cancel(&list[i])
+		}
+	}
+}
+
+// doubt is told how a semaphore has failed that the operation is to signal, or nil if it has not.
+func (s *Semaphore) doubt(err error) {
+	if err != nil && err != errSemaphoreClosed {
+		s.mu.Lock()
+		s.doubtAll()
+		s.mu.Unlock()
+	}
+}
+
 func (s *Semaphore) fail(err error) *timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,10 +350,10 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
-	l := s.list
-	if l != nil && err != errSemaphoreClosed { // what would have signalled it is in a stream still
-		l.points.Each((*timeline).doubt)
+	if err != errSemaphoreClosed {
+		s.doubtAll()
 	}
+	l := s.list
 	for {
 		s.final = s.value.Load()
 		if s.value.CompareAndSwap(s.final, failedValue) {
@@ -337,6 +378,9 @@ func (s *Semaphore) fail(err error) *timepoint {
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
+	if l.doubts {
+		p.Timeline.doubt(p.Seq)
+	}
 	if s.value.Load() == failedValue {
 		s.settle()
 		s.mu.Unlock()

@@ -195,8 +195,10 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
 		if err = s.recording.makeGraph(s.part, s.binds); err == nil && s.turn != nil && s.part == 0 {
-			if how = s.awaitTurn(); how != issuedWork {
-				err = errInLine
+			if err = s.unallocated(); err == nil { // else who waits for its turn would wait for that memory
+				if how = s.awaitTurn(); how != issuedWork {
+					err = errInLine
+				}
 			}
 		}
 	}
@@ -333,6 +335,11 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 		}
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
+	for _, p := range s.signals {
+		if p.Semaphore.inDoubt() {
+			tl.doubt(seq) // before it finds its memory: see deallocate
+		}
+	}
 	started, err := tl.start(s, seq, brief)
 	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
@@ -361,6 +368,11 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 	left := s.deps[:0]
 	for _, m := range s.deps {
 		passed, err := m.status()
+		if err != nil {
+			if err = s.waitFailed(); err == nil {
+				err = m.lost() // then it is never over
+			}
+		}
 		switch {
 		case err != nil:
 			return notIssued, false, err
@@ -392,7 +404,7 @@ func (tl *timeline) broken(s *submission, started bool) outcome {
 	}
 	err := tl.dev.drv.Record(s.event.h, tl.h)
 	if err != nil {
-		tl.dev.lost.CompareAndSwap(nil, tl.dev.lostBy(err))
+		tl.dev.markLost(err)
 	}
 	s.recorded = err == nil
 	return issuedBroken

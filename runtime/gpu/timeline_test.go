@@ -11,7 +11,9 @@ import (
 func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(Device), errors.New("why")
 	tl, other, fails := newTimeline(d), newTimeline(d), newTimeline(d)
-	s := &submission{q: &Queue{dev: d, tl: tl}, deps: frontier{{other, 1}, {fails, 1}}}
+	var of Semaphore
+	of.publish(point{Value: 1, Timeline: fails, Seq: 1})
+	s := &submission{q: &Queue{dev: d, tl: tl}, waits: []Point{{&of, 1}}, deps: frontier{{other, 1}, {fails, 1}}}
 	tl.coverMu.Lock() // holds it up at the first
 	result := make(chan error)
 	go func() {

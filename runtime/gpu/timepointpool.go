@@ -13,7 +13,8 @@ type timepoint struct {
 	on     *Semaphore  // that has it; for sub
 	fn     func(error) // called without locks, once; or
 	host   *hostEvent  // that is to be woken; or
-	link   *Point      // that is to be signalled
+	link   *Point      // that is to be signalled; or
+	doubts *Semaphore  // whose work is in doubt if this fails
 	next   *timepoint  // in a pool, or in a list of released ones
 	err    error       // what it was released with
 }

@@ -322,7 +322,7 @@ func (t *Tracer) put(r *TraceRecord) bool {
 		case seq == at && t.head.CompareAndSwap(at, at+1):
 			s.rec.copy(r)
 			s.seq.Store(at + 1)
-			if half := uint64(len(t.slots) / 2); at%min(half, 256) == 0 && at-t.tail.Load() >= half {
+			if half := uint64(len(t.slots) / 2); at%min(half/4+1, 256) == 0 && at-t.tail.Load() >= half {
 				wake.Nudge(t.soon)
 			}
 			return true

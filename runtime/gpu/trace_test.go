@@ -581,3 +581,26 @@ func TestTracerArguments(t *testing.T) {
 		t.Errorf("a tracer that was not made: %v", err)
 	}
 }
+
+// TestTraceLossByEvent loses a device that records no event behind work of which it has a part: the trace has the loss once.
+func TestTraceLossByEvent(t *testing.T) {
+	d, tr := newSim(t, simdriver.Config{}), newTracer(t, gpu.TracerOptions{})
+	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
+	b := allocate(t, dev, 1<<20)
+	fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
+	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+	if err := s[0].Wait(minute(t), 1); err == nil {
+		t.Error("it has not failed")
+	}
+	fault.Remove()
+	lost := 0
+	records := make([]gpu.TraceRecord, 1000)
+	for _, r := range records[:tr.Take(records)] {
+		if r.Kind == gpu.TraceLost && errors.Is(r.Err, driver.ErrLost) {
+			lost++
+		}
+	}
+	if lost != 1 {
+		t.Errorf("the trace has %d losses", lost)
+	}
+}

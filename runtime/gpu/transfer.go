@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
@@ -72,13 +73,19 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	if _, err := check("copy", there); err != nil {
 		return err
 	}
+	signals := slices.Clone(o.Signal)
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
 		defer there.dev.leave()
 		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
-		return there.pieces(part, !up, func(p []byte, at int64) error {
+		done, err := NewSemaphore(0)
+		if err != nil {
+			return err
+		}
+		defer done.doubtWith(signals)()
+		return there.pieces(part, done, !up, func(p []byte, at int64) error {
 			if up {
 				copy(piece[at:], p)
 			} else {
@@ -99,29 +106,36 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 	if _, err := check(op, q); err != nil {
 		return err
 	}
+	if err := o.checkAll(); err != nil {
+		return fmt.Errorf("gpu: %s on %v: %w", op, q, err)
+	}
+	done, err := NewSemaphore(0) // of the pieces
+	if err != nil {
+		return err
+	}
 	s := q.get(work.Transfer)
 	s.mode = untilReached
 	s.fn = func() error {
-		err := q.pieces(r, up, do)
+		err := q.pieces(r, done, up, do)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)
 		}
 		return err
 	}
-	return q.submitWith(s, o, r.Buffer, also)
+	forget := done.doubtWith(o.Signal)
+	if err = q.submitWith(s, o, r.Buffer, also); err != nil {
+		forget()
+	}
+	return err
 }
 
 // piecesAhead is how many pieces are on their way at a time.
 const piecesAhead = 3
 
-// pieces moves a range, which the caller holds.
-func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) error {
+// pieces moves a range, which the caller holds. Each piece that is there signals done with its number, from 1.
+func (q *Queue) pieces(r Range, done *Semaphore, up bool, do func(piece []byte, at int64) error) (err error) {
 	size := uint64(q.dev.opt.StageSize)
 	n := int((r.Size + size - 1) / size)
-	done, err := NewSemaphore(0)
-	if err != nil {
-		return err
-	}
 	ctx := context.Background() // whatever ends the device fails the semaphore
 	blocks := make([]*stageBlock, min(n, piecesAhead))
 	var errs []error
@@ -157,7 +171,8 @@ func (q *Queue) pieces(r Range, up bool, do func(piece []byte, at int64) error) 
 			q.dev.recycle(s)
 			return err
 		}
-		err = q.submit(s, Order{Signal: []Point{{done, uint64(i) + 1}}, Label: "piece"}) // in the order of the pieces: one stream does them
+		// In the order of the pieces, also where some are parked, for their memory has yet to be allocated.
+		err = q.submit(s, Order{Wait: []Point{{done, uint64(i)}}, Signal: []Point{{done, uint64(i) + 1}}, Label: "piece"})
 		if err == nil {
 			issued++
 		}
