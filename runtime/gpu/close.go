@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type deviceClosing struct {
 	closed    chan struct{} // the thread has ended
 	overdue   bool          // Close has not waited for all host calls
 	left      []error       // of what the thread could not give back
+	known     *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
 	refusalMu sync.Mutex    // a leaf
 	refusals  []error       // errors of giving something back that no caller was returned; Close returns them
 }
@@ -98,6 +100,7 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	unended := CloseError{Device: d.info.Name}
+	d.known = d.lost.Load()
 
 	d.phase.Store(isClosing)
 	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
@@ -118,6 +121,9 @@ func (d *Device) close(ctx context.Context) error {
 		unended.After, unended.Err = time.Since(began), ctx.Err()
 		why := unended // which may still change
 		d.lose(&why)
+		if f := d.lost.Load(); errors.Is(f.err, &why) { // else somebody else has found a loss
+			d.known = f
+		}
 	case d.lost.Load() == nil:
 		d.askTimes() // while the clocks can be compared
 	}

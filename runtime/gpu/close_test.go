@@ -411,6 +411,24 @@ func TestCloseTells(t *testing.T) {
 			})
 		})
 	}
+	t.Run("B85 a loss that is found while work in flight is waited for", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, s, why := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0], errors.New("it fell off the bus")
+			d.SetLatency(simdriver.OpFill, time.Second)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 1<<20).All(), []byte{1}))
+			time.AfterFunc(500*time.Millisecond, func() { d.LoseDevice(0, why) })
+			err := dev.Close()
+			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, why) {
+				t.Errorf("the loss is not told: %v", err)
+			}
+			if _, gaveUp := errors.AsType[*gpu.CloseError](err); gaveUp {
+				t.Errorf("%v, though nothing was given up", err)
+			}
+			if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("the work: %v", err)
+			}
+		})
+	})
 	t.Run("B85 nothing is left of a device that is lost", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})

@@ -17,7 +17,11 @@ func (d *Device) destroy() (errs []error) {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime) // of what is asked again and again
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
-	lost := d.lost.Load() != nil
+	found := d.lost.Load()
+	lost := found != nil
+	if lost && found != d.known {
+		errs = append(errs, found.err)
+	}
 	add := func(err error) {
 		if errors.Is(err, driver.ErrLost) { // nothing works on a lost device, and to say so once is enough
 			if lost {
