@@ -158,11 +158,13 @@ func (c *Channel) destroy(aborted bool) error {
 	}
 	c.memory.over()
 	tl := c.q.tl
-	deadline := time.Now().Add(abortTime)
-	err := tl.settleOnce()
-	for err != nil && !errors.Is(err, driver.ErrLost) && time.Now().Before(deadline) {
+	late, cancel := context.WithTimeout(context.Background(), abortTime)
+	defer cancel()
+	var err error
+	wake.Until(late, func() bool {
 		err = tl.settleOnce()
-	}
+		return err == nil || errors.Is(err, driver.ErrLost)
+	})
 	c.dev.check(err)
 	if err != nil { // nor may what comes after it in other streams, of this device and of others
 		add(c.stuck(err))

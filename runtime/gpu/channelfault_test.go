@@ -169,6 +169,7 @@ type stubbornDriver struct {
 	abort   func(v *stubbornDevice, c driver.Comm) error
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
+	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
 	unbind  func() // before it, as is:
 	rank    func(v *stubbornDevice)
 	stream  func() // behind it
@@ -228,6 +229,13 @@ func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
 		v.d.rank(v)
 	}
 	return v.Comms.CommRank(c)
+}
+
+func (v *stubbornDevice) Record(e driver.Event, s driver.Stream) error {
+	if v.d.record != nil {
+		return v.d.record(v, e, s)
+	}
+	return v.Device.Record(e, s)
 }
 
 func (v *stubbornDevice) Unbind() error {
@@ -707,6 +715,29 @@ func TestAbortWithoutEnd(t *testing.T) {
 		chans[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
+	})
+}
+
+// TestCloseWithoutEvents closes a channel behind whose stream the driver records no event: it is asked again in pauses, until the time of the
+// abort is over. Then nobody knows whether the stream has ended, and the device is lost.
+func TestCloseWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0
+		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error {
+			if tries++; tries > 10000 {
+				return v.Device.Record(e, s)
+			}
+			return refusal
+		}
+		start := time.Now()
+		chans[0].Close()
+		if took := time.Since(start); tries > 10000 || took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("it was asked %d times in %v", tries, took)
+		}
+		if err := g.Devices()[0].Queue(0).Flush(); !errors.Is(err, refusal) || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the device: %v", err)
+		}
 	})
 }
 
