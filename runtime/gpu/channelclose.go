@@ -61,13 +61,12 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	aborted := !c.to(channelDestroying)
 	c.awaitAbort()
-	done := make(chan error, 1)
-	c.post(func() { done <- c.destroy(aborted) })
-	var err error
+	done, back := make(chan error, 1), make(chan struct{})
+	c.post(func() { done <- c.destroy(aborted, back) })
 	within, cancel = lasting(ctx)
 	defer cancel()
 	select {
-	case err = <-done:
+	case <-back:
 	case <-within.Done():
 		if unended == nil && c.Err() == nil {
 			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", ErrClosed, ctx.Err())
@@ -75,12 +74,13 @@ func (c *Channel) close(ctx context.Context) error {
 		c.fail(cmp.Or(unended, errChannelClosed))
 		c.awaitAbort()
 		select {
-		case err = <-done:
+		case <-back:
 		case <-time.After(abortTime):
-			err = c.abandon()
 		}
 	}
-	if c.phase() < channelAbandoned {
+	err, abandoned := c.abandon(back)
+	if !abandoned {
+		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
 		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
@@ -96,11 +96,17 @@ func (c *Channel) close(ctx context.Context) error {
 	return err
 }
 
-// abandon gives up a thread that does not come back from the library, and fails what it leaves behind: what it is about, and what is
+// abandon gives up a thread that has not come back from the library, and fails what it leaves behind: what it is about, and what is
 // behind that. What still waits for something comes by in [Channel.ready], for all waits have been cancelled.
-func (c *Channel) abandon() error {
-	err := c.failed()
+func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
+	err = c.failed()
 	c.mu.Lock()
+	select {
+	case <-back: // it needs no more than the driver does, which the device waits for
+		c.mu.Unlock()
+		return nil, false
+	default:
+	}
 	c.move(channelAbandoned)
 	owed, s := c.hand.owed, c.first
 	c.hand.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
@@ -120,7 +126,7 @@ func (c *Channel) abandon() error {
 		c.dev.failSubmission(s, err)
 	}
 	late := fmt.Errorf("gpu: channel: the library did not return %v after the communicator was aborted: %w", abortTime, ErrClosed)
-	return errors.Join(late, c.notAborted())
+	return errors.Join(late, c.notAborted()), true
 }
 
 // notAborted returns the error of the abort of the communicator.
@@ -135,20 +141,25 @@ func (c *Channel) notAborted() error {
 }
 
 // destroy gives back what the channel holds, of which the communicator has been aborted before, or perhaps will be meanwhile. It runs
-// on its thread.
-func (c *Channel) destroy(aborted bool) error {
+// on its thread, and closes back with mu held when that needs the library no more.
+func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
 		if err != nil && c.dev.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
 	}
-	if c.comm != 0 {
-		err := c.comms.DestroyComm(c.comm)
-		c.returned()
-		c.mu.Lock()
-		c.comm = 0
-		c.mu.Unlock()
+	var err error
+	had := c.comm != 0
+	if had {
+		err = c.comms.DestroyComm(c.comm)
+	}
+	c.mu.Lock()
+	c.comm = 0
+	close(back)
+	c.mu.Unlock()
+	c.returned()
+	if had {
 		if aborted || err != nil { // else an abort that has come meanwhile has found nothing to abort
 			add(c.notAborted())
 		}
@@ -160,10 +171,9 @@ func (c *Channel) destroy(aborted bool) error {
 	tl := c.q.tl
 	late, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
-	var err error
 	wake.Until(late, func() bool {
 		err = tl.settleOnce()
-		return err == nil || errors.Is(err, driver.ErrLost)
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
 	})
 	c.dev.check(err)
 	if err != nil { // nor may what comes after it in other streams, of this device and of others

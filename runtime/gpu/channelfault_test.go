@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,12 +174,16 @@ type stubbornDriver struct {
 	unbind  func() // before it, as is:
 	rank    func(v *stubbornDevice)
 	stream  func() // behind it
+
+	mu   sync.Mutex
+	late []string // calls of devices that have been closed
 }
 
 type stubbornDevice struct {
 	driver.Device
 	driver.Comms
-	d *stubbornDriver
+	d      *stubbornDriver
+	closed atomic.Bool
 }
 
 func (d *stubbornDriver) Open(i int) (driver.Device, error) {
@@ -186,7 +191,31 @@ func (d *stubbornDriver) Open(i int) (driver.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stubbornDevice{v, v.(driver.Comms), d}, nil
+	return &stubbornDevice{Device: v, Comms: v.(driver.Comms), d: d}, nil
+}
+
+// note notes a call of a device that has been closed.
+func (v *stubbornDevice) note(call string) {
+	if v.closed.Load() {
+		v.d.mu.Lock()
+		defer v.d.mu.Unlock()
+		v.d.late = append(v.d.late, call)
+	}
+}
+
+// notLate checks that no device has been called when it was closed.
+func (d *stubbornDriver) notLate(t *testing.T) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.late) > 0 {
+		t.Errorf("calls of a device that was closed: %v", d.late)
+	}
+}
+
+func (v *stubbornDevice) Close() error {
+	defer v.closed.Store(true)
+	return v.Device.Close()
 }
 
 func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
@@ -210,6 +239,7 @@ func (v *stubbornDevice) AbortComm(c driver.Comm) error {
 }
 
 func (v *stubbornDevice) DestroyComm(c driver.Comm) error {
+	v.note("DestroyComm")
 	if v.d.destroy != nil {
 		return v.d.destroy(v, c)
 	}
@@ -232,10 +262,16 @@ func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
 }
 
 func (v *stubbornDevice) Record(e driver.Event, s driver.Stream) error {
+	v.note("Record")
 	if v.d.record != nil {
 		return v.d.record(v, e, s)
 	}
 	return v.Device.Record(e, s)
+}
+
+func (v *stubbornDevice) Query(e driver.Event) (bool, error) {
+	v.note("Query")
+	return v.Device.Query(e)
 }
 
 func (v *stubbornDevice) Unbind() error {
@@ -715,6 +751,35 @@ func TestAbortWithoutEnd(t *testing.T) {
 		chans[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
+	})
+}
+
+// TestCloseLookingForEnd closes a device while the thread of its channel, to which the library has been late to come back, looks whether the
+// stream ends, which it does not: the device is lost, and nobody calls the driver for it when it has been closed.
+func TestCloseLookingForEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
+			time.Sleep(1500 * time.Millisecond)
+			return v.Comms.DestroyComm(c)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		synctest.Wait()
+		chans[0].Abort(nil)
+		start := time.Now()
+		err = dev.Shutdown(in(t, 100*time.Millisecond))
+		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "the library did not return") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(time.Minute)
+		d.notLate(t)
 	})
 }
 
