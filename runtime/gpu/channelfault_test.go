@@ -275,6 +275,7 @@ func (v *stubbornDevice) Query(e driver.Event) (bool, error) {
 }
 
 func (v *stubbornDevice) Unbind() error {
+	v.note("Unbind")
 	if v.d.unbind != nil {
 		v.d.unbind()
 	}
@@ -347,6 +348,83 @@ func neverReturns(t *testing.T, late bool) {
 	if late {
 		close(stuck)
 	}
+}
+
+// TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
+// while the channel's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
+// the library later does not call the device's driver any more.
+func TestAbortNeverReturns(t *testing.T) {
+	for _, how := range []struct {
+		what          string
+		abort, thread time.Duration // how long they take
+	}{
+		{"soon", time.Second, 2 * time.Second},
+		{"late", 13 * time.Second, 0},
+		{"too late", time.Minute, 0},
+		{"too late, with the thread", time.Minute, 2 * time.Minute},
+		{"too late, without the thread", time.Minute, 3 * time.Second},
+	} {
+		t.Run(how.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
+				d.abort = func(v *stubbornDevice, c driver.Comm) error {
+					time.Sleep(how.abort)
+					return v.Comms.AbortComm(c)
+				}
+				var once sync.Once
+				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+					once.Do(func() { time.Sleep(how.thread) })
+					return v.Comms.Collect(s, c, ops)
+				}
+				g, err := gpu.OpenGroup(d, gpu.Options{})
+				must(t, err)
+				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+				must(t, err)
+				dev, s := g.Devices()[0], semaphores(t, 1)[0]
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				synctest.Wait()
+				start := time.Now()
+				err = dev.Shutdown(in(t, time.Second))
+				if took := time.Since(start); took > 16*time.Second || !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "does not return") {
+					t.Errorf("after %v: %v", took, err)
+				}
+				if err := s.Wait(in(t, time.Second), 1); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("the group: %v", err)
+				}
+				time.Sleep(5 * time.Minute)
+				d.notLate(t)
+				g.Close()
+			})
+		})
+	}
+}
+
+// TestSplitWhileAborting splits a channel where the library does not come to an end with that in time, nor with aborting the whole: that is
+// waited for as long as Close would.
+func TestSplitWhileAborting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
+		d.abort = func(v *stubbornDevice, c driver.Comm) error {
+			time.Sleep(time.Minute)
+			return v.Comms.AbortComm(c)
+		}
+		d.split = func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error) {
+			time.Sleep(2 * time.Minute)
+			return 0, errors.New("much too late")
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+		must(t, err)
+		start := time.Now()
+		_, err = chans[0].Split(in(t, time.Second), 0, 0)
+		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(5 * time.Minute)
+		g.Close()
+		d.notLate(t)
+	})
 }
 
 // TestAbortAfterDestroy has the time of a channel's Shutdown end while the communicator is destroyed, and the abort come when that is
