@@ -832,6 +832,42 @@ func TestAbortWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestShrunkWithoutEnd shrinks a channel whose stream does not come to an end, though the library has aborted the communicator: its device is
+// lost, and nobody hangs.
+func TestShrunkWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may be left
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 2)
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		synctest.Wait()
+		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+		start := time.Now()
+		shrunk := make(chan error, 2)
+		for _, i := range []int{0, 2} {
+			go func() {
+				_, err := chans[i].Shrink(in(t, time.Minute), true, 1)
+				shrunk <- err
+			}()
+		}
+		must(t, errors.Join(<-shrunk, <-shrunk))
+		channelFailed(t, "the group", s[0], gpu.ErrAborted)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+			t.Errorf("what comes after it: %v", err)
+		}
+		if took := time.Since(start); took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+		g.Close() // with the loss
+	})
+}
+
 // TestCloseLookingForEnd closes a device while the thread of its channel, to which the library has been late to come back, looks whether the
 // stream ends, which it does not: the device is lost, and nobody calls the driver for it when it has been closed.
 func TestCloseLookingForEnd(t *testing.T) {

@@ -51,7 +51,7 @@ type channelLife struct {
 	state     atomic.Int32                 // the phase; changed under mu
 	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
 	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelAborting began
+	abortedAt time.Time                    // when channelAborting began, or channelShrinking and the thread had come back
 	inAbort   bool                         // the library is aborting the communicator
 	unaborted error                        // why the communicator could not be aborted
 	closer    closer
@@ -86,6 +86,9 @@ func (c *Channel) move(p channelPhase) bool {
 		close(c.entered[p])
 	}
 	switch p {
+	case channelShrinking:
+		c.abortedAt = time.Now()
+		c.tick()
 	case channelAborting:
 		c.abortedAt = time.Now()
 		c.tick()
