@@ -411,7 +411,7 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	made, err := c.derive(ctx, !abort, shrink)
 	if abort && err != nil { // then perhaps the driver has not aborted it
 		c.fail(err)
-		c.awaitAbort()
+		c.awaitAbort(abortTime)
 	}
 	return made, err
 }
@@ -482,7 +482,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 	}
 	why = fmt.Errorf("the library did not come to an end with it in time: %w", why)
 	c.fail(why)
-	c.awaitAbort()
+	c.awaitAbort(abortTime)
 	select {
 	case r := <-done: // what there is of it has been aborted as well, unless it was complete
 		if r.err != nil {

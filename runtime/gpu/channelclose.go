@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -60,33 +61,36 @@ func (c *Channel) close(ctx context.Context) error {
 		c.fail(cmp.Or(unended, errChannelClosed))
 	}
 	aborted := !c.to(channelDestroying)
-	c.awaitAbort()
-	done := make(chan error, 1)
-	c.post(func() { done <- c.destroy(aborted) })
-	var err error
+	over := c.awaitAbort(abortTime)
+	for !over && ctx.Err() == nil {
+		over = c.awaitAbort(abortTime)
+	}
+	done, back := make(chan error, 1), make(chan struct{})
+	c.post(func() { done <- c.destroy(aborted, back) })
 	within, cancel = lasting(ctx)
 	defer cancel()
 	select {
-	case err = <-done:
+	case <-back:
 	case <-within.Done():
 		if unended == nil && c.Err() == nil {
 			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", ErrClosed, ctx.Err())
 		}
 		c.fail(cmp.Or(unended, errChannelClosed))
-		c.awaitAbort()
-		select {
-		case err = <-done:
-		case <-time.After(abortTime):
-			err = c.abandon()
+		if over && c.awaitAbort(abortTime) {
+			select {
+			case <-back:
+			case <-time.After(abortTime):
+			}
 		}
 	}
-	if c.phase() < channelAbandoned {
+	err, abandoned := c.abandon(back)
+	if !abandoned {
+		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
 		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
-		for !c.to(channelClosed) {
-			c.awaitAbort()
-		}
+		c.awaitAbort(giveBackTime) // which has come when there was nothing left to abort, or is over but for the library
+		c.to(channelClosed)
 		c.signal()
 		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
 	}
@@ -96,11 +100,21 @@ func (c *Channel) close(ctx context.Context) error {
 	return err
 }
 
-// abandon gives up a thread that does not come back from the library, and fails what it leaves behind: what it is about, and what is
+// abandon gives up a thread that has not come back from the library, and fails what it leaves behind: what it is about, and what is
 // behind that. What still waits for something comes by in [Channel.ready], for all waits have been cancelled.
-func (c *Channel) abandon() error {
-	err := c.failed()
+func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
+	err = c.failed()
 	c.mu.Lock()
+	select {
+	case <-back: // it needs no more than the driver does, which the device waits for
+		c.mu.Unlock()
+		return nil, false
+	default:
+	}
+	what := "did not return %v after the communicator was aborted"
+	if c.phase() == channelAborting {
+		what = "did not abort the communicator within %v"
+	}
 	c.move(channelAbandoned)
 	owed, s := c.hand.owed, c.first
 	c.hand.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
@@ -119,13 +133,12 @@ func (c *Channel) abandon() error {
 	for _, s := range over {
 		c.dev.failSubmission(s, err)
 	}
-	late := fmt.Errorf("gpu: channel: the library did not return %v after the communicator was aborted: %w", abortTime, ErrClosed)
-	return errors.Join(late, c.notAborted())
+	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
+	return errors.Join(late, c.notAborted()), true
 }
 
 // notAborted returns the error of the abort of the communicator.
 func (c *Channel) notAborted() error {
-	c.awaitAbort()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unaborted == nil || c.dev.lost.Load() != nil {
@@ -135,21 +148,37 @@ func (c *Channel) notAborted() error {
 }
 
 // destroy gives back what the channel holds, of which the communicator has been aborted before, or perhaps will be meanwhile. It runs
-// on its thread.
-func (c *Channel) destroy(aborted bool) error {
+// on its thread, and closes back with mu held when that needs the library no more. If the library does not come to an end with aborting the
+// communicator that is left, with what is registered, and the stream to the device.
+func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
 		if err != nil && c.dev.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
 	}
-	if c.comm != 0 {
-		err := c.comms.DestroyComm(c.comm)
-		c.returned()
-		c.mu.Lock()
-		c.comm = 0
-		c.mu.Unlock()
+	for !c.awaitAbort(abortTime) { // until the thread is given up
+	}
+	c.returned()
+	c.mu.Lock()
+	left := c.inAbort && c.phase() == channelReturned
+	c.mu.Unlock()
+	if left {
+		return nil
+	}
+	var err error
+	had := c.comm != 0
+	if had {
+		err = c.comms.DestroyComm(c.comm)
+	}
+	c.mu.Lock()
+	c.comm = 0
+	close(back)
+	c.mu.Unlock()
+	c.returned()
+	if had {
 		if aborted || err != nil { // else an abort that has come meanwhile has found nothing to abort
+			c.awaitAbort(abortTime)
 			add(c.notAborted())
 		}
 		if c.Err() == nil { // one that was aborted says so
@@ -158,11 +187,12 @@ func (c *Channel) destroy(aborted bool) error {
 	}
 	c.memory.over()
 	tl := c.q.tl
-	deadline := time.Now().Add(abortTime)
-	err := tl.settleOnce()
-	for err != nil && !errors.Is(err, driver.ErrLost) && time.Now().Before(deadline) {
+	late, cancel := context.WithTimeout(context.Background(), abortTime)
+	defer cancel()
+	wake.Until(late, func() bool {
 		err = tl.settleOnce()
-	}
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
+	})
 	c.dev.check(err)
 	if err != nil { // nor may what comes after it in other streams, of this device and of others
 		add(c.stuck(err))
@@ -218,8 +248,11 @@ func (d *Device) failChannels(err error) {
 	}
 }
 
-// closeChannels closes the channels that are left, at the same time.
+// closeChannels closes the channels that are left, at the same time, and waits until their threads need the driver no more.
 func (d *Device) closeChannels(ctx context.Context) error {
 	left := d.listChannels()
-	return each(len(left), func(i int) error { return left[i].Shutdown(ctx) })
+	return each(len(left), func(i int) error {
+		err, _ := left[i].closer.close(ctx, left[i].close, func() time.Duration { return math.MaxInt64 })
+		return err
+	})
 }

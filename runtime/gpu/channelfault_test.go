@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,15 +170,20 @@ type stubbornDriver struct {
 	abort   func(v *stubbornDevice, c driver.Comm) error
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
+	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
 	unbind  func() // before it, as is:
 	rank    func(v *stubbornDevice)
 	stream  func() // behind it
+
+	mu   sync.Mutex
+	late []string // calls of devices that have been closed
 }
 
 type stubbornDevice struct {
 	driver.Device
 	driver.Comms
-	d *stubbornDriver
+	d      *stubbornDriver
+	closed atomic.Bool
 }
 
 func (d *stubbornDriver) Open(i int) (driver.Device, error) {
@@ -185,7 +191,31 @@ func (d *stubbornDriver) Open(i int) (driver.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stubbornDevice{v, v.(driver.Comms), d}, nil
+	return &stubbornDevice{Device: v, Comms: v.(driver.Comms), d: d}, nil
+}
+
+// note notes a call of a device that has been closed.
+func (v *stubbornDevice) note(call string) {
+	if v.closed.Load() {
+		v.d.mu.Lock()
+		defer v.d.mu.Unlock()
+		v.d.late = append(v.d.late, call)
+	}
+}
+
+// notLate checks that no device has been called when it was closed.
+func (d *stubbornDriver) notLate(t *testing.T) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.late) > 0 {
+		t.Errorf("calls of a device that was closed: %v", d.late)
+	}
+}
+
+func (v *stubbornDevice) Close() error {
+	defer v.closed.Store(true)
+	return v.Device.Close()
 }
 
 func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
@@ -209,6 +239,7 @@ func (v *stubbornDevice) AbortComm(c driver.Comm) error {
 }
 
 func (v *stubbornDevice) DestroyComm(c driver.Comm) error {
+	v.note("DestroyComm")
 	if v.d.destroy != nil {
 		return v.d.destroy(v, c)
 	}
@@ -230,7 +261,21 @@ func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
 	return v.Comms.CommRank(c)
 }
 
+func (v *stubbornDevice) Record(e driver.Event, s driver.Stream) error {
+	v.note("Record")
+	if v.d.record != nil {
+		return v.d.record(v, e, s)
+	}
+	return v.Device.Record(e, s)
+}
+
+func (v *stubbornDevice) Query(e driver.Event) (bool, error) {
+	v.note("Query")
+	return v.Device.Query(e)
+}
+
 func (v *stubbornDevice) Unbind() error {
+	v.note("Unbind")
 	if v.d.unbind != nil {
 		v.d.unbind()
 	}
@@ -303,6 +348,83 @@ func neverReturns(t *testing.T, late bool) {
 	if late {
 		close(stuck)
 	}
+}
+
+// TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
+// while the channel's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
+// the library later does not call the device's driver any more.
+func TestAbortNeverReturns(t *testing.T) {
+	for _, how := range []struct {
+		what          string
+		abort, thread time.Duration // how long they take
+	}{
+		{"soon", time.Second, 2 * time.Second},
+		{"late", 13 * time.Second, 0},
+		{"too late", time.Minute, 0},
+		{"too late, with the thread", time.Minute, 2 * time.Minute},
+		{"too late, without the thread", time.Minute, 3 * time.Second},
+	} {
+		t.Run(how.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
+				d.abort = func(v *stubbornDevice, c driver.Comm) error {
+					time.Sleep(how.abort)
+					return v.Comms.AbortComm(c)
+				}
+				var once sync.Once
+				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+					once.Do(func() { time.Sleep(how.thread) })
+					return v.Comms.Collect(s, c, ops)
+				}
+				g, err := gpu.OpenGroup(d, gpu.Options{})
+				must(t, err)
+				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+				must(t, err)
+				dev, s := g.Devices()[0], semaphores(t, 1)[0]
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				synctest.Wait()
+				start := time.Now()
+				err = dev.Shutdown(in(t, time.Second))
+				if took := time.Since(start); took > 16*time.Second || !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "does not return") {
+					t.Errorf("after %v: %v", took, err)
+				}
+				if err := s.Wait(in(t, time.Second), 1); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("the group: %v", err)
+				}
+				time.Sleep(5 * time.Minute)
+				d.notLate(t)
+				g.Close()
+			})
+		})
+	}
+}
+
+// TestSplitWhileAborting splits a channel where the library does not come to an end with that in time, nor with aborting the whole: that is
+// waited for as long as Close would.
+func TestSplitWhileAborting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
+		d.abort = func(v *stubbornDevice, c driver.Comm) error {
+			time.Sleep(time.Minute)
+			return v.Comms.AbortComm(c)
+		}
+		d.split = func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error) {
+			time.Sleep(2 * time.Minute)
+			return 0, errors.New("much too late")
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+		must(t, err)
+		start := time.Now()
+		_, err = chans[0].Split(in(t, time.Second), 0, 0)
+		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(5 * time.Minute)
+		g.Close()
+		d.notLate(t)
+	})
 }
 
 // TestAbortAfterDestroy has the time of a channel's Shutdown end while the communicator is destroyed, and the abort come when that is
@@ -707,6 +829,94 @@ func TestAbortWithoutEnd(t *testing.T) {
 		chans[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
+	})
+}
+
+// TestShrunkWithoutEnd shrinks a channel whose stream does not come to an end, though the library has aborted the communicator: its device is
+// lost, and nobody hangs.
+func TestShrunkWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may be left
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 2)
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		synctest.Wait()
+		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+		start := time.Now()
+		shrunk := make(chan error, 2)
+		for _, i := range []int{0, 2} {
+			go func() {
+				_, err := chans[i].Shrink(in(t, time.Minute), true, 1)
+				shrunk <- err
+			}()
+		}
+		must(t, errors.Join(<-shrunk, <-shrunk))
+		channelFailed(t, "the group", s[0], gpu.ErrAborted)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+			t.Errorf("what comes after it: %v", err)
+		}
+		if took := time.Since(start); took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+		g.Close() // with the loss
+	})
+}
+
+// TestCloseLookingForEnd closes a device while the thread of its channel, to which the library has been late to come back, looks whether the
+// stream ends, which it does not: the device is lost, and nobody calls the driver for it when it has been closed.
+func TestCloseLookingForEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
+			time.Sleep(1500 * time.Millisecond)
+			return v.Comms.DestroyComm(c)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		synctest.Wait()
+		chans[0].Abort(nil)
+		start := time.Now()
+		err = dev.Shutdown(in(t, 100*time.Millisecond))
+		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "the library did not return") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(time.Minute)
+		d.notLate(t)
+	})
+}
+
+// TestCloseWithoutEvents closes a channel behind whose stream the driver records no event: it is asked again in pauses, until the time of the
+// abort is over. Then nobody knows whether the stream has ended, and the device is lost.
+func TestCloseWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0
+		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error {
+			if tries++; tries > 10000 {
+				return v.Device.Record(e, s)
+			}
+			return refusal
+		}
+		start := time.Now()
+		chans[0].Close()
+		if took := time.Since(start); tries > 10000 || took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("it was asked %d times in %v", tries, took)
+		}
+		if err := g.Devices()[0].Queue(0).Flush(); !errors.Is(err, refusal) || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the device: %v", err)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ var channelLeads = [channelPhases][]channelPhase{
 	channelClosing:    {channelDestroying, channelAborting},
 	channelDestroying: {channelAborting, channelClosed},
 	channelShrinking:  {channelAborting},
-	channelAborting:   {channelAborted},
+	channelAborting:   {channelAborted, channelClosed, channelAbandoned},
 	channelAborted:    {channelClosed, channelAbandoned},
 	channelClosed:     {channelEnded},
 	channelAbandoned:  {channelReturned},
@@ -50,7 +51,8 @@ type channelLife struct {
 	state     atomic.Int32                 // the phase; changed under mu
 	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
 	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelAborting began
+	abortedAt time.Time                    // when channelAborting began, or channelShrinking and the thread had come back
+	inAbort   bool                         // the library is aborting the communicator
 	unaborted error                        // why the communicator could not be aborted
 	closer    closer
 }
@@ -84,6 +86,9 @@ func (c *Channel) move(p channelPhase) bool {
 		close(c.entered[p])
 	}
 	switch p {
+	case channelShrinking:
+		c.abortedAt = time.Now()
+		c.tick()
 	case channelAborting:
 		c.abortedAt = time.Now()
 		c.tick()
@@ -158,9 +163,14 @@ func (c *Channel) abort() {
 	}
 	defer c.dev.leave()
 	isBound := false
-	c.noteAbort(c.dev.onThread(func() error {
+	c.noteAbort(c.dev.bound(func() error {
 		isBound = true
-		return c.abortComm()
+		err := c.abortComm()
+		if c.dev.phase.Load() >= isLeft { // perhaps it has not waited
+			c.noteAbort(err)
+			runtime.Goexit() // and with the goroutine the thread, without a call of the driver
+		}
+		return err
 	}))
 	if !isBound {
 		c.post(func() { c.noteAbort(c.abortComm()) })
@@ -171,11 +181,16 @@ func (c *Channel) abort() {
 func (c *Channel) abortComm() error {
 	c.mu.Lock()
 	h := c.comm
+	c.inAbort = h != 0
 	c.mu.Unlock()
 	if h == 0 {
 		return nil
 	}
-	return c.comms.AbortComm(h)
+	err := c.comms.AbortComm(h)
+	c.mu.Lock()
+	c.inAbort = false
+	c.mu.Unlock()
+	return err
 }
 
 func (c *Channel) noteAbort(err error) {
@@ -184,9 +199,19 @@ func (c *Channel) noteAbort(err error) {
 	c.unaborted = err
 }
 
-// awaitAbort waits until the communicator has been aborted, if it is going to be.
-func (c *Channel) awaitAbort() {
-	if c.phase() == channelAborting {
-		<-c.entered[channelAborted]
+// awaitAbort waits until the communicator has been aborted, if it is going to be, or the thread has been given up. It reports false if neither
+// comes in time.
+func (c *Channel) awaitAbort(limit time.Duration) bool {
+	if c.phase() != channelAborting {
+		return true
 	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-c.entered[channelAborted]:
+	case <-c.entered[channelAbandoned]:
+	case <-late.C:
+		return false
+	}
+	return true
 }

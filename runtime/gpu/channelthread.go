@@ -353,7 +353,11 @@ func (c *Channel) look() {
 		}
 		more = more || c.waiting > 0 || c.q.tl.busy()
 	case channelShrinking: // for which its thread must come back
-		err = c.late(c.hand.ctx, c.hand.since)
+		if more {
+			err, c.abortedAt = c.late(c.hand.ctx, c.hand.since), time.Now()
+			break
+		}
+		fallthrough
 	case channelAborting, channelAborted: // what has been issued comes to an end
 		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
 			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)

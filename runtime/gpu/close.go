@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -27,7 +28,9 @@ type deviceClosing struct {
 	closer    closer
 	closed    chan struct{} // the thread has ended
 	overdue   bool          // Close has not waited for all host calls
+	inUse     bool          // nor for all work of other devices that uses what this one has
 	left      []error       // of what the thread could not give back
+	known     *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
 	refusalMu sync.Mutex    // a leaf
 	refusals  []error       // errors of giving something back that no caller was returned; Close returns them
 }
@@ -53,9 +56,9 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	}
 	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
 		if len(d.listChannels()) > 0 {
-			return 2*abortTime + 8*giveBackTime
+			return 2*abortTime + 9*giveBackTime
 		}
-		return 5 * giveBackTime
+		return 6 * giveBackTime
 	})
 	if !returned {
 		what := "a call of the driver"
@@ -70,13 +73,16 @@ func (d *Device) Shutdown(ctx context.Context) error {
 }
 
 // A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It is [ErrClosed] and the
-// context's error; what waits for the submissions fails with it, and with [driver.ErrLost].
+// context's error; what waits for the submissions fails with it, and with [driver.ErrLost]. It may also be that other devices' work still
+// used memory or events of this one, which are left to the driver then.
 type CloseError struct {
 	Device      string
 	Submissions int           // in flight
 	Calls       int           // host calls and other calls that were still using the device, for which its pinned memory is left
 	After       time.Duration // how long Close had waited
 	Err         error         // the context's error; Close's own context ends after ten seconds
+
+	others bool // other devices' work still uses what the device has
 }
 
 func (e *CloseError) Error() string {
@@ -86,6 +92,9 @@ func (e *CloseError) Error() string {
 	}
 	if e.Calls > 0 {
 		what = append(what, fmt.Sprintf("host calls (%d)", e.Calls))
+	}
+	if e.others {
+		what = append(what, "other devices' work that uses what it has")
 	}
 	return fmt.Sprintf("gpu: device %s: %s did not end within %v of Close: %v", e.Device, strings.Join(what, " and "),
 		e.After.Round(time.Millisecond), e.Err)
@@ -98,6 +107,8 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	unended := CloseError{Device: d.info.Name}
+	giveUp := func() { unended.After, unended.Err = time.Since(began), ctx.Err() }
+	d.known = d.lost.Load()
 
 	d.phase.Store(isClosing)
 	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
@@ -115,9 +126,12 @@ func (d *Device) close(ctx context.Context) error {
 	switch ended := last.await(within) && d.npassing.Wait(within); {
 	case !ended:
 		unended.Submissions = max(d.Stats().InFlight, 1)
-		unended.After, unended.Err = time.Since(began), ctx.Err()
+		giveUp()
 		why := unended // which may still change
 		d.lose(&why)
+		if f := d.lost.Load(); errors.Is(f.err, &why) { // else somebody else has found a loss
+			d.known = f
+		}
 	case d.lost.Load() == nil:
 		d.askTimes() // while the clocks can be compared
 	}
@@ -129,9 +143,14 @@ func (d *Device) close(ctx context.Context) error {
 	if !d.calls.Wait(within) {
 		d.overdue = true
 		unended.Calls = max(d.calls.Load(), 1)
-		unended.After, unended.Err = time.Since(began), ctx.Err()
+		giveUp()
 	}
-	d.takeBack(within)
+	within, cancel = lasting(ctx)
+	defer cancel()
+	if !d.takeBack(within) {
+		d.inUse, unended.others = true, true
+		giveUp()
+	}
 	if d.poller != nil {
 		d.poller.Stop()
 	}
@@ -205,14 +224,17 @@ func (d *Device) stay() error {
 
 func (d *Device) leave() { d.calls.Add(-1) }
 
-// takeBack waits until no other device uses anything of this one, or the context ends.
-func (d *Device) takeBack(ctx context.Context) {
+// takeBack waits until no other device uses anything of this one, and reports false if the context ends before.
+func (d *Device) takeBack(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
 		if !wake.Lock(ctx, &m.tl.mu) { // a channel's thread may have it while it waits for other ranks
-			return
+			return false
 		}
 		m.seq = min(m.seq, m.tl.issued.Load()) // it may have been refused
 		m.tl.mu.Unlock()
-		m.await(ctx)
+		if !m.await(ctx) {
+			return false
+		}
 	}
+	return true
 }

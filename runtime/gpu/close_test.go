@@ -333,7 +333,7 @@ func onEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 	for _, set := range capabilitySets() {
 		t.Run(set.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := simdriver.New(simdriver.Config{Caps: &set.caps, Kernels: simKernels, Strict: true})
+				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.caps, Kernels: simKernels, Strict: true})
 				test(t, d)
 				d.LoseDevice(0, nil) // what is left ends
 				d.ResumeDevice(0)
@@ -411,6 +411,24 @@ func TestCloseTells(t *testing.T) {
 			})
 		})
 	}
+	t.Run("B85 a loss that is found while work in flight is waited for", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, s, why := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0], errors.New("it fell off the bus")
+			d.SetLatency(simdriver.OpFill, time.Second)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 1<<20).All(), []byte{1}))
+			time.AfterFunc(500*time.Millisecond, func() { d.LoseDevice(0, why) })
+			err := dev.Close()
+			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, why) {
+				t.Errorf("the loss is not told: %v", err)
+			}
+			if _, gaveUp := errors.AsType[*gpu.CloseError](err); gaveUp {
+				t.Errorf("%v, though nothing was given up", err)
+			}
+			if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("the work: %v", err)
+			}
+		})
+	})
 	t.Run("B85 nothing is left of a device that is lost", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
@@ -645,4 +663,34 @@ func TestShutdownTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestShutdownWhileLent closes a device while work of another one still reads its memory: what it has stays until that has ended, and the error
+// says so.
+func TestShutdownWhileLent(t *testing.T) {
+	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
+		b, err := dev.Alloc(gpu.HostMem, 64)
+		must(t, err)
+		d.SetLatency(simdriver.OpCopy, time.Minute)
+		must(t, other.Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, allocate(t, other, 64).All(), b.All()))
+		inFlight(t, other, 1)
+		start := time.Now()
+		err = dev.Shutdown(in(t, time.Second))
+		of, ok := errors.AsType[*gpu.CloseError](err)
+		if !ok || of.Submissions != 0 || of.Calls != 0 || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrBusy) ||
+			!strings.Contains(err.Error(), "other devices' work") {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		must(t, b.Close())
+		synctest.Wait()
+		if n := calls(d, 0, simdriver.OpFree); n != 0 {
+			t.Errorf("%d frees while work of the other device reads the memory", n)
+		}
+		must(t, s.Wait(in(t, time.Hour), 1))
+		must(t, other.Close())
+	})
 }

@@ -17,7 +17,11 @@ func (d *Device) destroy() (errs []error) {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime) // of what is asked again and again
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
-	lost := d.lost.Load() != nil
+	found := d.lost.Load()
+	lost := found != nil
+	if lost && found != d.known {
+		errs = append(errs, found.err)
+	}
 	add := func(err error) {
 		if errors.Is(err, driver.ErrLost) { // nothing works on a lost device, and to say so once is enough
 			if lost {
@@ -28,6 +32,9 @@ func (d *Device) destroy() (errs []error) {
 		if err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if d.inUse {
+		return append(errs, d.leaveBehind("other devices' work still uses what it has"))
 	}
 	for _, err := range d.buffers.close(true) {
 		add(err)
@@ -51,7 +58,7 @@ func (d *Device) destroy() (errs []error) {
 		}
 	}
 	if !d.outlastOthers(ctx) {
-		return append(errs, d.leaveBehind())
+		return append(errs, d.leaveBehind("a stream waits for what others bring"))
 	}
 	for _, q := range d.all() {
 		q.tl.abandon()
@@ -122,11 +129,11 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// leaveBehind gives back nothing, since a stream waits for what others bring: to free memory, or to let go of the device, the driver would wait for
-// that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
+// leaveBehind gives back nothing, since other devices' work uses what the device has, or a stream waits for what others bring: to free memory, or
+// to let go of the device, the driver would wait for that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
 // functions that were to be called when memory is used no more are not.
-func (d *Device) leaveBehind() error {
-	left := fmt.Errorf("gpu: device %s: a stream waits for what others bring: what the device has is left to the driver: %w", d.info.Name, driver.ErrBusy)
+func (d *Device) leaveBehind(why string) error {
+	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.info.Name, why, driver.ErrBusy)
 	for _, q := range d.all() {
 		q.tl.retireMu.Lock()
 		q.tl.ring.mu.Lock()
