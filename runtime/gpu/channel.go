@@ -220,6 +220,10 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
+	if err := d.stay(); err != nil { // else its thread could call the driver after the device has been closed
+		return nil, err
+	}
+	defer d.leave()
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
 		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
 	c.channelLife.init()
