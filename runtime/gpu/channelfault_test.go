@@ -738,6 +738,40 @@ func TestLostWhileMade(t *testing.T) {
 	}
 }
 
+// TestClosedWhileMade closes a device while a channel is being made on it. If that was not open before, there is no channel, but an error;
+// else there is one, which is closed.
+func TestClosedWhileMade(t *testing.T) {
+	beside := func(t *testing.T, wait func()) (*gpu.Channel, error) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		id, err := dev.NewChannelID()
+		must(t, err)
+		closed := make(chan error, 1)
+		d.rank = func(*stubbornDevice) {
+			go func() { closed <- dev.Close() }()
+			wait()
+		}
+		c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+		must(t, <-closed)
+		return c, err
+	}
+	t.Run("before it is open", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			if c, err := beside(t, synctest.Wait); c != nil || !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("%v, %v", c, err)
+			}
+		})
+	})
+	t.Run("as it is opened", func(t *testing.T) {
+		for range 50 {
+			c, err := beside(t, func() {})
+			if (c == nil) == (err == nil) || err != nil && !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("%v, %v", c, err)
+			}
+		}
+	})
+}
+
 // TestLostBeforeListed loses a device when a channel's stream has been made, and the device does not know the channel yet: nothing of it
 // is left behind.
 func TestLostBeforeListed(t *testing.T) {

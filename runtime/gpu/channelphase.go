@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A channelPhase is how far a channel's life has come. It changes in [Channel.move] alone, along channelLeads.
@@ -169,13 +171,18 @@ func (c *Channel) abort() {
 
 // abortComm aborts the communicator, if there is one. It runs on any bound thread.
 func (c *Channel) abortComm() error {
-	c.mu.Lock()
-	h := c.comm
-	c.mu.Unlock()
+	h := c.handle()
 	if h == 0 {
 		return nil
 	}
 	return c.comms.AbortComm(h)
+}
+
+// handle returns the communicator, 0 if there is none, for who is not the channel's thread.
+func (c *Channel) handle() driver.Comm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.comm
 }
 
 func (c *Channel) noteAbort(err error) {
