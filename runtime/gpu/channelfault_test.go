@@ -171,7 +171,8 @@ type stubbornDriver struct {
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	unbind  func() // before it, as is:
 	rank    func(v *stubbornDevice)
-	stream  func() // behind it
+	stream  func()       // behind it, as is:
+	told    func() error // of memory
 }
 
 type stubbornDevice struct {
@@ -228,6 +229,14 @@ func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
 		v.d.rank(v)
 	}
 	return v.Comms.CommRank(c)
+}
+
+func (v *stubbornDevice) RegisterComm(c driver.Comm, p driver.Ptr, size uint64) (driver.CommMemory, error) {
+	m, err := v.Comms.RegisterComm(c, p, size)
+	if err == nil && v.d.told != nil {
+		err = v.d.told()
+	}
+	return m, err
 }
 
 func (v *stubbornDevice) Unbind() error {
@@ -302,6 +311,56 @@ func neverReturns(t *testing.T, late bool) {
 	}
 	if late {
 		close(stuck)
+	}
+}
+
+// TestRegisterLate has the library keep the thread that tells it of memory until the channel has been given up, and then return after all:
+// the memory, which nobody has closed, stays, and when it is closed it goes.
+func TestRegisterLate(t *testing.T) {
+	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+				stuck := make(chan struct{})
+				d.told = func() error {
+					<-stuck
+					return outcome
+				}
+				dev := openDevice(t, d, 0, gpu.Options{})
+				id, err := dev.NewChannelID()
+				must(t, err)
+				c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+				must(t, err)
+				mem, err := dev.Alloc(gpu.CommMem, 64)
+				must(t, err)
+				registered := make(chan error, 1)
+				go func() {
+					_, err := c.Register(mem)
+					registered <- err
+				}()
+				synctest.Wait()
+				if err := c.Close(); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("the library has kept the thread, and close: %v", err)
+				}
+				if err := <-registered; !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("register: %v", err)
+				}
+				close(stuck)
+				synctest.Wait()
+				if n := calls(d.Driver, 0, simdriver.OpFree); n > 0 {
+					t.Errorf("%d buffers were freed", n)
+				}
+				s := semaphores(t, 1)[0]
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+				must(t, s.Wait(t.Context(), 1))
+				must(t, mem.Close())
+				synctest.Wait()
+				if n := calls(d.Driver, 0, simdriver.OpFree); n != 1 {
+					t.Errorf("%d buffers were freed", n)
+				}
+				must(t, dev.Close())
+			})
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -98,17 +99,25 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &ChannelMemory{c: c, b: b, window: window}
+	var taken atomic.Bool // what holds the buffer: by the thread, which the library may keep with it, or back
 	err := c.do(func() (err error) {
-		if err = c.failed(); err != nil {
-			return err
+		if !taken.CompareAndSwap(false, true) {
+			return nil
 		}
-		if m.h, err = fn(); err == nil {
+		if err = c.failed(); err == nil {
+			m.h, err = fn()
+		}
+		if err != nil {
+			b.release()
+		} else {
 			c.memory.add(m)
 		}
 		return err
 	})
-	if err != nil {
+	if taken.CompareAndSwap(false, true) {
 		b.release()
+	}
+	if err != nil {
 		if failed := c.Err(); failed != nil {
 			err = failed
 		}
