@@ -135,6 +135,39 @@ func TestShrinkWithWorkUnderWay(t *testing.T) {
 	}
 }
 
+// TestShrinkWhileGroupFails has the library fail the group that a channel's thread has in hand, since a rank is gone, when the channel is
+// being shrunk: the group fails, and the channel is shrunk.
+func TestShrinkWhileGroupFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
+		held := make(chan error)
+		d.collect = func(*stubbornDevice, driver.Stream, driver.Comm, []driver.CommOp) error { return <-held }
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		s, shrunk := semaphores(t, 1)[0], make(chan error)
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+		synctest.Wait()
+		for _, c := range []*gpu.Channel{chans[0], chans[2]} {
+			go func() {
+				_, err := c.Shrink(in(t, time.Minute), true, 1)
+				shrunk <- err
+			}()
+		}
+		synctest.Wait()
+		held <- simdriver.ErrRankGone
+		if err := errors.Join(<-shrunk, <-shrunk); err != nil {
+			t.Error(err)
+		}
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+		if n := calls(d.Driver, 0, simdriver.OpAbortComm); n > 0 {
+			t.Errorf("the communicator was aborted %d times besides", n)
+		}
+		must(t, g.Close())
+	})
+}
+
 // TestForeignDeadline has a group wait for what another driver's device has been given and does not do.
 func TestForeignDeadline(t *testing.T) {
 	for what, limit := range map[string]time.Duration{"a context": 0, "a timeout": 300 * time.Millisecond} {
