@@ -802,6 +802,57 @@ func TestAbortWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestShrinkWithoutEnd shrinks a channel whose stream does not come to an end all the same: its device is lost, and nobody hangs. That
+// counts from when its thread has no group in hand, for the library cannot abort it before.
+func TestShrinkWithoutEnd(t *testing.T) {
+	for _, held := range []time.Duration{0, 8 * time.Second} {
+		t.Run(fmt.Sprintf("the library holds the thread for %v", held), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 3})} // a stream that does not end may be left
+				g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+				must(t, err)
+				chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+				must(t, err)
+				dev, s := g.Devices()[0], semaphores(t, 3)
+				streams, x := d.Streams(0), allocate(t, dev, 64)
+				must(t, d.StallStream(streams[len(streams)-1]))
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+					time.Sleep(held)
+					return v.Comms.Collect(s, c, ops)
+				}
+				if held > 0 {
+					must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[1], 1)}, sum(x)))
+				}
+				synctest.Wait()
+				must(t, dev.Queue(0).Fill(order(s[0], 1, s[2], 1), x.All(), []byte{1}))
+				start, shrunk := time.Now(), make(chan error)
+				for _, c := range []*gpu.Channel{chans[0], chans[2]} {
+					go func() {
+						_, err := c.Shrink(in(t, time.Minute), true, 1)
+						shrunk <- err
+					}()
+				}
+				if err := errors.Join(<-shrunk, <-shrunk); err != nil {
+					t.Error(err)
+				}
+				if err := s[0].Wait(t.Context(), 1); !errors.Is(err, gpu.ErrAborted) {
+					t.Errorf("the group: %v", err)
+				}
+				if err := s[2].Wait(in(t, time.Minute), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+					t.Errorf("what comes after it: %v", err)
+				}
+				if took := time.Since(start) - held; took < 5*time.Second || took > 6*time.Second {
+					t.Errorf("the device was lost %v after the thread had come back", took)
+				}
+				chans[0].Close()
+				must(t, d.ResumeStream(streams[len(streams)-1]))
+				g.Close() // with the loss
+			})
+		})
+	}
+}
+
 // TestLostWhileMade loses a device while a channel is being made on it, which fails then, at once or with the loss.
 func TestLostWhileMade(t *testing.T) {
 	for range 20 {

@@ -52,7 +52,7 @@ type channelLife struct {
 	state     atomic.Int32                 // the phase; changed under mu
 	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
 	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelAborting began
+	abortedAt time.Time                    // when channelAborting began, or channelShrinking, and the thread had no group in hand
 	unaborted error                        // why the communicator could not be aborted
 	closer    closer
 }
@@ -86,10 +86,12 @@ func (c *Channel) move(p channelPhase) bool {
 		close(c.entered[p])
 	}
 	switch p {
-	case channelAborting:
+	case channelShrinking, channelAborting:
 		c.abortedAt = time.Now()
 		c.tick()
-		go c.abort()
+		if p == channelAborting {
+			go c.abort()
+		}
 	case channelClosed, channelAbandoned:
 		if c.timer != nil {
 			c.timer.Stop()

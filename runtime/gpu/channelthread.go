@@ -353,10 +353,11 @@ func (c *Channel) look() {
 			err = c.overdue()
 		}
 		more = more || c.waiting > 0 || c.q.tl.busy()
-	case channelShrinking: // for which its thread must come back
-		err = c.late(c.hand.ctx, c.hand.since)
-	case channelAborting, channelAborted: // what has been issued comes to an end
-		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
+	case channelShrinking, channelAborting, channelAborted: // what has been issued comes to an end
+		if more && c.phase() == channelShrinking { // when its thread has come back
+			err = c.late(c.hand.ctx, c.hand.since)
+			c.abortedAt = time.Now()
+		} else if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
 			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
 		}
 	}
