@@ -380,6 +380,9 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, argument("split", "color %d, key %d", color, key)
 	}
+	if ctx == nil {
+		return nil, argument("split", "no context")
+	}
 	if err := c.isPlain("split"); err != nil {
 		return nil, err
 	}
@@ -408,6 +411,9 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	if len(exclude) == 0 {
 		return nil, argument("shrink", "no ranks to exclude")
 	}
+	if ctx == nil { // before the channel fails
+		return nil, argument("shrink", "no context")
+	}
 	if err := c.isPlain("shrink"); err != nil {
 		return nil, err
 	}
@@ -434,9 +440,6 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 
 // derive makes a channel of this one, if so when nothing is under way.
 func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
-	if ctx == nil {
-		return nil, argument("channel", "no context")
-	}
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if idle {
