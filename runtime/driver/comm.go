@@ -66,8 +66,8 @@ type CommLimits interface {
 
 // CommMaking is what a Comms may implement besides: it says what the making of a communicator waits for.
 type CommMaking interface {
-	// CommAwaits says what a Comm that is not ready waits for: "all ranks to join", say. It is "" for one that waits for no other ranks. It may be
-	// called on any thread.
+	// CommAwaits says what a Comm that is not ready waits for: "all ranks to join", say. It is "" for one that waits for no other ranks, or was
+	// destroyed. It may be called on any thread.
 	CommAwaits(Comm) string
 }
 

@@ -426,9 +426,9 @@ func TestAllOfBinding(t *testing.T) {
 	})
 }
 
-// TestNoContext gives calls that wait a nil context.
+// TestNoContext gives calls that wait a nil context, which changes nothing.
 func TestNoContext(t *testing.T) {
-	g, chans := openChannels(t, newSim(t, simdriver.Config{}), 1, gpu.ChannelOptions{})
+	g, chans := openChannels(t, newSim(t, simdriver.Config{Devices: 2}), 2, gpu.ChannelOptions{})
 	dev, c := g.Devices()[0], chans[0]
 	s := new(gpu.Semaphore)
 	id, err := dev.NewChannelID()
@@ -448,7 +448,7 @@ func TestNoContext(t *testing.T) {
 		},
 		"Group.NewChannels": func() error { _, err := g.NewChannels(nil, gpu.ChannelOptions{}); return err },
 		"Channel.Split":     func() error { _, err := c.Split(nil, 0, 0); return err },
-		"Channel.Shrink":    func() error { _, err := c.Shrink(nil, false); return err },
+		"Channel.Shrink":    func() error { _, err := c.Shrink(nil, true, 1); return err },
 		"Channel.NewWindow": func() error { _, err := c.NewWindow(nil, allocate(t, dev, 4096), false); return err },
 		"Channel.Suspend":   func() error { return c.Suspend(nil) },
 		"Channel.Resume":    func() error { return c.Resume(nil) },
@@ -468,5 +468,6 @@ func TestNoContext(t *testing.T) {
 			}
 		})
 	}
+	must(t, c.Err())
 	must(t, s.Close())
 }

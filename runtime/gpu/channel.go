@@ -220,6 +220,10 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
+	if err := d.stay(); err != nil { // else its thread could call the driver after the device has been closed
+		return nil, err
+	}
+	defer d.leave()
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
 		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
 	c.channelLife.init()
@@ -232,14 +236,15 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
 	}
 	err = d.addChannel(c)
+	made := false
 	if err == nil {
-		err = c.make(ctx, parent, begin)
+		made, err = c.make(ctx, parent, begin)
 	}
-	if err == nil && c.comm != 0 {
+	if made {
 		return c, nil
 	}
 	d.check(err)
-	if err != nil && parent != nil && c.comm != 0 { // which a driver may have to abort to take this one back
+	if err != nil && parent != nil && c.handle() != 0 { // which a driver may have to abort to take this one back
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
 	c.fail(errors.Join(err, ErrClosed))
@@ -258,27 +263,31 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	return nil, nil
 }
 
-// make makes the communicator.
-func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) error {
-	err := c.do(func() error {
-		h, err := begin(c.comms)
+// make makes the communicator, and reports false without an error if that is none. Whoever closes the device may close the channel, and
+// have the communicator destroyed, at any time.
+func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
+	var h driver.Comm
+	err = c.do(func() (err error) {
+		h, err = begin(c.comms)
 		c.mu.Lock()
 		c.comm = h
 		c.mu.Unlock()
 		return err
 	})
-	if err != nil || c.comm == 0 {
-		return err
+	if err != nil || h == 0 {
+		return false, err
 	}
 	var pauses wake.Pauses
 	for {
 		ready := false
 		err := c.do(func() (err error) {
-			ready, err = c.comms.CommReady(c.comm)
+			if err = c.failed(); err == nil { // else it may have been destroyed
+				ready, err = c.comms.CommReady(h)
+			}
 			return err
 		})
 		if f := c.failed(); f != nil {
-			return f
+			return false, f
 		}
 		if ready && err == nil {
 			break
@@ -288,34 +297,41 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 			if err != nil {
 				why = fmt.Errorf("%w: %w", why, err)
 			}
-			return why
+			return false, why
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", c.missing(), context.Cause(ctx))
+			return false, fmt.Errorf("%s: %w", c.missing(h), context.Cause(ctx))
 		}
 		pauses.Pause(ctx.Done())
 	}
-	return c.do(func() error {
-		rank, count, err := c.comms.CommRank(c.comm)
-		if err == nil {
-			c.limits, _ = c.comms.(driver.CommLimits)
-			c.asked = c.comm
-			c.mu.Lock()
-			c.rank, c.count = rank, count
-			c.move(channelOpen)
-			c.mu.Unlock()
+	err = c.do(func() error {
+		if err := c.failed(); err != nil {
+			return err
 		}
-		return err
+		rank, count, err := c.comms.CommRank(h)
+		if err != nil {
+			return err
+		}
+		c.limits, _ = c.comms.(driver.CommLimits)
+		c.asked = h
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rank, c.count = rank, count
+		if !c.move(channelOpen) {
+			return c.failed()
+		}
+		return nil
 	})
+	return err == nil, err
 }
 
-// missing says what the making of the communicator waits for.
-func (c *Channel) missing() string {
+// missing says what the making of a communicator waits for.
+func (c *Channel) missing(h driver.Comm) string {
 	if m, ok := c.comms.(driver.CommMaking); ok {
-		if what := m.CommAwaits(c.comm); what != "" {
+		if what := m.CommAwaits(h); what != "" {
 			return "it waits for " + what
 		}
 	}
@@ -364,6 +380,9 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, argument("split", "color %d, key %d", color, key)
 	}
+	if ctx == nil {
+		return nil, argument("split", "no context")
+	}
 	if err := c.isPlain("split"); err != nil {
 		return nil, err
 	}
@@ -392,6 +411,9 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	if len(exclude) == 0 {
 		return nil, argument("shrink", "no ranks to exclude")
 	}
+	if ctx == nil { // before the channel fails
+		return nil, argument("shrink", "no context")
+	}
 	if err := c.isPlain("shrink"); err != nil {
 		return nil, err
 	}
@@ -418,9 +440,6 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 
 // derive makes a channel of this one, if so when nothing is under way.
 func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
-	if ctx == nil {
-		return nil, argument("channel", "no context")
-	}
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if idle {

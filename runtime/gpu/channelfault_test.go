@@ -173,7 +173,8 @@ type stubbornDriver struct {
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
 	unbind  func() // before it, as is:
 	rank    func(v *stubbornDevice)
-	stream  func() // behind it
+	stream  func()       // behind it, as is:
+	told    func() error // of memory
 
 	mu   sync.Mutex
 	late []string // calls of devices that have been closed
@@ -272,6 +273,14 @@ func (v *stubbornDevice) Record(e driver.Event, s driver.Stream) error {
 func (v *stubbornDevice) Query(e driver.Event) (bool, error) {
 	v.note("Query")
 	return v.Device.Query(e)
+}
+
+func (v *stubbornDevice) RegisterComm(c driver.Comm, p driver.Ptr, size uint64) (driver.CommMemory, error) {
+	m, err := v.Comms.RegisterComm(c, p, size)
+	if err == nil && v.d.told != nil {
+		err = v.d.told()
+	}
+	return m, err
 }
 
 func (v *stubbornDevice) Unbind() error {
@@ -967,4 +976,121 @@ func TestLostBeforeListed(t *testing.T) {
 	if left := d.Leaks(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// TestShrinkWhileGroupFails has the library fail the group that a channel's thread has in hand, since a rank is gone, when the channel is
+// being shrunk: the group fails, and the channel is shrunk.
+func TestShrinkWhileGroupFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
+		held := make(chan error)
+		d.collect = func(*stubbornDevice, driver.Stream, driver.Comm, []driver.CommOp) error { return <-held }
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		s, shrunk := semaphores(t, 1)[0], make(chan error)
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+		synctest.Wait()
+		for _, c := range []*gpu.Channel{chans[0], chans[2]} {
+			go func() {
+				_, err := c.Shrink(in(t, time.Minute), true, 1)
+				shrunk <- err
+			}()
+		}
+		synctest.Wait()
+		held <- simdriver.ErrRankGone
+		if err := errors.Join(<-shrunk, <-shrunk); err != nil {
+			t.Error(err)
+		}
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+		if n := calls(d.Driver, 0, simdriver.OpAbortComm); n > 0 {
+			t.Errorf("the communicator was aborted %d times besides", n)
+		}
+		must(t, g.Close())
+	})
+}
+
+// TestRegisterLate has the library keep the thread that tells it of memory until the channel has been given up, and then return after all:
+// the memory, which nobody has closed, stays, and when it is closed it goes.
+func TestRegisterLate(t *testing.T) {
+	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+				stuck := make(chan struct{})
+				d.told = func() error {
+					<-stuck
+					return outcome
+				}
+				dev := openDevice(t, d, 0, gpu.Options{})
+				id, err := dev.NewChannelID()
+				must(t, err)
+				c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+				must(t, err)
+				mem, err := dev.Alloc(gpu.CommMem, 64)
+				must(t, err)
+				registered := make(chan error, 1)
+				go func() {
+					_, err := c.Register(mem)
+					registered <- err
+				}()
+				synctest.Wait()
+				if err := c.Close(); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("the library has kept the thread, and close: %v", err)
+				}
+				if err := <-registered; !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("register: %v", err)
+				}
+				close(stuck)
+				synctest.Wait()
+				if n := calls(d.Driver, 0, simdriver.OpFree); n > 0 {
+					t.Errorf("%d buffers were freed", n)
+				}
+				s := semaphores(t, 1)[0]
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+				must(t, s.Wait(t.Context(), 1))
+				must(t, mem.Close())
+				synctest.Wait()
+				if n := calls(d.Driver, 0, simdriver.OpFree); n != 1 {
+					t.Errorf("%d buffers were freed", n)
+				}
+				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// TestClosedWhileMade closes a device while a channel is being made on it. If that was not open before, there is no channel, but an error;
+// else there is one, which is closed.
+func TestClosedWhileMade(t *testing.T) {
+	beside := func(t *testing.T, wait func()) (*gpu.Channel, error) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		id, err := dev.NewChannelID()
+		must(t, err)
+		closed := make(chan error, 1)
+		d.rank = func(*stubbornDevice) {
+			go func() { closed <- dev.Close() }()
+			wait()
+		}
+		c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+		must(t, <-closed)
+		return c, err
+	}
+	t.Run("before it is open", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			if c, err := beside(t, synctest.Wait); c != nil || !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("%v, %v", c, err)
+			}
+		})
+	})
+	t.Run("as it is opened", func(t *testing.T) {
+		for range 50 {
+			c, err := beside(t, func() {})
+			if (c == nil) == (err == nil) || err != nil && !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("%v, %v", c, err)
+			}
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -98,17 +99,25 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &ChannelMemory{c: c, b: b, window: window}
+	var taken atomic.Bool // what holds the buffer: by the thread, which the library may keep with it, or back
 	err := c.do(func() (err error) {
-		if err = c.failed(); err != nil {
-			return err
+		if !taken.CompareAndSwap(false, true) {
+			return nil
 		}
-		if m.h, err = fn(); err == nil {
+		if err = c.failed(); err == nil {
+			m.h, err = fn()
+		}
+		if err != nil {
+			b.release()
+		} else {
 			c.memory.add(m)
 		}
 		return err
 	})
-	if err != nil {
+	if taken.CompareAndSwap(false, true) {
 		b.release()
+	}
+	if err != nil {
 		if failed := c.Err(); failed != nil {
 			err = failed
 		}
@@ -118,7 +127,8 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 }
 
 // Close takes the memory back from the channel, when the groups that use it are done; a window's on all ranks. Closing again, or
-// after the channel, does nothing.
+// after the channel, does nothing. A channel that has failed, or whose library returns an error, has the memory until it is closed: the
+// buffer, if that is closed before, is freed then.
 func (m *ChannelMemory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
@@ -127,14 +137,15 @@ func (m *ChannelMemory) Close() error {
 		if m.c.failed() == nil && m.c.phase() == channelSuspended {
 			return errSuspended // the library still has it
 		}
-		if !m.c.memory.remove(m) {
+		if m.c.Err() != nil || !m.c.memory.remove(m) { // of a channel that has failed it goes with the communicator
 			return nil
 		}
-		defer m.b.release()
-		if m.c.Err() != nil { // it goes with the communicator
-			return nil
+		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
+			m.c.memory.add(&ChannelMemory{b: m.b}) // the library may still have it, as one that is suspended has: it goes with the communicator, too
+			return err
 		}
-		return m.c.comms.ReleaseCommMemory(m.c.comm, m.h)
+		m.b.release()
+		return nil
 	})
 	if err != nil && m.c.failed() == nil {
 		return fmt.Errorf("gpu: channel memory of %d bytes: %w", m.b.mem.Size, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
 )
 
 // A channelPhase is how far a channel's life has come. It changes in [Channel.move] alone, along channelLeads.
@@ -123,16 +125,19 @@ func (c *Channel) failed() error {
 // fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
 func (c *Channel) fail(err error) {
 	c.setFailure(channelAborting, err)
+	c.to(channelAborting) // also one that is being shrunk
 	c.failAll()
 }
 
 // setFailure fails the channel by going over to channelAborting or channelShrinking, and returns why it has failed: perhaps for an
-// earlier reason, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
+// earlier reason, which leaves its phase as it is, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
 func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Lock()
 	e := &ChannelError{c.dev.info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &failure{e})
-	c.move(p)
+	if first {
+		c.move(p)
+	}
 	c.mu.Unlock()
 	if first && !errors.Is(err, ErrClosed) && c.dev.lost.Load() == nil { // the loss of a device is told for itself
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
@@ -191,6 +196,13 @@ func (c *Channel) abortComm() error {
 	c.inAbort = false
 	c.mu.Unlock()
 	return err
+}
+
+// handle returns the communicator, 0 if there is none, for who is not the channel's thread.
+func (c *Channel) handle() driver.Comm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.comm
 }
 
 func (c *Channel) noteAbort(err error) {

@@ -184,7 +184,8 @@ func (c *Channel) issue(s *submission) {
 	err := c.failed()
 	if f := s.err.Load(); f != nil {
 		if err == nil && !isRefusal(f.err) {
-			c.fail(fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.err))
+			c.setFailure(channelAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.err))
+			c.failAll()
 		}
 		err = f.err
 	}
@@ -213,8 +214,8 @@ func (c *Channel) issue(s *submission) {
 		c.hand.state = isForeign
 	}
 	c.mu.Unlock()
-	if how != foreign && how != issuedWork && c.phase() != channelShrinking && !isRefusal(err) {
-		c.setFailure(channelAborting, err)
+	if how != foreign && how != issuedWork && !isRefusal(err) {
+		c.setFailure(channelAborting, err) // which aborts none that is being shrunk
 	}
 	c.failAll() // if it has failed, perhaps before this was in the ring, or among what is parked
 }

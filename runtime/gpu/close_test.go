@@ -308,6 +308,34 @@ func TestChannelThreadEnds(t *testing.T) {
 	})
 }
 
+// TestCloseBeforeListed closes a device when a channel's stream has been made, and the device does not know the channel yet: it waits for
+// the channel's thread to end.
+func TestCloseBeforeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		id, err := dev.NewChannelID()
+		must(t, err)
+		held, closed, made := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		d.stream = func() { <-held }
+		go func() {
+			_, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+			made <- err
+		}()
+		synctest.Wait()
+		go func() { closed <- dev.Close() }()
+		synctest.Wait()
+		if len(closed) > 0 {
+			t.Error("the device is closed, and the channel's thread still calls the driver")
+		}
+		close(held)
+		if err := <-made; !errors.Is(err, gpu.ErrClosed) {
+			t.Errorf("the channel: %v", err)
+		}
+		must(t, <-closed)
+	})
+}
+
 // TestChannelLingers closes one rank of a library that waits in that for the others.
 func TestChannelLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

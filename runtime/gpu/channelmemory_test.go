@@ -1,0 +1,86 @@
+package gpu
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+// TestMemoryKeptByLibrary closes memory of a channel, and the buffer, while the library has that still: it is freed when the communicator
+// has been destroyed.
+func TestMemoryKeptByLibrary(t *testing.T) {
+	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, chans []*Channel, m *ChannelMemory){
+		"the channel has failed": func(t *testing.T, _ *simdriver.Driver, chans []*Channel, m *ChannelMemory) {
+			chans[0].Abort(nil)
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"the library returns an error": func(t *testing.T, d *simdriver.Driver, _ []*Channel, m *ChannelMemory) {
+			d.Inject(simdriver.Fault{Op: simdriver.OpReleaseCommMemory, N: 1})
+			if err := m.Close(); !errors.Is(err, simdriver.ErrInjected) {
+				t.Error(err)
+			}
+			if err := m.Close(); err != nil {
+				t.Errorf("again: %v", err)
+			}
+		},
+		"the channel is suspended, and is being closed": func(t *testing.T, _ *simdriver.Driver, chans []*Channel, m *ChannelMemory) {
+			if err := each(2, func(i int) error { return chans[i].Suspend(t.Context()) }); err != nil {
+				t.Error(err)
+			}
+			held := make(chan struct{})
+			chans[0].post(func() { <-held })
+			closed := make(chan error, 1)
+			go func() { closed <- m.Close() }()
+			synctest.Wait()
+			go chans[0].Close() // which waits for the other rank
+			synctest.Wait()
+			close(held)
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 2, Strict: true})
+				g, err := OpenGroup(d, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				chans, err := g.NewChannels(t.Context(), ChannelOptions{Plain: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := g.Devices()[0].Alloc(CommMem, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m, err := chans[0].Register(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				freed := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpFree] }
+				end(t, d, chans, m)
+				b.Close()
+				synctest.Wait()
+				if n := freed(); n != 0 {
+					t.Errorf("%d buffers were freed before the channel was closed", n)
+				}
+				if err := each(2, func(i int) error { return chans[i].Close() }); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if n := freed(); n != 1 {
+					t.Errorf("%d buffers were freed", n)
+				}
+				if err := g.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
