@@ -471,7 +471,9 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 		b.Close() // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}
-	b.state.Store(isGone)
+	if !b.state.CompareAndSwap(isDeferred, isGone) {
+		return nil // it has been closed, and given back, for nothing held it
+	}
 	stats := &b.dev.buffers
 	if b.pool.blocks != nil {
 		line := b.pool.number(tl)
