@@ -62,7 +62,7 @@ func TestProbe(t *testing.T) {
 	want := map[string]string{
 		"cuGraphExecKernelNodeSetParams_v2": crashes, "cuCtxEnablePeerAccess": refused,
 		"cuCtxPopCurrent_v2": refused, "cuGraphExecKernelNodeSetParams": refused, "cuGraphDestroy": refused, "cuEventCreate": refused,
-		"cuModuleLoadDataEx": refused, "cuFuncSetAttribute": refused, "cuMemPoolTrimTo": refused,
+		"cuModuleLoadDataEx": refused, "cuLibraryLoadData": no, "cuLibraryGetModule": refused, "cuFuncSetAttribute": refused, "cuMemPoolTrimTo": refused,
 		"cuLaunchKernel": no, "cuGraphLaunch": no, "cuMemAllocFromPoolAsync": no, "cuMemFreeAsync": no, "cuEventQuery": no, "cuEventElapsedTime_v2": no,
 		"cuMemcpyDtoHAsync_v2": no, "cuMemsetD2D32Async": no, "cuDeviceGetName": no, "cuCtxSetCurrent": no, "cuStreamWaitEvent": no,
 	}

@@ -110,15 +110,29 @@ func (b *bench) registered() unsafe.Pointer {
 	})
 }
 func (b *bench) load() (cuda.Module, error) {
+	return compiled(func(image unsafe.Pointer, options []cuda.JitOption, values []uintptr) (cuda.Module, error) {
+		return b.lib.ModuleLoadDataEx(image, options, values)
+	})
+}
+
+func (b *bench) loadLibrary() (cuda.CodeLibrary, error) {
+	return compiled(func(image unsafe.Pointer, options []cuda.JitOption, values []uintptr) (cuda.CodeLibrary, error) {
+		return b.lib.LibraryLoadData(image, options, values, nil, nil)
+	})
+}
+
+// compiled loads code as cudadriver does.
+func compiled[T any](load func(image unsafe.Pointer, options []cuda.JitOption, values []uintptr) (T, error)) (T, error) {
 	var logs [2][1 << 12]byte
 	var pin runtime.Pinner
 	pin.Pin(&logs)
 	defer pin.Unpin()
-	return b.lib.ModuleLoadDataEx(unsafe.Pointer(unsafe.StringData(emptyPTX)),
+	return load(unsafe.Pointer(unsafe.StringData(emptyPTX)),
 		[]cuda.JitOption{cuda.JITInfoLogBuffer, cuda.JITInfoLogBufferSizeBytes, cuda.JITErrorLogBuffer, cuda.JITErrorLogBufferSizeBytes},
 		[]uintptr{uintptr(unsafe.Pointer(&logs[0])), 1 << 12, uintptr(unsafe.Pointer(&logs[1])), 1 << 12})
 }
-func (b *bench) module() cuda.Module { return made(b, "module", b.load) }
+func (b *bench) module() cuda.Module       { return made(b, "module", b.load) }
+func (b *bench) library() cuda.CodeLibrary { return made(b, "library of code", b.loadLibrary) }
 func (b *bench) function() cuda.Function {
 	return made(b, "function", func() (cuda.Function, error) { return b.lib.ModuleGetFunction(b.module(), "empty") })
 }
@@ -356,6 +370,10 @@ var trials = []trial{
 
 	{name: "cuModuleLoadDataEx", call: func(b *bench) error { return second(b.load()) }},
 	{name: "cuModuleUnload", need: func(b *bench) { b.module() }, call: func(b *bench) error { return b.lib.ModuleUnload(b.module()) }},
+	{name: "cuModuleGetLoadingMode", call: func(b *bench) error { return second(b.lib.ModuleGetLoadingMode()) }},
+	{name: "cuLibraryLoadData", call: func(b *bench) error { return second(b.loadLibrary()) }},
+	{name: "cuLibraryGetModule", need: func(b *bench) { b.library() }, call: func(b *bench) error { return second(b.lib.LibraryGetModule(b.library())) }},
+	{name: "cuLibraryUnload", need: func(b *bench) { b.library() }, call: func(b *bench) error { return b.lib.LibraryUnload(b.library()) }},
 	{name: "cuModuleGetFunction", need: func(b *bench) { b.module() }, call: func(b *bench) error {
 		return second(b.lib.ModuleGetFunction(b.module(), "empty"))
 	}},
