@@ -127,8 +127,8 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// lastMoment is how long an operation of a lost device may go on when its stream is destroyed.
-const lastMoment = time.Second
+// lastMoment is how long an operation of a lost device may go on when its stream is destroyed: less than a program may wait for that.
+const lastMoment = 250 * time.Millisecond
 
 // awaitEnd waits until the stream's goroutine has ended: at once, if the stream is idle, or waits for what cannot come. Else, as on a lost device, an operation may be
 // executing, which may touch memory; it is given a moment, for it may never end.
