@@ -194,16 +194,19 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
 	})
 	c.dev.check(err)
-	if err != nil { // nor may what comes after it in other streams, of this device and of others
-		add(c.stuck(err))
-		if !slices.Contains(c.dev.listChannels(), c) { // else the device's Close destroys the stream
+	leave := func() error { // the stream, to the device's Close, if that knows of the channel
+		if !slices.Contains(c.dev.listChannels(), c) {
 			add(c.dev.drv.DestroyStream(tl.h))
 		}
 		return summarize(errs)
 	}
+	if err != nil { // nor may what comes after it in other streams, of this device and of others
+		add(c.stuck(err))
+		return leave()
+	}
 	mark{tl, tl.issued.Load()}.await(context.Background())
-	if c.dev.lost.Load() != nil { // then its Close gives back the rest
-		return summarize(errs)
+	if c.dev.lost.Load() != nil {
+		return leave()
 	}
 	c.q.trim()
 	tl.end()
