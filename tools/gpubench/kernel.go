@@ -76,17 +76,7 @@ func launches(e *env, n int, events bool) (sides, error) {
 			})
 		},
 		pure: func(f []float64) error {
-			return e.beside(func() error {
-				return ahead(f, n, func() error {
-					for range n {
-						if err := x.r.q.Dispatch(x.r.order(x.r.sem, x.r.v, x.r.sem, x.r.v+1), x.d); err != nil {
-							return err
-						}
-						x.r.v++
-					}
-					return nil
-				}, func() error { return x.r.sem.Wait(e.ctx, x.r.v) })
-			})
+			return x.r.ahead(e, f, n, func(o gpu.Order) error { return x.r.q.Dispatch(o, x.d) })
 		},
 		close: x.close,
 	}, nil

@@ -87,19 +87,7 @@ func products(e *env, side, n int, events bool) (s sides, err error) {
 				}, func() error { return e.await(x.mark) })
 			})
 		},
-		pure: func(f []float64) error {
-			return e.beside(func() error {
-				return ahead(f, n, func() error {
-					for range n {
-						if err := x.pure(x.r.order(x.r.sem, x.r.v, x.r.sem, x.r.v+1)); err != nil {
-							return err
-						}
-						x.r.v++
-					}
-					return nil
-				}, func() error { return x.r.sem.Wait(e.ctx, x.r.v) })
-			})
-		},
+		pure:  func(f []float64) error { return x.r.ahead(e, f, n, x.pure) },
 		close: x.close,
 	}, nil
 }

@@ -79,6 +79,21 @@ func (r *rig) roundTrip(e *env) error {
 	return r.sem.Wait(e.ctx, r.v)
 }
 
+// ahead submits n operations, each of which waits for the one before, on the raw side's thread, and stores what the function ahead does.
+func (r *rig) ahead(e *env, f []float64, n int, submit func(gpu.Order) error) error {
+	return e.beside(func() error {
+		return ahead(f, n, func() error {
+			for range n {
+				if err := submit(r.order(r.sem, r.v, r.sem, r.v+1)); err != nil {
+					return err
+				}
+				r.v++
+			}
+			return nil
+		}, func() error { return r.sem.Wait(e.ctx, r.v) })
+	})
+}
+
 // semaphores makes n of them.
 func semaphores(n int) ([]*gpu.Semaphore, error) {
 	list := make([]*gpu.Semaphore, n)

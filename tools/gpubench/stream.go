@@ -53,19 +53,7 @@ func streamBenches() (all []bench) {
 				const n = 2000
 				st := r.q.NewStream()
 				return sides{
-					raw: func(f []float64) error {
-						return e.beside(func() error {
-							return ahead(f, n, func() error {
-								for range n {
-									if err := queue(r.order(r.sem, r.v, r.sem, r.v+1)); err != nil {
-										return err
-									}
-									r.v++
-								}
-								return nil
-							}, func() error { return r.sem.Wait(e.ctx, r.v) })
-						})
-					},
+					raw: func(f []float64) error { return r.ahead(e, f, n, queue) },
 					pure: func(f []float64) error {
 						return e.beside(func() error {
 							return ahead(f, n, func() error {
