@@ -50,6 +50,7 @@ func (d *Device) destroy() (errs []error) {
 		streams = append(streams, d.captures)
 	}
 	if h := d.times.clock.stream; h != 0 {
+		d.times.clock.settle(ctx, d)
 		streams = append(streams, h)
 	}
 	for _, h := range streams {

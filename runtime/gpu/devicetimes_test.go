@@ -201,6 +201,19 @@ func TestTraceClockWide(t *testing.T) {
 	}
 }
 
+// TestTraceClockGivenUp: the device is closed when the clock's stream has passed the event that it was asked about in vain.
+func TestTraceClockGivenUp(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{Caps: &caps})
+				d.SetLatency(simdriver.OpRecord, 100*time.Millisecond)
+				must(t, openDevice(t, d, 0, gpu.Options{Tracer: newTracer(t, gpu.TracerOptions{})}).Close())
+			})
+		})
+	}
+}
+
 // TestTraceRefused: where the driver refuses work, the event in front of that is not recorded anew while the stream has it, which HIP does not let be done.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
