@@ -523,3 +523,43 @@ func TestDropped(t *testing.T) {
 		t.Errorf("the trace tells of %d records that are missing, of %d", total, want)
 	}
 }
+
+// A sink calls a function for each piece of a trace.
+type sink func()
+
+func (f sink) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+// TestBusyProgram: flushing a trace, closing a device and closing the trace come to an end while the program notes more than can be written.
+func TestBusyProgram(t *testing.T) {
+	const room = 256
+	var s, first gpu.Semaphore
+	var busy atomic.Bool
+	value := uint64(1)
+	tr, err := trace.Start(sink(func() {
+		for n := 0; busy.Load() && n < 2*room; n++ { // before what follows is taken
+			value++
+			s.Signal(value)
+		}
+	}), trace.Options{Records: room})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1), first.At(1)}}, func() error { return nil }))
+	must(t, s.Wait(context.Background(), 1))
+	must(t, first.Wait(context.Background(), 1))
+	busy.Store(true)
+	must(t, first.Signal(2)) // by which it begins
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(tr.Flush(), dev.Close(), tr.Close()) }()
+	select {
+	case err = <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on as long as the program does")
+		busy.Store(false)
+		err = <-done
+	}
+	must(t, err)
+}
