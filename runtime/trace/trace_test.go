@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"go.uber.org/goleak"
 
@@ -562,4 +564,45 @@ func TestBusyProgram(t *testing.T) {
 		err = <-done
 	}
 	must(t, err)
+}
+
+// TestAdoptedQueues: a trace keeps none of the queues that a program has of streams of its own and is done with.
+func TestAdoptedQueues(t *testing.T) {
+	const many = 1000
+	tr, err := trace.Start(io.Discard, trace.Options{Times: gpu.NoTimes})
+	must(t, err)
+	sim := simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(tr.Driver(sim), 0, gpu.Options{})
+	must(t, err)
+	v, err := sim.Open(0)
+	must(t, err)
+	h, err := v.NewStream()
+	must(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 64)
+	must(t, err)
+	var queues [many]weak.Pointer[gpu.Queue]
+	for i := range queues {
+		q, err := dev.AdoptQueue(h)
+		must(t, err)
+		s := q.NewStream()
+		must(t, s.Fill(b.All(), []byte{1}))
+		must(t, s.Wait(context.Background()))
+		must(t, q.Close())
+		queues[i] = weak.Make(q)
+	}
+	must(t, tr.Flush())
+	runtime.GC()
+	left := 0
+	for _, q := range queues {
+		if q.Value() != nil {
+			left++
+		}
+	}
+	if left > many/2 { // the last records have some
+		t.Errorf("%d of %d queues are kept", left, many)
+	}
+	must(t, dev.Close())
+	must(t, v.DestroyStream(h))
+	must(t, v.Close())
+	must(t, tr.Close())
 }
