@@ -70,10 +70,18 @@ func each(t *testing.T, count int, fn func(rank int) error) {
 // while there are errors: on a busy machine a rank may not have come as far as it is to come.
 func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) error) {
 	t.Helper()
-	for short := 100 * time.Millisecond; ; short *= 4 {
+	inTime(t, 100*time.Millisecond, func(short time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), short)
-		err := all(count, func(rank int) error { return fn(ctx, rank) })
-		cancel()
+		defer cancel()
+		return all(count, func(rank int) error { return fn(ctx, rank) })
+	})
+}
+
+// inTime calls a function with a time that is long enough mostly, and again with a longer one while it returns an error.
+func inTime(t *testing.T, short time.Duration, fn func(short time.Duration) error) {
+	t.Helper()
+	for ; ; short *= 4 {
+		err := fn(short)
 		if err == nil {
 			return
 		}
@@ -198,17 +206,19 @@ func TestMissing(t *testing.T) {
 				checkLeaks(t)
 				at, id := begin(t), newID()
 				end := errors.New("out of patience")
-				each(t, 4, func(rank int) error {
-					if rank == test.missing {
+				inTime(t, 400*time.Millisecond, func(short time.Duration) error {
+					return all(4, func(rank int) error {
+						if rank == test.missing {
+							return nil
+						}
+						ctx, cancel := context.WithTimeoutCause(t.Context(), short+time.Duration(min(rank, 1))*short/2, end)
+						defer cancel()
+						err := share(ctx, at(Place{Rank: rank, Count: 4, Run: "r1"}), rank, "x", id)
+						if want := test.want[rank]; !errors.Is(err, end) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), `rendezvous: exchange "x" of run "r1" `) {
+							return fmt.Errorf("got %v, want %q", err, want)
+						}
 						return nil
-					}
-					ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(400+min(rank, 1)*200)*time.Millisecond, end)
-					defer cancel()
-					err := share(ctx, at(Place{Rank: rank, Count: 4, Run: "r1"}), rank, "x", id)
-					if want := test.want[rank]; !errors.Is(err, end) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), `rendezvous: exchange "x" of run "r1" `) {
-						return fmt.Errorf("got %v, want %q", err, want)
-					}
-					return nil
+					})
 				})
 			})
 		}
@@ -240,18 +250,20 @@ func TestRank0Again(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			checkLeaks(t)
 			ctx, at, id := withLimit(t, limit), begin(t), newID()
+			gaveUp := make(chan struct{})
 			each(t, 3, func(rank int) error {
 				s := at(Place{Rank: rank, Count: 3})
-				if rank == 2 {
-					time.Sleep(300 * time.Millisecond)
-				}
-				short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-				defer cancel()
-				for rank == 0 {
-					if err := share(short, s, 0, "", newID()); err == nil {
-						return errors.New("rank 2 has come before it could")
+				switch rank {
+				case 0:
+					short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+					err := share(short, s, 0, "", newID())
+					cancel()
+					close(gaveUp)
+					if err == nil {
+						return errors.New("it did not wait for rank 2")
 					}
-					break
+				case 2:
+					<-gaveUp
 				}
 				return share(ctx, s, rank, "", id)
 			})

@@ -179,14 +179,15 @@ func (t *Trace) Flush() error {
 	return err
 }
 
-// flush is Flush, and returns how many records there were.
+// flush is Flush, and returns how many records there were. It takes no more than there was room for when it began, rounded up as the tracer does:
+// programs may note records faster than they can be written, and who closes a device waits for this.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return 0, t.err
 	}
-	for more := true; more; {
+	for more := true; more && total < 2*t.w.opt.Records; {
 		n := t.tracer.Take(t.records)
 		for i := range t.records[:n] {
 			t.w.add(&t.records[i])

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"go.uber.org/goleak"
 
@@ -522,4 +524,85 @@ func TestDropped(t *testing.T) {
 	if want := tr.Tracer().Stats().Dropped; total != want || total == 0 {
 		t.Errorf("the trace tells of %d records that are missing, of %d", total, want)
 	}
+}
+
+// A sink calls a function for each piece of a trace.
+type sink func()
+
+func (f sink) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+// TestBusyProgram: flushing a trace, closing a device and closing the trace come to an end while the program notes more than can be written.
+func TestBusyProgram(t *testing.T) {
+	const room = 256
+	var s, first gpu.Semaphore
+	var busy atomic.Bool
+	value := uint64(1)
+	tr, err := trace.Start(sink(func() {
+		for n := 0; busy.Load() && n < 2*room; n++ { // before what follows is taken
+			value++
+			s.Signal(value)
+		}
+	}), trace.Options{Records: room})
+	must(t, err)
+	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+	must(t, err)
+	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1), first.At(1)}}, func() error { return nil }))
+	must(t, s.Wait(context.Background(), 1))
+	must(t, first.Wait(context.Background(), 1))
+	busy.Store(true)
+	must(t, first.Signal(2)) // by which it begins
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(tr.Flush(), dev.Close(), tr.Close()) }()
+	select {
+	case err = <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on as long as the program does")
+		busy.Store(false)
+		err = <-done
+	}
+	must(t, err)
+}
+
+// TestAdoptedQueues: a trace keeps none of the queues that a program has of streams of its own and is done with.
+func TestAdoptedQueues(t *testing.T) {
+	const many = 1000
+	tr, err := trace.Start(io.Discard, trace.Options{Times: gpu.NoTimes})
+	must(t, err)
+	sim := simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(tr.Driver(sim), 0, gpu.Options{})
+	must(t, err)
+	v, err := sim.Open(0)
+	must(t, err)
+	h, err := v.NewStream()
+	must(t, err)
+	b, err := dev.Alloc(gpu.DeviceMem, 64)
+	must(t, err)
+	var queues [many]weak.Pointer[gpu.Queue]
+	for i := range queues {
+		q, err := dev.AdoptQueue(h)
+		must(t, err)
+		s := q.NewStream()
+		must(t, s.Fill(b.All(), []byte{1}))
+		must(t, s.Wait(context.Background()))
+		must(t, q.Close())
+		queues[i] = weak.Make(q)
+	}
+	must(t, tr.Flush())
+	runtime.GC()
+	left := 0
+	for _, q := range queues {
+		if q.Value() != nil {
+			left++
+		}
+	}
+	if left > many/2 { // the last records have some
+		t.Errorf("%d of %d queues are kept", left, many)
+	}
+	must(t, dev.Close())
+	must(t, v.DestroyStream(h))
+	must(t, v.Close())
+	must(t, tr.Close())
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+	"weak"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/internal/version"
@@ -44,9 +46,10 @@ type writer struct {
 type device struct {
 	pid    int64
 	tids   int64
-	own    []*track // of the device's queues
-	queues map[*gpu.Queue]*track
-	margin time.Duration // of the clock's last fit
+	own    []*track                           // of the device's queues
+	queues map[weak.Pointer[gpu.Queue]]*track // those that there are: a program may adopt a stream for each request, and run for weeks
+	prune  int                                // when there are so many, those that are gone are looked for
+	margin time.Duration                      // of the clock's last fit
 }
 
 // A closedDevice is how a device that is opened again is known.
@@ -206,13 +209,13 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 			Driver: driver})
 	}
 	w.devices[d] = x
-	x.queues = map[*gpu.Queue]*track{}
+	x.queues, x.prune = map[weak.Pointer[gpu.Queue]]*track{}, remembered
 	for i := range d.Queues() {
 		if i == len(x.own) {
 			x.own = append(x.own, x.track())
 		}
 		*x.own[i] = track{tid: x.own[i].tid} // its name may be another
-		x.queues[d.Queue(i)] = x.own[i]
+		x.queues[weak.Make(d.Queue(i))] = x.own[i]
 	}
 	return x
 }
@@ -235,10 +238,15 @@ func (x *device) track() *track {
 
 // queue returns the track of a queue.
 func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *gpu.TraceRecord) *track {
-	t := x.queues[q]
+	key := weak.Make(q)
+	t := x.queues[key]
 	if t == nil {
+		if len(x.queues) >= x.prune {
+			maps.DeleteFunc(x.queues, func(q weak.Pointer[gpu.Queue], _ *track) bool { return q.Value() == nil })
+			x.prune = len(x.queues) + remembered
+		}
 		t = x.track()
-		x.queues[q] = t
+		x.queues[key] = t
 	}
 	if t.name == "" {
 		t.name, t.ch = strings.TrimSuffix(q.String(), " of "+d.Info().Name), r.Ranks > 0

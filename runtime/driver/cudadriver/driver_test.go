@@ -865,6 +865,22 @@ func TestLoadWithoutContext(t *testing.T) {
 	}
 }
 
+// TestLateLog has the driver compile a library only when a function is needed, and write its log then.
+func TestLateLog(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	m, err := d.Load([]byte(emptyPTX))
+	ok(t, err)
+	runtime.GC()
+	f.set("late log", 1)
+	_, _, err = d.Function(m, "empty")
+	ok(t, err)
+	if logs := d.modules[m].logs; logs == nil || logs.log() != "compiled when it was needed" {
+		t.Error("the log was written to memory that is nobody's any more")
+	}
+	ok(t, d.Unload(m))
+}
+
 func TestLost(t *testing.T) {
 	sticky := map[cuda.Result]bool{
 		4: true, 214: true, 220: true, 226: true, 700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true,

@@ -26,6 +26,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // whose module it is, or 0
+	logs    *compiler        // that the library may write until it is unloaded, or nil
 }
 
 // Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. A cubin that lacks symbols is refused here: the driver
@@ -54,8 +55,14 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 		}
 		return 0, d.fail("load", code.explain(err), "%s of %d bytes", form, len(image))
 	}
+	loaded := module{code: code, library: library}
+	if library != 0 && form != "cubin" {
+		// CUDA's documentation has a library loaded, and so compiled, when a function is needed, and does not say that the driver is done
+		// with the logs when it has given the module out. So they stay; the collector moves nothing that is on the heap.
+		loaded.logs = c
+	}
 	d.mu.Lock()
-	d.modules[driver.Module(m)] = module{code, library}
+	d.modules[driver.Module(m)] = loaded
 	d.mu.Unlock()
 	return driver.Module(m), nil
 }

@@ -11,6 +11,9 @@ import (
 // noWay says that a device cannot reach another one's memory.
 var noWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
 
+// errClosed is that another device is closed, whose context may be gone. The driver could say so in a way that means that this device's is.
+var errClosed = fmt.Errorf("it is closed: %w", cuda.ErrorInvalidContext)
+
 // peer returns another device of the driver.
 func (d *device) peer(op string, other driver.Device) (*device, error) {
 	o, ok := other.(*device)
@@ -29,6 +32,9 @@ func (d *device) EnablePeer(other driver.Device) error {
 	}
 	if o.id == d.id {
 		return nil // its own memory it reaches anyway
+	}
+	if o.closed.Load() {
+		return d.fail("enable peer", errClosed, "device %d", o.info.Index)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +78,8 @@ func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src
 		return err
 	}
 	for _, o := range [...]*device{t, f} {
-		if o.closed.Load() { // its context may be gone
-			return d.fail(op, cuda.ErrorInvalidContext, "device %d is closed", o.info.Index)
+		if o.closed.Load() {
+			return d.fail(op, errClosed, "device %d", o.info.Index)
 		}
 	}
 	if err := d.lib.MemcpyPeerAsync(cuda.DevicePtr(dst), t.ctx, cuda.DevicePtr(src), f.ctx, n, cuda.Stream(s)); err != nil {

@@ -183,6 +183,9 @@ func TestCopyPeer(t *testing.T) {
 	if err := devs[0].CopyPeer(stream0, mem[0].Ptr, devs[0], mem[1].Ptr, devs[1], 64); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("from a device that is closed: %v", err)
 	}
+	if err := devs[0].EnablePeer(devs[1]); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
+		t.Errorf("access to a device that is closed: %v", err)
+	}
 	f.want("")
 	ok(t, devs[0].Close())
 }

@@ -3,7 +3,7 @@ package simdriver_test
 import (
 	"fmt"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -139,7 +139,10 @@ func TestMixedMemory(t *testing.T) {
 	}
 }
 
-func TestNewWindow(t *testing.T) {
+// TestNewWindow runs in a bubble, in which it is known when a rank waits for the others.
+func TestNewWindow(t *testing.T) { synctest.Test(t, newWindow) }
+
+func newWindow(t *testing.T) {
 	x := newCluster(t, 3, simdriver.Config{})
 	var ms []driver.Mem
 	for _, v := range x.vs {
@@ -149,7 +152,7 @@ func TestNewWindow(t *testing.T) {
 		return begin(func() error { return second(comms(x.vs[i]).NewWindow(x.cs[i], ms[i].Ptr+4096, size, false)) })
 	}
 	a, b := window(0, 100), window(1, 100)
-	time.Sleep(time.Millisecond)
+	synctest.Wait()
 	if n := len(a) + len(b); n != 0 {
 		t.Errorf("%d do not wait for all", n)
 	}
@@ -162,12 +165,12 @@ func TestNewWindow(t *testing.T) {
 	}
 	// While one waits the others' ends show.
 	a = window(0, 100)
-	time.Sleep(time.Millisecond)
+	synctest.Wait()
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
 	y := newCluster(t, 2, simdriver.Config{})
 	m := alloc(t, y.vs[0], driver.CommMem, 64)
 	d := begin(func() error { return second(comms(y.vs[0]).NewWindow(y.cs[0], m.Ptr, 64, false)) })
-	time.Sleep(time.Millisecond)
+	synctest.Wait()
 	check(t, comms(y.vs[1]).DestroyComm(y.cs[1]))
 	y.broken(t, simdriver.ErrRankGone, "rank 1 was destroyed before it called new window", 0)
 	check(t, comms(y.vs[0]).AbortComm(y.cs[0]))

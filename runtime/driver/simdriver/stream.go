@@ -38,7 +38,7 @@ type stream struct {
 	pause    time.Duration // until the value that the oldest operation waits for is looked at again; 0 if it has not been
 	enlisted uint64        // one more than head was when the stream last became a waiter
 
-	executing atomic.Bool // the goroutine is at the oldest operation
+	executing atomic.Int32 // what the goroutine is at: nothing, bounded or unbounded
 	question  atomic.Pointer[question]
 
 	seen []mark // which frees in other streams come before what the stream is given next; under mu
@@ -127,19 +127,40 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// lastMoment is how long an operation of a lost device may go on when its stream is destroyed: less than a program may wait for that.
+// What a stream may be executing.
+const (
+	nothing   int32 = iota
+	bounded         // an operation that comes to an end by itself: a fill, a copy
+	unbounded       // one that calls the program's code, which may never return: a kernel, or whatever Config.OnExecute is called after
+)
+
+// kind says what executing an operation is.
+func (o *operation) kind(d *Driver) int32 {
+	if o.code == codeLaunch || o.code == codeLaunchGraph || d.executed != nil {
+		return unbounded
+	}
+	return bounded
+}
+
+// lastMoment is how long the program's code may go on when its stream, of a lost device, is destroyed: less than a program may wait for that.
 const lastMoment = 250 * time.Millisecond
 
 // awaitEnd waits until the stream's goroutine has ended: at once, if the stream is idle, or waits for what cannot come. Else, as on a lost device, an operation may be
-// executing, which may touch memory; it is given a moment, for it may never end.
+// executing, which may touch memory. That comes to an end, however long that takes on a machine that has much to do, unless it is the program's code: that is given a moment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended
 		return
 	}
-	select {
-	case <-s.ended:
-	case <-time.After(lastMoment):
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(lastMoment):
+			if s.executing.Load() == unbounded {
+				return
+			}
+		}
 	}
 }
 

@@ -31,9 +31,9 @@ func (s *stream) work() {
 			<-s.wake
 		case s.early(o):
 		default:
-			s.executing.Store(true)
+			s.executing.Store(o.kind(s.dev.d))
 			s.execute(o)
-			s.executing.Store(false)
+			s.executing.Store(nothing)
 		}
 	}
 }

@@ -405,6 +405,8 @@ int cuMemcpyPeerAsync(uint64_t d, uintptr_t to, uint64_t p, uintptr_t from, size
 	return OK;
 }
 
+static char *infoLog; // of the library that was loaded last, which cuModuleGetFunction writes with the setting "late log"
+
 // The compiler logs lines of the text, those with "error" as errors, and fails if there is such a line. With the setting
 // "log" it fills the logs to the brim. An image that is not text is accepted.
 static int compile(const char *image, uintptr_t *values)
@@ -439,6 +441,7 @@ int cuLibraryLoadData(uintptr_t *l, const char *image, const int *options, uintp
 	int r = enter(__func__, 0, "%u: %d %d %d %d, %u", n, options[0], options[1], options[2], options[3], ownN);
 	if (r) return r;
 	*l = LIBRARY;
+	infoLog = (char *)values[0];
 	return compile(image, values);
 }
 int cuLibraryGetModule(uintptr_t *m, uintptr_t l) { CREATE("%#lx", (long)l); if (l != LIBRARY) return INVALID_HANDLE; *m = MODULE; return OK; }
@@ -448,6 +451,7 @@ int cuModuleUnload(uintptr_t m) { CREATE("%#lx", (long)m); if (m != MODULE) retu
 int cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
 {
 	CREATE("%s", name);
+	if (get("late log")) strcpy(infoLog, "compiled when it was needed");
 	if (strcmp(name, "empty") && strcmp(name, "count") && strcmp(name, "touch")) return NOT_FOUND;
 	*f = FUNCTION + (*name == 'c') + 2 * (*name == 't');
 	return OK;

@@ -68,6 +68,7 @@ func (c *Comms) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric bo
 			flags = nccl.WinCollSymmetric
 		}
 		w := new(nccl.Window)
+		r.window = w
 		err := r.call(func() error { return r.lib.CommWindowRegister(x, nccl.DevicePtr(p), size, w, flags) })
 		if err == nccl.ErrorInProgress {
 			err = r.wait(x)

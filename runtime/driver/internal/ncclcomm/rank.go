@@ -53,6 +53,7 @@ type rank struct {
 	number, count int
 	memory        map[driver.CommMemory]memory
 	lastMemory    driver.CommMemory
+	window        *nccl.Window // of the last NewWindow: a thread of the library's may write it as long as an abort is under way
 
 	factors []nccl.RedOp // of the group that is being issued
 }
