@@ -175,6 +175,7 @@ type stubbornDriver struct {
 	rank    func(v *stubbornDevice)
 	stream  func()       // behind it, as is:
 	told    func() error // of memory
+	free    func()       // in front of it
 
 	mu   sync.Mutex
 	late []string // calls of devices that have been closed
@@ -289,6 +290,24 @@ func (v *stubbornDevice) Unbind() error {
 		v.d.unbind()
 	}
 	return v.Device.Unbind()
+}
+
+func (v *stubbornDevice) Free(m driver.Mem) error {
+	v.note("Free")
+	if v.d.free != nil {
+		v.d.free()
+	}
+	return v.Device.Free(m)
+}
+
+func (v *stubbornDevice) Unload(m driver.Module) error {
+	v.note("Unload")
+	return v.Device.Unload(m)
+}
+
+func (v *stubbornDevice) DestroyEvent(e driver.Event) error {
+	v.note("DestroyEvent")
+	return v.Device.DestroyEvent(e)
 }
 
 func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, error) {
@@ -839,6 +858,39 @@ func TestAbortWithoutEnd(t *testing.T) {
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
 	})
+}
+
+// TestAbortedStreamTakesTime closes a channel that was aborted and whose stream takes its time to end, with other work beside it, where events
+// cannot be recorded anew before: what looks whether it has ended is in nobody's way.
+func TestAbortedStreamTakesTime(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{Caps: &caps})
+				g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+				dev, s := g.Devices()[0], semaphores(t, 2)
+				streams, x := d.Streams(0), allocate(t, dev, 1<<20)
+				slow := streams[len(streams)-1]
+				must(t, d.StallStream(slow))
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+				synctest.Wait()
+				chans[0].Abort(nil)
+				closed := make(chan error, 1)
+				go func() { closed <- chans[0].Close() }()
+				v := uint64(0)
+				for n := range 25 {
+					time.Sleep(100 * time.Millisecond)
+					for range n { // more and more, which take new events
+						v++
+						must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], v)}, x.All(), []byte{1}))
+					}
+					must(t, s[1].Wait(minute(t), v))
+				}
+				must(t, d.ResumeStream(slow))
+				must(t, <-closed)
+			})
+		})
+	}
 }
 
 // TestShrunkWithoutEnd shrinks a channel whose stream does not come to an end, though the library has aborted the communicator: its device is
