@@ -860,6 +860,38 @@ func TestAbortWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestAbortWithGroupInHand aborts a channel whose thread gives the library a group meanwhile, which comes into the stream and does not come to an
+// end there: the device is lost, and nobody hangs.
+func TestAbortWithGroupInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+			time.Sleep(6 * time.Second)
+			return v.Fill(s, ops[0].Dst, 0, 1, 64)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(x)))
+		synctest.Wait()
+		chans[0].Abort(nil)
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+		time.Sleep(4 * time.Second)
+		must(t, dev.Queue(0).Flush())
+		time.Sleep(2 * time.Second)
+		if err := dev.Queue(0).Flush(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+			t.Errorf("the device: %v", err)
+		}
+		chans[0].Close()
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+		g.Close() // with the loss
+	})
+}
+
 // TestAbortedStreamTakesTime closes a channel that was aborted and whose stream takes its time to end, with other work beside it, where events
 // cannot be recorded anew before: what looks whether it has ended is in nobody's way.
 func TestAbortedStreamTakesTime(t *testing.T) {

@@ -53,7 +53,7 @@ type channelLife struct {
 	state     atomic.Int32                 // the phase; changed under mu
 	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
 	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelAborting began, or channelShrinking and the thread had come back
+	abortedAt time.Time                    // when channelShrinking or channelAborting began, or the thread has come back since
 	inAbort   bool                         // the library is aborting the communicator
 	unaborted error                        // why the communicator could not be aborted
 	closer    closer

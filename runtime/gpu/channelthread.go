@@ -210,6 +210,10 @@ func (c *Channel) issue(s *submission) {
 	switch {
 	case how != foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
+		if c.phase() >= channelShrinking { // the stream has got it, perhaps, when nobody looked any more
+			c.abortedAt = time.Now()
+			c.tick()
+		}
 	case c.hand.state == isIssuing: // else it is back already
 		c.hand.state = isForeign
 	}
@@ -355,7 +359,7 @@ func (c *Channel) look() {
 		more = more || c.waiting > 0 || c.q.tl.busy()
 	case channelShrinking: // for which its thread must come back
 		if more {
-			err, c.abortedAt = c.late(c.hand.ctx, c.hand.since), time.Now()
+			err = c.late(c.hand.ctx, c.hand.since)
 			break
 		}
 		fallthrough
