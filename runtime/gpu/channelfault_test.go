@@ -378,6 +378,55 @@ func neverReturns(t *testing.T, late bool) {
 	}
 }
 
+// TestReturnsAndStays has the library return to a channel's thread that was given up while the device is open, and keep it anew when that is
+// closed, or leave its stream with what does not come to an end: nobody calls the driver when the device has been closed.
+func TestReturnsAndStays(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stuck := make(chan struct{})
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+					<-stuck
+					if kept {
+						return errors.New("much too late")
+					}
+					return v.Fill(s, ops[0].Dst, 0, 1, 64)
+				}
+				d.destroy = func(v *stubbornDevice, c driver.Comm) error {
+					if kept {
+						time.Sleep(time.Minute)
+					}
+					return v.Comms.DestroyComm(c)
+				}
+				g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+				must(t, err)
+				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+				must(t, err)
+				dev, s := g.Devices()[0], semaphores(t, 1)[0]
+				streams := d.Streams(0)
+				if !kept {
+					must(t, d.StallStream(streams[len(streams)-1]))
+				}
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				synctest.Wait()
+				if err := chans[0].Shutdown(in(t, time.Second)); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("close: %v", err)
+				}
+				close(stuck)
+				time.Sleep(650 * time.Millisecond)
+				err = dev.Shutdown(in(t, 100*time.Millisecond))
+				if late, ok := errors.AsType[*gpu.CloseError](err); !ok || (late.Calls > 0) != kept {
+					t.Errorf("the device's close: %v", err)
+				}
+				time.Sleep(5 * time.Minute)
+				d.notLate(t)
+				g.Close()
+			})
+		})
+	}
+}
+
 // TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
 // while the channel's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
 // the library later does not call the device's driver any more.

@@ -3,7 +3,6 @@ package gpu
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -170,12 +169,7 @@ func (c *Channel) abort() {
 	isBound := false
 	c.noteAbort(c.dev.bound(func() error {
 		isBound = true
-		err := c.abortComm()
-		if c.dev.phase.Load() >= isLeft { // perhaps it has not waited
-			c.noteAbort(err)
-			runtime.Goexit() // and with the goroutine the thread, without a call of the driver
-		}
-		return err
+		return c.abortComm()
 	}))
 	if !isBound {
 		c.post(func() { c.noteAbort(c.abortComm()) })

@@ -147,13 +147,12 @@ func (c *Channel) step() (worked, ended bool) {
 // returned is called when the library has returned. If nobody has waited for that, and the device is closed, it ends the thread:
 // there is nothing left that it could use.
 func (c *Channel) returned() {
-	if c.phase() != channelAbandoned {
-		return
-	}
-	if c.dev.stay() != nil {
+	switch p := c.phase(); {
+	case p == channelAbandoned && c.dev.stay() == nil:
+		c.to(channelReturned)
+	case p == channelAbandoned, p == channelReturned && c.dev.phase.Load() >= isLeft: // perhaps it has not waited
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
-	c.to(channelReturned)
 }
 
 // pop takes the first submission off the list. The caller holds mu.
