@@ -427,6 +427,33 @@ func TestReturnsAndStays(t *testing.T) {
 	}
 }
 
+// TestReclaimedLate closes a device while the driver keeps who gives memory back, as it may until work has ended: what else there is to give back
+// the device gives back itself, and nobody does so again when the driver returns.
+func TestReclaimedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // the memory is left
+		var first atomic.Bool
+		d.free = func() {
+			if first.CompareAndSwap(false, true) {
+				time.Sleep(time.Minute)
+			}
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b, other := allocate(t, dev, 64), allocate(t, dev, 64)
+		x, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		e, err := dev.NewEvent()
+		must(t, err)
+		must(t, errors.Join(b.Close(), other.Close(), x.Close(), e.Close()))
+		synctest.Wait()
+		if err := dev.Shutdown(in(t, 100*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		time.Sleep(5 * time.Minute)
+		d.notLate(t)
+	})
+}
+
 // TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
 // while the channel's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
 // the library later does not call the device's driver any more.
