@@ -267,7 +267,7 @@ func (c *Channel) take(s *submission) error {
 // ready notes that a submission has nothing left to wait for.
 func (c *Channel) ready(s *submission) {
 	c.mu.Lock()
-	if c.phase() >= channelAbandoned { // nobody issues it any more
+	if c.phase() >= channelClosed { // nobody issues it any more
 		c.mu.Unlock()
 		c.dev.failSubmission(s, c.failed())
 		return
