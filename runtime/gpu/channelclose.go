@@ -90,8 +90,8 @@ func (c *Channel) close(ctx context.Context) error {
 		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
 		c.awaitAbort(giveBackTime) // which has come when there was nothing left to abort, or is over but for the library
-		c.to(channelClosed)
-		c.signal()
+		c.mu.Lock()
+		c.finish(channelClosed)
 		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
 	}
 	if unended != nil {
@@ -100,10 +100,30 @@ func (c *Channel) close(ctx context.Context) error {
 	return err
 }
 
+// finish goes over to a phase in which nothing is issued any more, and fails what was to be. What still waits for something comes by in
+// [Channel.ready], for all waits have been cancelled. The caller holds mu, which it gives up.
+func (c *Channel) finish(p channelPhase) {
+	c.move(p)
+	s := c.first
+	c.first, c.last, c.waiting = nil, nil, 0
+	var over []*submission
+	for s != nil {
+		next := s.behind
+		if s.behind = nil; s.arrived {
+			over = append(over, s)
+		}
+		s = next
+	}
+	c.mu.Unlock()
+	c.signal()
+	for _, s := range over {
+		c.dev.failSubmission(s, c.failed())
+	}
+}
+
 // abandon gives up a thread that has not come back from the library, and fails what it leaves behind: what it is about, and what is
-// behind that. What still waits for something comes by in [Channel.ready], for all waits have been cancelled.
+// behind that.
 func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
-	err = c.failed()
 	c.mu.Lock()
 	select {
 	case <-back: // it needs no more than the driver does, which the device waits for
@@ -115,24 +135,11 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	if c.phase() == channelAborting {
 		what = "did not abort the communicator within %v"
 	}
-	c.move(channelAbandoned)
-	owed, s := c.hand.owed, c.first
-	c.hand.owed, c.first, c.last, c.waiting = nil, nil, nil, 0
-	var over []*submission
-	for s != nil {
-		next := s.behind
-		if s.behind = nil; s.arrived {
-			over = append(over, s)
-		}
-		s = next
-	}
-	c.mu.Unlock()
-	c.signal()
+	owed := c.hand.owed
+	c.hand.owed = nil
+	c.finish(channelAbandoned)
 	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
-	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: err}, owed...)
-	for _, s := range over {
-		c.dev.failSubmission(s, err)
-	}
+	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: c.failed()}, owed...)
 	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
 	return errors.Join(late, c.notAborted()), true
 }
@@ -157,8 +164,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 			errs = append(errs, err)
 		}
 	}
-	for !c.awaitAbort(abortTime) { // until the thread is given up
-	}
+	c.awaitAbort(math.MaxInt64) // or until the thread is given up
 	c.returned()
 	c.mu.Lock()
 	left := c.inAbort && c.phase() == channelReturned
@@ -190,7 +196,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	late, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
 	wake.Until(late, func() bool {
-		err = tl.settleOnce()
+		err = tl.settleOnce(late)
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
 	})
 	c.dev.check(err)

@@ -175,6 +175,7 @@ type stubbornDriver struct {
 	rank    func(v *stubbornDevice)
 	stream  func()       // behind it, as is:
 	told    func() error // of memory
+	free    func()       // in front of it
 
 	mu   sync.Mutex
 	late []string // calls of devices that have been closed
@@ -291,6 +292,24 @@ func (v *stubbornDevice) Unbind() error {
 	return v.Device.Unbind()
 }
 
+func (v *stubbornDevice) Free(m driver.Mem) error {
+	v.note("Free")
+	if v.d.free != nil {
+		v.d.free()
+	}
+	return v.Device.Free(m)
+}
+
+func (v *stubbornDevice) Unload(m driver.Module) error {
+	v.note("Unload")
+	return v.Device.Unload(m)
+}
+
+func (v *stubbornDevice) DestroyEvent(e driver.Event) error {
+	v.note("DestroyEvent")
+	return v.Device.DestroyEvent(e)
+}
+
 func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, error) {
 	if v.d.split != nil {
 		return v.d.split(v, c, color, key)
@@ -357,6 +376,82 @@ func neverReturns(t *testing.T, late bool) {
 	if late {
 		close(stuck)
 	}
+}
+
+// TestReturnsAndStays has the library return to a channel's thread that was given up while the device is open, and keep it anew when that is
+// closed, or leave its stream with what does not come to an end: nobody calls the driver when the device has been closed.
+func TestReturnsAndStays(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stuck := make(chan struct{})
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+					<-stuck
+					if kept {
+						return errors.New("much too late")
+					}
+					return v.Fill(s, ops[0].Dst, 0, 1, 64)
+				}
+				d.destroy = func(v *stubbornDevice, c driver.Comm) error {
+					if kept {
+						time.Sleep(time.Minute)
+					}
+					return v.Comms.DestroyComm(c)
+				}
+				g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+				must(t, err)
+				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+				must(t, err)
+				dev, s := g.Devices()[0], semaphores(t, 1)[0]
+				streams := d.Streams(0)
+				if !kept {
+					must(t, d.StallStream(streams[len(streams)-1]))
+				}
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				synctest.Wait()
+				if err := chans[0].Shutdown(in(t, time.Second)); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("close: %v", err)
+				}
+				close(stuck)
+				time.Sleep(650 * time.Millisecond)
+				err = dev.Shutdown(in(t, 100*time.Millisecond))
+				if late, ok := errors.AsType[*gpu.CloseError](err); !ok || (late.Calls > 0) != kept {
+					t.Errorf("the device's close: %v", err)
+				}
+				time.Sleep(5 * time.Minute)
+				d.notLate(t)
+				g.Close()
+			})
+		})
+	}
+}
+
+// TestReclaimedLate closes a device while the driver keeps who gives memory back, as it may until work has ended: what else there is to give back
+// the device gives back itself, and nobody does so again when the driver returns.
+func TestReclaimedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // the memory is left
+		var first atomic.Bool
+		d.free = func() {
+			if first.CompareAndSwap(false, true) {
+				time.Sleep(time.Minute)
+			}
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		b, other := allocate(t, dev, 64), allocate(t, dev, 64)
+		x, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		e, err := dev.NewEvent()
+		must(t, err)
+		must(t, errors.Join(b.Close(), other.Close(), x.Close(), e.Close()))
+		synctest.Wait()
+		if err := dev.Shutdown(in(t, 100*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		time.Sleep(5 * time.Minute)
+		d.notLate(t)
+	})
 }
 
 // TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
@@ -839,6 +934,71 @@ func TestAbortWithoutEnd(t *testing.T) {
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
 	})
+}
+
+// TestAbortWithGroupInHand aborts a channel whose thread gives the library a group meanwhile, which comes into the stream and does not come to an
+// end there: the device is lost, and nobody hangs.
+func TestAbortWithGroupInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+			time.Sleep(6 * time.Second)
+			return v.Fill(s, ops[0].Dst, 0, 1, 64)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
+		must(t, err)
+		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		streams, x := d.Streams(0), allocate(t, dev, 64)
+		must(t, d.StallStream(streams[len(streams)-1]))
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(x)))
+		synctest.Wait()
+		chans[0].Abort(nil)
+		channelFailed(t, "the group", s, gpu.ErrAborted)
+		time.Sleep(4 * time.Second)
+		must(t, dev.Queue(0).Flush())
+		time.Sleep(2 * time.Second)
+		if err := dev.Queue(0).Flush(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
+			t.Errorf("the device: %v", err)
+		}
+		chans[0].Close()
+		must(t, d.ResumeStream(streams[len(streams)-1]))
+		g.Close() // with the loss
+	})
+}
+
+// TestAbortedStreamTakesTime closes a channel that was aborted and whose stream takes its time to end, with other work beside it, where events
+// cannot be recorded anew before: what looks whether it has ended is in nobody's way.
+func TestAbortedStreamTakesTime(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSim(t, simdriver.Config{Caps: &caps})
+				g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+				dev, s := g.Devices()[0], semaphores(t, 2)
+				streams, x := d.Streams(0), allocate(t, dev, 1<<20)
+				slow := streams[len(streams)-1]
+				must(t, d.StallStream(slow))
+				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+				synctest.Wait()
+				chans[0].Abort(nil)
+				closed := make(chan error, 1)
+				go func() { closed <- chans[0].Close() }()
+				v := uint64(0)
+				for n := range 25 {
+					time.Sleep(100 * time.Millisecond)
+					for range n { // more and more, which take new events
+						v++
+						must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], v)}, x.All(), []byte{1}))
+					}
+					must(t, s[1].Wait(minute(t), v))
+				}
+				must(t, d.ResumeStream(slow))
+				must(t, <-closed)
+			})
+		})
+	}
 }
 
 // TestShrunkWithoutEnd shrinks a channel whose stream does not come to an end, though the library has aborted the communicator: its device is

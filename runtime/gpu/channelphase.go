@@ -3,7 +3,6 @@ package gpu
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -53,7 +52,7 @@ type channelLife struct {
 	state     atomic.Int32                 // the phase; changed under mu
 	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
 	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelAborting began, or channelShrinking and the thread had come back
+	abortedAt time.Time                    // when channelShrinking or channelAborting began, or the thread has come back since
 	inAbort   bool                         // the library is aborting the communicator
 	unaborted error                        // why the communicator could not be aborted
 	closer    closer
@@ -170,12 +169,7 @@ func (c *Channel) abort() {
 	isBound := false
 	c.noteAbort(c.dev.bound(func() error {
 		isBound = true
-		err := c.abortComm()
-		if c.dev.phase.Load() >= isLeft { // perhaps it has not waited
-			c.noteAbort(err)
-			runtime.Goexit() // and with the goroutine the thread, without a call of the driver
-		}
-		return err
+		return c.abortComm()
 	}))
 	if !isBound {
 		c.post(func() { c.noteAbort(c.abortComm()) })

@@ -147,13 +147,12 @@ func (c *Channel) step() (worked, ended bool) {
 // returned is called when the library has returned. If nobody has waited for that, and the device is closed, it ends the thread:
 // there is nothing left that it could use.
 func (c *Channel) returned() {
-	if c.phase() != channelAbandoned {
-		return
-	}
-	if c.dev.stay() != nil {
+	switch p := c.phase(); {
+	case p == channelAbandoned && c.dev.stay() == nil:
+		c.to(channelReturned)
+	case p == channelAbandoned, p == channelReturned && c.dev.phase.Load() >= isLeft: // perhaps it has not waited
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
-	c.to(channelReturned)
 }
 
 // pop takes the first submission off the list. The caller holds mu.
@@ -210,6 +209,10 @@ func (c *Channel) issue(s *submission) {
 	switch {
 	case how != foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
+		if c.phase() >= channelShrinking { // the stream has got it, perhaps, when nobody looked any more
+			c.abortedAt = time.Now()
+			c.tick()
+		}
 	case c.hand.state == isIssuing: // else it is back already
 		c.hand.state = isForeign
 	}
@@ -264,7 +267,7 @@ func (c *Channel) take(s *submission) error {
 // ready notes that a submission has nothing left to wait for.
 func (c *Channel) ready(s *submission) {
 	c.mu.Lock()
-	if c.phase() >= channelAbandoned { // nobody issues it any more
+	if c.phase() >= channelClosed { // nobody issues it any more
 		c.mu.Unlock()
 		c.dev.failSubmission(s, c.failed())
 		return
@@ -355,7 +358,7 @@ func (c *Channel) look() {
 		more = more || c.waiting > 0 || c.q.tl.busy()
 	case channelShrinking: // for which its thread must come back
 		if more {
-			err, c.abortedAt = c.late(c.hand.ctx, c.hand.since), time.Now()
+			err = c.late(c.hand.ctx, c.hand.since)
 			break
 		}
 		fallthrough

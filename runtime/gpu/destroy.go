@@ -174,36 +174,39 @@ func (tl *timeline) settle() (err error) {
 	if !tl.loose || tl.dev.lost.Load() != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
 	for range maxFailed { // a stream that has work cannot be destroyed
-		if err = tl.settleOnce(); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
+		if err = tl.settleOnce(ctx); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
 			break
 		}
 	}
 	return err
 }
 
-// settleOnce is settle once. A query that fails is tried again with the same event, which may not be recorded anew while it is pending.
-func (tl *timeline) settleOnce() error {
+// settleOnce is settle once, until the context ends or the device is lost. A query that fails is tried again with the same event, which may not
+// be recorded anew while it is pending: nor is it for others then, and stays with the stream.
+func (tl *timeline) settleOnce(ctx context.Context) error {
 	e, err := tl.dev.events.get()
 	if err != nil {
 		return err
 	}
-	defer e.drop()
 	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
+		e.drop()
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	failed := 0
+	failed, done := 0, false
 	ended := wake.Until(ctx, func() bool {
-		var done bool
 		if done, err = tl.dev.drv.Query(e.h); err != nil {
 			failed++
 		}
-		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost)
+		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost) || tl.dev.lost.Load() != nil
 	})
-	if !ended {
-		return fmt.Errorf("a stream still has work: %w", ErrClosed)
+	switch {
+	case done:
+		e.drop()
+	case !ended || err == nil:
+		err = fmt.Errorf("a stream still has work: %w", ErrClosed)
 	}
 	return err
 }

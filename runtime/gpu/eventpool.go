@@ -136,47 +136,49 @@ func (p *eventPool) grow() error {
 		}
 		e := &event{pool: p, h: h}
 		e.refs.Store(1)
-		p.mu.Lock()
-		e.next, p.free = p.free, e
-		p.all = append(p.all, h)
-		p.stats.Made++
-		p.stats.Held++
-		p.stats.Free++
-		p.mu.Unlock()
+		p.add(e, 1)
 	}
 	return nil
+}
+
+// add adds a free event, of which so many have been made.
+func (p *eventPool) add(e *event, made int) {
+	p.mu.Lock()
+	e.next, p.free = p.free, e
+	p.all = append(p.all, e.h)
+	p.stats.Made += made
+	p.stats.Held++
+	p.stats.Free++
+	p.mu.Unlock()
 }
 
 // trim destroys the free events but for as many as are made at a time. Those that the driver does not take, since something still waits
 // for them, stay. It runs on a bound thread.
 func (p *eventPool) trim() (err error) {
 	p.mu.Lock()
-	first, n := p.free, 0
+	first, gone := p.free, make(map[driver.Event]struct{})
 	end := &first
 	for p.stats.Free > p.batch {
 		e := p.free
 		p.free, *end, end = e.next, e, &e.next
 		p.stats.Free--
-		n++
+		gone[e.h] = struct{}{}
 	}
 	*end = nil
+	// Before they are destroyed: then the driver may make new ones with the same handles.
+	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
+	p.stats.Held -= len(gone)
 	p.mu.Unlock()
-	gone := make(map[driver.Event]struct{}, n)
 	for e := first; e != nil; {
 		next := e.next
 		switch e2 := p.dev.drv.DestroyEvent(e.h); {
 		case errors.Is(e2, driver.ErrBusy):
-			p.put(e)
+			p.add(e, 0)
 		default:
 			err = cmp.Or(err, e2) // it is not given back again: it may have been taken all the same
-			gone[e.h] = struct{}{}
 		}
 		e = next
 	}
-	p.mu.Lock()
-	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
-	p.stats.Held -= len(gone)
-	p.mu.Unlock()
 	return err
 }
 

@@ -69,9 +69,12 @@ func (x *Executable) release() {
 	d := x.dev
 	d.reclaim(func() {
 		d.mu.Lock()
+		_, ok := d.code[x]
 		delete(d.code, x)
 		d.mu.Unlock()
-		d.notTaken(d.drv.Unload(x.mod))
+		if ok {
+			d.notTaken(d.drv.Unload(x.mod))
+		}
 	})
 }
 

@@ -118,8 +118,8 @@ func (d *Device) bound(fn func() error) error {
 	if err == nil {
 		err = fn()
 	}
-	if d.drv.Unbind() == nil {
-		runtime.UnlockOSThread() // else the thread ends with the goroutine
+	if d.phase.Load() < isLeft && d.drv.Unbind() == nil {
+		runtime.UnlockOSThread() // else the thread ends with the goroutine: also where the device may be closed meanwhile, for Close has not waited
 	}
 	return err
 }

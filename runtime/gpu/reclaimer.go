@@ -51,12 +51,13 @@ func (d *Device) runReclaimer() {
 	}
 }
 
-// nextToReclaim returns what is to be done next, or nil, and then somebody else begins.
+// nextToReclaim returns what is to be done next, or nil, and then somebody else begins: the device itself, where Close has not waited for what
+// was done last.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy = len(r.todo) > 0 && !d.awaitsOthers(); !r.busy {
+	if r.busy = len(r.todo) > 0 && !d.awaitsOthers() && d.phase.Load() < isEnded; !r.busy {
 		return nil
 	}
 	fn, r.todo[0] = r.todo[0], nil // which keeps what it gives back no longer than it runs
