@@ -46,7 +46,9 @@ func (s *submission) handOn() *timepoint {
 
 // completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that this releases.
 func (q *Queue) completeBarrier(s *submission) *timepoint {
-	q.dev.unpark(s)
+	if q.dev.unpark(s) {
+		defer q.dev.npassing.Add(-1) // after its signals, which Close waits for
+	}
 	f := s.err.Load()
 	if f == nil {
 		f = q.dev.lost.Load()

@@ -49,20 +49,19 @@ func (s *submission) unlink() {
 // unlink takes a submission off the list of parked ones. The caller holds mu.
 func (d *Device) unlink(s *submission) {
 	s.unlink()
-	if s.mode == passing {
-		d.npassing.Add(-1)
-	} else {
+	if s.mode != passing {
 		d.nparked--
 	}
 }
 
-// unpark undoes park, if it was done.
-func (d *Device) unpark(s *submission) {
+// unpark undoes park, if it was done, which it reports; but a barrier counts until it is done.
+func (d *Device) unpark(s *submission) (parked bool) {
 	d.mu.Lock()
-	if s.after != nil {
+	defer d.mu.Unlock()
+	if parked = s.after != nil; parked {
 		d.unlink(s)
 	}
-	d.mu.Unlock()
+	return parked
 }
 
 // toIssue reports whether submissions are ready, and the thread has not issued them.

@@ -229,6 +229,27 @@ func TestHostCalls(t *testing.T) {
 	})
 }
 
+// TestBarrierAgainstClose closes a device of which a barrier waits for another one's work: what it signals has been reached then.
+func TestBarrierAgainstClose(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		d, other := r.devs[0], r.devs[1]
+		x.Window(false)
+		b, s, passed := r.alloc(d, 64), r.sem(), r.sem()
+		r.must(r.sim.StallDevice(0))
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.must(other.Queue(0).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(passed, 1)}))
+		x.Window(true)
+		r.do(func() { r.must(r.sim.ResumeDevice(0)) })
+		r.must(other.Close())
+		if v, err := passed.Query(); v != 1 || err != nil {
+			x.Errorf("at %d when Close has returned: %v", v, err)
+		}
+		r.wg.Wait()
+		r.end()
+	})
+}
+
 // TestBarriers joins and passes on.
 func TestBarriers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
