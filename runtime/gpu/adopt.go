@@ -154,8 +154,10 @@ func (q *Queue) allocaElsewhere(o Order, p *Pool, size uint64) (*Buffer, error) 
 		return nil, err
 	}
 	turn := new(Semaphore)
+	forget := turn.doubtWith(o.Signal)
 	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label, Timing: o.Timing}, p, size)
 	if err != nil {
+		forget()
 		return nil, err
 	}
 	if err := q.submit(q.get(work.Nothing), Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label}); err != nil {

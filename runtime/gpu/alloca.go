@@ -465,10 +465,8 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 		return err
 	}
 	if b.mustDefer(own) { // only now, for what is in doubt may be being issued: it says so, and then looks for its memory
-		for _, q := range b.dev.all() { // somebody has to find out when that is
-			q.tl.want(q.tl.issued.Load())
-		}
-		b.Close() // from here on it is as with a buffer that nobody deallocates
+		b.dev.askAll() // somebody has to find out when that is
+		b.Close()      // from here on it is as with a buffer that nobody deallocates
 		return nil
 	}
 	if !b.state.CompareAndSwap(isDeferred, isGone) {

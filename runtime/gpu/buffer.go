@@ -43,7 +43,6 @@ type deviceMemory struct {
 	reclaimer reclaimer
 	lent      loan         // what other devices' work uses of this one
 	short     atomic.Int32 // allocas that wait for memory of its pools, and closed buffers that were lent: then it is asked about all work that may give memory back
-	doubts    atomic.Bool  // some of its timelines have, or have had, work in doubt
 }
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when

@@ -101,29 +101,29 @@ func (tl *timeline) failInFlight(err error) *timepoint {
 func (tl *timeline) doubt(seq uint64) {
 	for now := tl.doubted.Load(); now < seq && !tl.doubted.CompareAndSwap(now, seq); now = tl.doubted.Load() {
 	}
-	tl.dev.doubts.Store(true)
 }
 
 // inDoubt reports whether work that has failed may still use a buffer: work of its own device, or of another one.
 func (b *Buffer) inDoubt() bool {
-	if b.dev.doubts.Load() {
-		for _, q := range b.dev.all() {
-			if q.tl.doubts(b) {
-				return true
-			}
+	for _, q := range b.dev.all() {
+		if q.tl.doubts(b) {
+			return true
 		}
 	}
-	return b.dev.lent.any(func(m mark) bool { return m.tl.dev.doubts.Load() && m.tl.doubts(b) })
+	return b.dev.lent.any(func(m mark) bool { return m.tl.doubts(b) })
 }
 
-// doubts reports whether work that the stream has not passed, and some of which has failed, uses a buffer.
+// doubts reports whether work in doubt uses a buffer: what the stream has not passed, and some of which has failed, or what is being issued.
 func (tl *timeline) doubts(b *Buffer) bool {
 	end := tl.doubted.Load()
-	if tl.passed.Load() >= end {
+	if tl.passed.Load() >= end && tl.going.Load() == nil {
 		return false
 	}
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
+	if s := tl.going.Load(); s != nil && s.inDoubt() && s.uses(b) {
+		return true
+	}
 	last := tl.issued.Load()
 	for seq := tl.ring.head; seq <= min(end, last); seq++ {
 		if tl.ring.at(seq).uses(b) {
@@ -131,6 +131,11 @@ func (tl *timeline) doubts(b *Buffer) bool {
 		}
 	}
 	return end > last // it is being issued
+}
+
+// inDoubt reports whether a submission is in doubt by what it is to signal.
+func (s *submission) inDoubt() bool {
+	return slices.ContainsFunc(s.signals, func(p Point) bool { return p.Semaphore.inDoubt() })
 }
 
 // uses reports whether a submission may use a buffer.

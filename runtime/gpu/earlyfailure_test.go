@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"unsafe"
@@ -160,6 +161,98 @@ func TestMishap(t *testing.T) {
 			unused(t, p)
 		})
 	}
+	t.Run("B125 a program fails the semaphore of native work that is being issued", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		p, all := whole(t, dev)
+		b, inside, goes, issued := alloca(t, dev.Queue(1), gpu.Order{}, p, all), make(chan struct{}), make(chan struct{}), make(chan error)
+		go func() {
+			issued <- dev.Queue(0).Native(gpu.Order{Signal: pts(s, 1)}, func(gpu.Native) error {
+				close(inside)
+				<-goes
+				return nil
+			}, b.All())
+		}()
+		<-inside
+		s.Fail(io.EOF)
+		given(t, dev.Queue(1), p, b)
+		close(goes)
+		must(t, <-issued)
+		unused(t, p)
+	})
+	t.Run("B125 a program fails the semaphore of a group that the library keeps", func(t *testing.T) {
+		goes, inside := make(chan struct{}), make(chan struct{}, 1)
+		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
+		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
+			inside <- struct{}{}
+			<-goes
+			return v.Comms.Collect(s, c, ops)
+		}
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		must(t, err)
+		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+		must(t, err)
+		dev, s := g.Devices()[0], semaphores(t, 1)[0]
+		p, all := whole(t, dev)
+		b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
+		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+		<-inside
+		s.Fail(io.EOF)
+		given(t, dev.Queue(0), p, b)
+		close(goes)
+		unused(t, p)
+		must(t, g.Close())
+	})
+	t.Run("B125 a program has failed the semaphore of a transfer, and a piece is being issued", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		hook := &uploadHook{Driver: d}
+		dev, s := openDevice(t, hook, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 2)
+		p, all := whole(t, dev)
+		b, once := alloca(t, dev.Queue(1), gpu.Order{}, p, all), new(sync.Once)
+		hook.before = func() { once.Do(func() { given(t, dev.Queue(1), p, b) }) }
+		must(t, dev.Queue(0).Upload(order(s[0], 1, s[1], 1), b.All(), make([]byte, all)))
+		s[1].Fail(io.EOF)
+		must(t, s[0].Signal(1))
+		unused(t, p)
+	})
+	t.Run("B125 such work of another device is found done though nobody asks", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
+		p, all := whole(t, dev)
+		b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
+		must(t, d.StallDevice(1))
+		must(t, other.Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 64), allocate(t, other, 64).All()))
+		s.Fail(io.EOF)
+		given(t, dev.Queue(0), p, b)
+		must(t, d.ResumeDevice(1))
+		unused(t, p)
+	})
+	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore){
+		"it is deallocated with a semaphore that has failed": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore) {
+			must(t, q.Dealloca(gpu.Order{Signal: pts(s, 1)}, b))
+		},
+		"the driver has refused other work whose semaphore had failed": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore) {
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
+			must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+			must(t, q.Dealloca(gpu.Order{}, b))
+		},
+	} {
+		t.Run("B90 memory that a recording has goes back as its dealloca says where "+name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
+			p, all := whole(t, dev)
+			q, c := dev.Queue(0), commandBuffer(t, dev, gpu.StreamMode)
+			b := alloca(t, q, gpu.Order{}, p, all)
+			recorded(t)(c.Fill(b.All(), []byte{1}))
+			must(t, c.End())
+			s[0].Fail(io.EOF)
+			use(t, d, q, b, s[0])
+			b = alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, p, all)
+			must(t, s[1].Wait(minute(t), 1))
+			must(t, q.Dealloca(gpu.Order{}, b))
+			must(t, c.Close())
+		})
+	}
 	t.Run("B125 the library keeps the thread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stuck, inside := make(chan struct{}), make(chan struct{}, 1)
@@ -190,6 +283,27 @@ func TestMishap(t *testing.T) {
 			g.Close()
 		})
 	})
+}
+
+// An uploadHook calls a function before each upload.
+type uploadHook struct {
+	driver.Driver
+	before func()
+}
+
+func (h *uploadHook) Open(i int) (driver.Device, error) {
+	d, err := h.Driver.Open(i)
+	return &hookedUploads{d, h}, err
+}
+
+type hookedUploads struct {
+	driver.Device
+	hook *uploadHook
+}
+
+func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
+	d.hook.before()
+	return d.Device.Upload(s, dst, src, n)
 }
 
 // TestCoveredFails aborts a group after which work comes that needs not wait for it: its stream has done so before.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -113,21 +114,56 @@ func TestFree(t *testing.T) {
 			refused.yet()
 		})
 	})
-	t.Run("B148 on a device that is lost, when that is closed", func(t *testing.T) {
+	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
+		t.Run("B148 on a device that is lost, when that is closed, "+name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+				b, s, f := allocate(t, dev, uint64(size)), semaphores(t, 1)[0], newTelling(t)
+				must(t, d.StallDevice(0))
+				must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: f.points()}, make([]byte, size), b.All()))
+				eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 }, dev)
+				must(t, d.LoseDevice(0, nil))
+				if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Error(err)
+				}
+				eventually(t, "it is given up", func() bool { return dev.Stats().InFlight == 0 }, dev)
+				time.Sleep(time.Millisecond)
+				f.yet()
+				dev.Close()
+				f.soon()
+			})
+		})
+	}
+	t.Run("B148 a transfer of which the driver has refused a piece", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
-			dev := openDevice(t, d, 0, gpu.Options{})
-			b, s, f := allocate(t, dev, 64), semaphores(t, 1)[0], newTelling(t)
+			dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+			b, s, f := allocate(t, dev, 5*piece), semaphores(t, 1)[0], newTelling(t)
 			must(t, d.StallDevice(0))
-			must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: f.points()}, make([]byte, 64), b.All()))
-			eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 }, dev)
-			must(t, d.LoseDevice(0, nil))
-			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
+			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1), Free: f.points()}, b.All(), make([]byte, 5*piece)))
+			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
 			}
+			time.Sleep(time.Millisecond)
 			f.yet()
-			dev.Close()
+			must(t, d.ResumeDevice(0))
 			f.soon()
 		})
+	})
+	t.Run("B148 a copy to another driver of which a piece was refused", func(t *testing.T) {
+		d, other := newSim(t, simdriver.Config{}), newSim(t, simdriver.Config{})
+		dev, there := openDevice(t, d, 0, gpu.Options{StageSize: piece}), openDevice(t, other, 0, gpu.Options{StageSize: piece / 4})
+		from, to, s, f := allocate(t, dev, 2*piece), allocate(t, there, 2*piece), semaphores(t, 1)[0], newTelling(t)
+		must(t, other.StallDevice(0))
+		other.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
+		must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s, 1), Free: f.points()}, to.All(), from.All()))
+		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+		f.yet()
+		must(t, other.ResumeDevice(0))
+		f.soon()
 	})
 	t.Run("B148 a recording in several parts tells when all are over", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {

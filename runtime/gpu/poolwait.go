@@ -194,11 +194,11 @@ func (p *Pool) comes(err error) bool {
 	})
 }
 
-// askAll has devices asked about all that they have been given which may use memory of this one. What they are given from now on they are
-// asked about as long as somebody waits for memory to come back (short).
+// askAll has devices asked about all that they have been given, or are being given, which may use memory of this one. What they are given from
+// now on they are asked about as long as somebody waits for memory to come back (short).
 func (d *Device) askAll() {
 	for _, q := range d.all() {
-		q.tl.want(q.tl.issued.Load())
+		q.tl.want(q.tl.issued.Load() + 1)
 	}
 	d.lent.any(func(m mark) bool {
 		m.tl.want(m.seq)

@@ -475,7 +475,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.transfer(o, "download", src, nil, false, func(piece []byte, at int64) error {
+		return q.transfer(o, "download", src, nil, false, func(_ *lent, piece []byte, at int64) error {
 			copy(dst[at:], piece)
 			return nil
 		})

@@ -63,8 +63,6 @@ func passOn(list *timepoint, inline int) *timepoint {
 		case t.host != nil:
 			t.host.wake()
 			woken = true
-		case t.doubts != nil:
-			t.doubts.doubt(t.err)
 		case t.fn != nil:
 			functions.join(t)
 		}

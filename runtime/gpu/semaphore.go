@@ -37,6 +37,7 @@ const failedValue = math.MaxUint64
 const (
 	hasPoints  = 1 << iota // a device will raise the value
 	hasWaiters             // or something that a signal must look at
+	isDoubted              // of work that signals it nobody can tell any more when it is over; for good
 )
 
 // expected is what is to happen to a semaphore: who will signal it and who waits for that.
@@ -47,7 +48,6 @@ type expected struct {
 	order  uint64
 	idle   *hostEvent // kept for who parks next
 	name   string     // of the semaphore; see SetName
-	doubts bool       // of work that signals it nobody can tell any more when it is over
 }
 
 type failure struct{ err error }
@@ -235,7 +235,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 
 // settle makes flags say what the list has. The caller holds mu.
 func (s *Semaphore) settle() {
-	flags := uint32(0)
+	flags := s.flags.Load() & isDoubted
 	if l := s.list; l != nil {
 		if !l.points.Empty() {
 			flags |= hasPoints
@@ -302,17 +302,11 @@ func (l *expected) reached(value uint64) *timepoint {
 
 // doubtAll has the work that signals the semaphore be in doubt, what is issued and what will be. The caller holds mu.
 func (s *Semaphore) doubtAll() {
-	if s.list == nil {
-		s.list = new(expected)
-	}
-	s.list.doubts = true
-	s.list.points.Each((*timeline).doubt)
+	s.expect(isDoubted).points.Each((*timeline).doubt)
 }
 
-// inDoubt reports whether work that is to signal the semaphore is in doubt, as that has failed.
-func (s *Semaphore) inDoubt() bool {
-	return s.value.Load() == failedValue && s.failure.Load() != &semaphoreClosed
-}
+// inDoubt reports whether work that is to signal the semaphore is in doubt, as that has failed, or one that its operation is to signal.
+func (s *Semaphore) inDoubt() bool { return s.flags.Load()&isDoubted != 0 }
 
 // doubtWith has the work that signals the semaphore be in doubt when a semaphore of some points fails before it is there: the operation of which
 // it is a part is to signal these. The function returned takes that back.
@@ -320,8 +314,9 @@ func (s *Semaphore) doubtWith(points []Point) (forget func()) {
 	list := make([]timepoint, len(points))
 	for i, p := range points {
 		list[i] = timepoint{doubts: s, lazy: true, index: -1}
-		if p.Semaphore.expectAt(p.Value, &list[i]) == failed {
-			s.doubt(p.Semaphore.failed())
+		p.Semaphore.expectAt(p.Value, &list[i])
+		if p.Semaphore.inDoubt() { // else whoever fails it finds the timepoint
+			s.doubt()
 		}
 	}
 	return func() {
@@ -331,13 +326,11 @@ func (s *Semaphore) doubtWith(points []Point) (forget func()) {
 	}
 }
 
-// doubt is told how a semaphore has failed that the operation is to signal, or nil if it has not.
-func (s *Semaphore) doubt(err error) {
-	if err != nil && err != errSemaphoreClosed {
-		s.mu.Lock()
-		s.doubtAll()
-		s.mu.Unlock()
-	}
+// doubt is doubtAll for a caller that holds no mu, or that of a semaphore which the operation is to signal.
+func (s *Semaphore) doubt() {
+	s.mu.Lock()
+	s.doubtAll()
+	s.mu.Unlock()
 }
 
 func (s *Semaphore) fail(err error) *timepoint {
@@ -350,8 +343,13 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
-	if err != errSemaphoreClosed {
+	if err != errSemaphoreClosed { // before value says so: who finds that it has failed may deallocate what the work uses
 		s.doubtAll()
+		for _, t := range s.list.reach {
+			if t.doubts != nil {
+				t.doubts.doubt()
+			}
+		}
 	}
 	l := s.list
 	for {
@@ -378,7 +376,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
-	if l.doubts {
+	if s.inDoubt() {
 		p.Timeline.doubt(p.Seq)
 	}
 	if s.value.Load() == failedValue {

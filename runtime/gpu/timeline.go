@@ -55,6 +55,7 @@ type timeline struct {
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
+	going    atomic.Pointer[submission]    // is being issued, which may take long; taken away under the ring's mu
 }
 
 func newTimeline(d *Device) *timeline {
@@ -335,12 +336,16 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 		}
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
-	for _, p := range s.signals {
-		if p.Semaphore.inDoubt() {
-			tl.doubt(seq) // before it finds its memory: see deallocate
-		}
+	if s.mayTakeLong() {
+		tl.going.Store(s) // first: who fails one of its semaphores from here on finds it
+	}
+	if s.inDoubt() && s.op.Kind != work.Dealloca { // which uses no memory, and would be in doubt itself
+		tl.doubt(seq) // before it finds its memory: see deallocate
 	}
 	started, err := tl.start(s, seq, brief)
+	if s.mayTakeLong() {
+		tl.gone()
+	}
 	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 		if s.recorded = err == nil; s.recorded && s.span.timed() {
@@ -349,12 +354,26 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	}
 	if err != nil {
 		if how = tl.broken(s, started); how == refused {
+			tl.doubted.CompareAndSwap(seq, seq-1) // of this the stream has nothing, and perhaps nothing else will have its number
 			return how, err
 		}
 	}
 	s.seq = seq
 	s.letGoAll()
 	return how, err
+}
+
+// mayTakeLong reports whether who issues a submission may be long in the driver, in the library, or in a function of the program.
+func (s *submission) mayTakeLong() bool {
+	k := s.op.Kind
+	return k == work.Execute || k == work.Collect || k == work.Native
+}
+
+// gone says that nothing is being issued. The caller holds mu.
+func (tl *timeline) gone() {
+	tl.ring.mu.Lock()
+	tl.going.Store(nil)
+	tl.ring.mu.Unlock()
 }
 
 // order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
@@ -412,6 +431,11 @@ func (tl *timeline) broken(s *submission, started bool) outcome {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, err error) {
+	if !brief { // else it has nothing to do with other streams and devices
+		if err := s.borrow(mark{tl, seq}); err != nil { // before it finds its memory: see deallocate
+			return false, err
+		}
+	}
 	dst, err := s.dst.resolve()
 	if err != nil {
 		return false, err
@@ -420,7 +444,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	if err != nil {
 		return false, err
 	}
-	if !brief { // else it has nothing to do with other streams and devices
+	if !brief {
 		if started, err = tl.follow(s, seq); err != nil {
 			if s.op.Kind == work.Alloca {
 				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
@@ -457,11 +481,8 @@ func (tl *timeline) putBarrier(s *submission, seq uint64) bool {
 	return true
 }
 
-// follow makes the stream wait for what a submission comes after, and tells other devices what it does with what is theirs.
+// follow makes the stream wait for what a submission comes after.
 func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) {
-	if err := s.borrow(mark{tl, seq}); err != nil {
-		return false, err
-	}
 	for i, m := range s.deps {
 		if m.tl.dev != tl.dev && !m.tl.dev.lent.add(mark{tl, seq}) {
 			continue // that device is closed: its work is done, or has failed

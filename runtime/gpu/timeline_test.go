@@ -3,9 +3,19 @@ package gpu
 import (
 	"bytes"
 	"errors"
+	"io"
 	"runtime"
 	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
+
+// untilIn waits until some goroutine is in a function.
+func untilIn(name string) {
+	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
+		runtime.Gosched()
+	}
+}
 
 // TestFailedWhenPassed: what a submission waits for is looked at for failure after it has been found passed, not before, for it may fail in between.
 func TestFailedWhenPassed(t *testing.T) {
@@ -20,13 +30,73 @@ func TestFailedWhenPassed(t *testing.T) {
 		_, _, err := tl.order(s)
 		result <- err
 	}()
-	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte("(*timeline).covers(")); {
-		runtime.Gosched()
-	}
+	untilIn("(*timeline).covers(")
 	fails.addFailed(1, 1, why)
 	fails.passed.Store(1)
 	tl.coverMu.Unlock()
 	if err := <-result; !errors.Is(err, why) {
 		t.Errorf("%v; it waits for what has failed", err)
+	}
+}
+
+// TestDoubtBeforeFailure: the parts of an operation are in doubt when others can find that a semaphore has failed which the operation is to signal, and not
+// only when all have been told.
+func TestDoubtBeforeFailure(t *testing.T) {
+	var of, parts Semaphore
+	tl := newTimeline(new(Device))
+	defer parts.doubtWith([]Point{{&of, 1}})()
+	parts.publish(point{Value: 1, Timeline: tl, Seq: 1})
+	of.fail(io.EOF) // and nobody has been told
+	if !of.inDoubt() || !parts.inDoubt() || tl.doubted.Load() != 1 {
+		t.Errorf("up to %d is in doubt", tl.doubted.Load())
+	}
+	var closed, rest Semaphore
+	defer rest.doubtWith([]Point{{&closed, 1}})()
+	closed.Close()
+	if rest.inDoubt() {
+		t.Error("closing makes doubts")
+	}
+}
+
+// TestBorrowBeforeUse: work that is in doubt says that it uses another device's memory before it finds that, for a dealloca may be looking for such work.
+func TestBorrowBeforeUse(t *testing.T) {
+	d := simdriver.New(simdriver.Config{Devices: 2})
+	var devs [2]*Device
+	for i := range devs {
+		dev, err := Open(d, i, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		devs[i] = dev
+	}
+	p, err := devs[0].NewPool(PoolOptions{Portable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := devs[0].Queue(0).Alloca(Order{}, p, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := devs[1].Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(Semaphore)
+	s.Fail(io.EOF)
+	devs[0].lent.mu.Lock() // holds the copy up
+	result := make(chan error)
+	go func() { result <- devs[1].Queue(0).Copy(Order{Signal: []Point{{s, 1}}}, b.All(), x.All()) }()
+	untilIn("(*loan).add(")
+	if err := devs[0].Queue(0).Dealloca(Order{}, b); err != nil {
+		t.Fatal(err)
+	}
+	given := b.state.Load() == isGone
+	devs[0].lent.mu.Unlock()
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	if n := d.Counters().Devices[1].Calls[simdriver.OpCopy]; given && n != 0 {
+		t.Error("a copy to memory that has been given back")
 	}
 }

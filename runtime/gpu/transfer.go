@@ -20,7 +20,7 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.UploadCopy(o, dst, data)
 	}
-	return q.transfer(o, "upload", dst, nil, true, func(piece []byte, at int64) error {
+	return q.transfer(o, "upload", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
 		copy(piece, data[at:])
 		return nil
 	})
@@ -32,7 +32,7 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
 	}
-	return q.transfer(o, "read", dst, nil, true, func(piece []byte, at int64) error {
+	return q.transfer(o, "read", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
 		n, err := from.ReadAt(piece, offset+at)
 		switch {
 		case n == len(piece):
@@ -50,7 +50,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
 	}
-	return q.transfer(o, "write", src, nil, false, func(piece []byte, at int64) error {
+	return q.transfer(o, "write", src, nil, false, func(_ *lent, piece []byte, at int64) error {
 		if _, err := to.WriteAt(piece, offset+at); err != nil {
 			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
 		}
@@ -74,7 +74,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		return err
 	}
 	signals := slices.Clone(o.Signal)
-	return q.transfer(o, "copy", mine, other.Buffer, up, func(piece []byte, at int64) error {
+	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
@@ -85,7 +85,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 			return err
 		}
 		defer done.doubtWith(signals)()
-		return there.pieces(part, done, !up, func(p []byte, at int64) error {
+		return there.pieces(free, part, done, !up, func(_ *lent, p []byte, at int64) error {
 			if up {
 				copy(piece[at:], p)
 			} else {
@@ -98,7 +98,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 
 // transfer moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
 // another one, or nil.
-func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do func(piece []byte, at int64) error) error {
+func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do func(free *lent, piece []byte, at int64) error) error {
 	check := r.check
 	if up {
 		check = r.checkTo
@@ -116,7 +116,7 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 	s := q.get(work.Transfer)
 	s.mode = untilReached
 	s.fn = func() error {
-		err := q.pieces(r, done, up, do)
+		err := q.pieces(s.lent, r, done, up, do)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)
 		}
@@ -132,8 +132,9 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 // piecesAhead is how many pieces are on their way at a time.
 const piecesAhead = 3
 
-// pieces moves a range, which the caller holds. Each piece that is there signals done with its number, from 1.
-func (q *Queue) pieces(r Range, done *Semaphore, up bool, do func(piece []byte, at int64) error) (err error) {
+// pieces moves a range, which the caller holds. Each piece that is there signals done with its number, from 1, and holds up the points of Free,
+// if there are any.
+func (q *Queue) pieces(free *lent, r Range, done *Semaphore, up bool, do func(free *lent, piece []byte, at int64) error) (err error) {
 	size := uint64(q.dev.opt.StageSize)
 	n := int((r.Size + size - 1) / size)
 	ctx := context.Background() // whatever ends the device fails the semaphore
@@ -167,6 +168,10 @@ func (q *Queue) pieces(r Range, done *Semaphore, up bool, do func(piece []byte, 
 		}
 		s.keep[keep] = part.Buffer
 		part.Buffer.refs.Add(1)
+		if free != nil { // pieces on their way may be over after this has failed
+			free.left.Add(1)
+			s.lent = free
+		}
 		if *ours, err = part.check(op.String(), q); err != nil {
 			q.dev.recycle(s)
 			return err
@@ -188,7 +193,7 @@ func (q *Queue) pieces(r Range, done *Semaphore, up bool, do func(piece []byte, 
 				err = done.Wait(ctx, uint64(i-len(blocks))+1)
 			}
 			if err == nil {
-				err = do(bytes(i), int64(uint64(i)*size))
+				err = do(free, bytes(i), int64(uint64(i)*size))
 			}
 			if err == nil {
 				err = submit(i)
@@ -200,7 +205,7 @@ func (q *Queue) pieces(r Range, done *Semaphore, up bool, do func(piece []byte, 
 				err = done.Wait(ctx, uint64(i)+1)
 			}
 			if err == nil {
-				err = do(bytes(i), int64(uint64(i)*size))
+				err = do(free, bytes(i), int64(uint64(i)*size))
 			}
 		}
 		if err != nil {
