@@ -73,7 +73,7 @@ func (s *stream) ask(e *event) (a awaited, ok bool) {
 			return a, true // nothing is left
 		default:
 		}
-		if s.executing.Load() != nothing && s.question.CompareAndSwap(q, nil) {
+		if s.executing.Load() && s.question.CompareAndSwap(q, nil) {
 			return a, false
 		}
 		runtime.Gosched()

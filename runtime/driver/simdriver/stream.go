@@ -38,7 +38,8 @@ type stream struct {
 	pause    time.Duration // until the value that the oldest operation waits for is looked at again; 0 if it has not been
 	enlisted uint64        // one more than head was when the stream last became a waiter
 
-	executing atomic.Int32 // what the goroutine is at: nothing, bounded or unbounded
+	executing atomic.Bool  // the goroutine is at the oldest operation
+	outside   atomic.Int32 // how many goroutines are in the program's code: a kernel, or Config.OnExecute
 	question  atomic.Pointer[question]
 
 	seen []mark // which frees in other streams come before what the stream is given next; under mu
@@ -127,21 +128,6 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// What a stream may be executing.
-const (
-	nothing   int32 = iota
-	bounded         // an operation that comes to an end by itself: a fill, a copy
-	unbounded       // one that calls the program's code, which may never return: a kernel, or whatever Config.OnExecute is called after
-)
-
-// kind says what executing an operation is.
-func (o *operation) kind(d *Driver) int32 {
-	if o.code == codeLaunch || o.code == codeLaunchGraph || d.executed != nil {
-		return unbounded
-	}
-	return bounded
-}
-
 // lastMoment is how long the program's code may go on when its stream, of a lost device, is destroyed: less than a program may wait for that.
 const lastMoment = 250 * time.Millisecond
 
@@ -157,7 +143,7 @@ func (s *stream) awaitEnd(idle bool) {
 		case <-s.ended:
 			return
 		case <-time.After(lastMoment):
-			if s.executing.Load() == unbounded {
+			if s.outside.Load() > 0 {
 				return
 			}
 		}

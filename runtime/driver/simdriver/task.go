@@ -188,13 +188,7 @@ func (r *run) perform(o *operation) error {
 	if o.code != codeRecord {
 		err = s.perform(o)
 	}
-	if f := s.dev.d.executed; f != nil {
-		e := Executed{Device: s.dev.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Node: o.node, Priority: s.priority, Err: err}
-		if o.call != nil {
-			e.Kernel = o.call.f.name
-		}
-		f(e)
-	}
+	s.tell(o, err)
 	if o.code == codeRecord {
 		o.event.mark(r.record)
 		if s.waiting.Load() > 0 {

@@ -31,9 +31,9 @@ func (s *stream) work() {
 			<-s.wake
 		case s.early(o):
 		default:
-			s.executing.Store(o.kind(s.dev.d))
+			s.executing.Store(true)
 			s.execute(o)
-			s.executing.Store(nothing)
+			s.executing.Store(false)
 		}
 	}
 }
@@ -134,13 +134,7 @@ func (s *stream) execute(o *operation) {
 	if err == nil {
 		err = s.perform(o)
 	}
-	if f := v.d.executed; f != nil {
-		e := Executed{Device: v.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Priority: s.priority, Err: err}
-		if o.call != nil {
-			e.Kernel = o.call.f.name
-		}
-		f(e)
-	}
+	s.tell(o, err)
 	if err != nil {
 		s.lose(err)
 		s.drop()
@@ -158,6 +152,21 @@ func (s *stream) execute(o *operation) {
 	if s.waiting.Load() > 0 {
 		s.release()
 	}
+}
+
+// tell tells the program that o has executed, or has failed.
+func (s *stream) tell(o *operation, err error) {
+	f := s.dev.d.executed
+	if f == nil {
+		return
+	}
+	e := Executed{Device: s.dev.index, Stream: s.id, Seq: s.head.Load() + 1, Op: ops[o.code], Node: o.node, Priority: s.priority, Err: err}
+	if o.call != nil {
+		e.Kernel = o.call.f.name
+	}
+	s.outside.Add(1)
+	defer s.outside.Add(-1)
+	f(e)
 }
 
 // lose takes the device away because of what the stream executed, unless that is left over from before the device was closed.
