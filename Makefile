@@ -75,7 +75,7 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 
 .PHONY: faults
 faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
-	@echo "on two cores that have nothing else to do this takes about 12 minutes"
+	@echo "on two cores that have nothing else to do this takes about half an hour"
 	$(GO) run ./tools/faults
 
 .PHONY: explore
