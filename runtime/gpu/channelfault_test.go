@@ -1038,12 +1038,16 @@ func TestShrunkWithoutEnd(t *testing.T) {
 }
 
 // TestCloseLookingForEnd closes a device while the thread of its channel, to which the library has been late to come back, looks whether the
-// stream ends, which it does not: the device is lost, and nobody calls the driver for it when it has been closed.
+// stream ends, which it does not, and the driver is slow: the device is lost, and nobody calls the driver for it when it has been closed.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
+			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // the thread's
+				time.Sleep(5 * time.Second)
+				return v.Device.Record(e, s)
+			}
 			return v.Comms.DestroyComm(c)
 		}
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
