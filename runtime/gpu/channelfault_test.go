@@ -375,7 +375,9 @@ func neverReturns(t *testing.T, late bool) {
 	}
 	if late {
 		close(stuck)
+		synctest.Wait()
 	}
+	d.notLate(t)
 }
 
 // TestReturnsAndStays has the library return to a channel's thread that was given up while the device is open, and keep it anew when that is
