@@ -1,6 +1,7 @@
 package simdriver
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,37 @@ func TestAwaitEnd(t *testing.T) {
 				t.Errorf("%s: waited for %v, want %v", c.what, took, c.want)
 			}
 			<-s.ended
+		})
+	}
+}
+
+// TestAwaitStop destroys a stream of a lost device that is still at a copy in another one, of somebody else.
+func TestAwaitStop(t *testing.T) {
+	for outside, want := range map[int32]time.Duration{0: time.Second, 1: lastMoment} {
+		synctest.Test(t, func(t *testing.T) {
+			d := New(Config{})
+			v, err := d.Open(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, err := v.NewStream()
+			other, err2 := v.NewStream()
+			if err := errors.Join(err, err2); err != nil {
+				t.Fatal(err)
+			}
+			s := d.streams.get(uintptr(other))
+			s.executing.Store(true)
+			s.outside.Store(outside)
+			time.AfterFunc(time.Second, func() { s.executing.Store(false) })
+			d.LoseDevice(0, nil)
+			began := time.Now()
+			v.DestroyStream(own)
+			if took := time.Since(began); took < want || took > want+time.Millisecond {
+				t.Errorf("waited for %v, want %v", took, want)
+			}
+			time.Sleep(time.Second)
+			v.DestroyStream(other)
+			v.Close()
 		})
 	}
 }

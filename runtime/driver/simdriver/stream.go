@@ -125,7 +125,27 @@ func (v *device) DestroyStream(h driver.Stream) error {
 			s.awaitEnd(err == nil)
 		}
 	}
+	if p := v.down.Load(); p != nil && p.lost {
+		v.awaitStop()
+	}
 	return err
+}
+
+// awaitStop waits until a lost device is at nothing any more, for as long as awaitEnd would: also in streams that are others', who may destroy
+// theirs much later.
+func (v *device) awaitStop() {
+	var all []*stream
+	v.d.streams.all(func(_ uintptr, s *stream) {
+		if s.dev == v {
+			all = append(all, s)
+		}
+	})
+	began := time.Now()
+	for _, s := range all {
+		for s.executing.Load() && (s.outside.Load() == 0 || time.Since(began) < lastMoment) {
+			time.Sleep(10 * time.Microsecond)
+		}
+	}
 }
 
 // lastMoment is how long the program's code may go on when its stream, of a lost device, is destroyed: less than a program may wait for that.
