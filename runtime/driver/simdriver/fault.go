@@ -172,7 +172,7 @@ func (i *Injected) fits(v *device, c code) bool {
 
 // LoseDevice loses a device, as an error that cannot be got over does: all later calls fail with err, what is pending is
 // dropped, and its events never complete. Calls that give something back fail too, but do their work. An operation that
-// is being executed may still change memory, until its stream is destroyed; a kernel that goes on for longer, also then. A device that is lost already stays lost with its first error; a nil err is
+// is being executed may still change memory, until a stream of the device is destroyed; a kernel that goes on for longer, also then. A device that is lost already stays lost with its first error; a nil err is
 // ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
 	v, bad := d.device(device)
