@@ -17,7 +17,8 @@ import (
 // It is a queue like the device's own, of the stream's priority, with these differences. [Device.Queue] and [Device.Pick] do not return it.
 // Others may put into the stream what takes any time, or waits for anything, and the queue's work behind it waits as long; so what must
 // not wait for that belongs on another queue. Memory that it allocates from pools one of the device's own queues allocates, and
-// deallocates, for it.
+// deallocates, for it. When a device is closed that is lost, or that Close gives up, the queue's work counts as over, for [Order].Free too,
+// though the stream, which is not the device's to end, may still be at it.
 //
 // The stream stays the caller's, who may use it meanwhile, from any thread, and must keep it until the queue is closed. It must be of
 // this device, and of CUDA's in the device's primary context. The default streams, which are others with each context or thread, are
