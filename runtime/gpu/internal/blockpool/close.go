@@ -65,7 +65,7 @@ func (p *Pool) Destroy() (live int, err error) {
 	defer p.mu.Unlock()
 	live = p.stats.Live
 	p.closed, p.destroyed = true, true
-	p.sets, p.live, p.seams, p.empty, p.spare = p.sets[:0], table{}, nil, nil, nil
+	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil // who trims it, or asks, still looks
 	p.stats.Used, p.stats.Live = 0, 0
 	for _, s := range p.slabs {
 		s.first, s.used, s.prev, s.next = nil, 0, nil, nil

@@ -71,6 +71,17 @@ func TestDestroy(t *testing.T) {
 	if live, err := p.Destroy(); live != 0 || err != nil {
 		t.Error(live, err)
 	}
+	if err := p.Trim(0, allDone{}); err != nil { // as somebody may who has looked whether it is open before
+		t.Error(err)
+	}
+}
+
+// TestTrimUnused trims a pool that has had nothing.
+func TestTrimUnused(t *testing.T) {
+	p, _ := newTest(t, Config{})
+	if err := p.Trim(0, allDone{}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCloseFixed(t *testing.T) {
