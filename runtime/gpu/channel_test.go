@@ -44,10 +44,17 @@ func openChannels(t *testing.T, d driver.Driver, n int, o gpu.ChannelOptions) (*
 	for i := range n {
 		indices = append(indices, i)
 	}
-	g, err := gpu.OpenGroup(d, gpu.Options{}, indices...)
-	must(t, err)
+	g, chans := newGroupChannels(t, d, gpu.Options{}, o, indices...)
 	t.Cleanup(func() { must(t, g.Close()) })
-	chans, err := g.NewChannels(minute(t), o)
+	return g, chans
+}
+
+// newGroupChannels opens a group and makes its channels. The caller closes the group.
+func newGroupChannels(t *testing.T, d driver.Driver, o gpu.Options, of gpu.ChannelOptions, indices ...int) (*gpu.Group, []*gpu.Channel) {
+	t.Helper()
+	g, err := gpu.OpenGroup(d, o, indices...)
+	must(t, err)
+	chans, err := g.NewChannels(minute(t), of)
 	must(t, err)
 	return g, chans
 }

@@ -337,10 +337,7 @@ func neverReturns(t *testing.T, late bool) {
 		return errors.New("much too late")
 	}
 	d.abort = func(*stubbornDevice, driver.Comm) error { return unwilling }
-	g, err := gpu.OpenGroup(d, gpu.Options{})
-	must(t, err)
-	chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-	must(t, err)
+	g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 	c, b, s := chans[0], allocate(t, g.Devices()[0], 64), semaphores(t, 4)
 	for _, s := range s[:2] {
 		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
@@ -401,10 +398,7 @@ func TestReturnsAndStays(t *testing.T) {
 					}
 					return v.Comms.DestroyComm(c)
 				}
-				g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-				must(t, err)
-				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-				must(t, err)
+				g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 				dev, s := g.Devices()[0], semaphores(t, 1)[0]
 				streams := d.Streams(0)
 				if !kept {
@@ -417,7 +411,7 @@ func TestReturnsAndStays(t *testing.T) {
 				}
 				close(stuck)
 				time.Sleep(650 * time.Millisecond)
-				err = dev.Shutdown(in(t, 100*time.Millisecond))
+				err := dev.Shutdown(in(t, 100*time.Millisecond))
 				if late, ok := errors.AsType[*gpu.CloseError](err); !ok || (late.Calls > 0) != kept {
 					t.Errorf("the device's close: %v", err)
 				}
@@ -482,15 +476,12 @@ func TestAbortNeverReturns(t *testing.T) {
 					once.Do(func() { time.Sleep(how.thread) })
 					return v.Comms.Collect(s, c, ops)
 				}
-				g, err := gpu.OpenGroup(d, gpu.Options{})
-				must(t, err)
-				chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-				must(t, err)
+				g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 				dev, s := g.Devices()[0], semaphores(t, 1)[0]
 				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
 				synctest.Wait()
 				start := time.Now()
-				err = dev.Shutdown(in(t, time.Second))
+				err := dev.Shutdown(in(t, time.Second))
 				if took := time.Since(start); took > 16*time.Second || !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "does not return") {
 					t.Errorf("after %v: %v", took, err)
 				}
@@ -518,12 +509,9 @@ func TestSplitWhileAborting(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			return 0, errors.New("much too late")
 		}
-		g, err := gpu.OpenGroup(d, gpu.Options{})
-		must(t, err)
-		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 		start := time.Now()
-		_, err = chans[0].Split(in(t, time.Second), 0, 0)
+		_, err := chans[0].Split(in(t, time.Second), 0, 0)
 		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after %v: %v", took, err)
 		}
@@ -881,10 +869,7 @@ func TestLostUnderChannel(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2})
-			g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-			must(t, err)
-			chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-			must(t, err)
+			g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 			dev, s, b := g.Devices()[0], semaphores(t, 2), allocate(t, g.Devices()[0], 1<<20)
 			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
 			inFlight(t, dev, 1)
@@ -912,10 +897,7 @@ func TestLostUnderChannel(t *testing.T) {
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{}) // a stream that does not end may be left
-		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-		must(t, err)
-		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
@@ -947,10 +929,7 @@ func TestAbortWithGroupInHand(t *testing.T) {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
 		}
-		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-		must(t, err)
-		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
@@ -1008,10 +987,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may be left
-		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-		must(t, err)
-		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
@@ -1052,10 +1028,7 @@ func TestCloseLookingForEnd(t *testing.T) {
 			}
 			return v.Comms.DestroyComm(c)
 		}
-		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 1})
-		must(t, err)
-		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
@@ -1063,7 +1036,7 @@ func TestCloseLookingForEnd(t *testing.T) {
 		synctest.Wait()
 		chans[0].Abort(nil)
 		start := time.Now()
-		err = dev.Shutdown(in(t, 100*time.Millisecond))
+		err := dev.Shutdown(in(t, 100*time.Millisecond))
 		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "the library did not return") {
 			t.Errorf("after %v: %v", took, err)
 		}
@@ -1151,10 +1124,7 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
 		held := make(chan error)
 		d.collect = func(*stubbornDevice, driver.Stream, driver.Comm, []driver.CommOp) error { return <-held }
-		g, err := gpu.OpenGroup(d, gpu.Options{})
-		must(t, err)
-		chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 		s, shrunk := semaphores(t, 1)[0], make(chan error)
 		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
 		synctest.Wait()

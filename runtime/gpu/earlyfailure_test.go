@@ -188,10 +188,7 @@ func TestMishap(t *testing.T) {
 			<-goes
 			return v.Comms.Collect(s, c, ops)
 		}
-		g, err := gpu.OpenGroup(d, gpu.Options{})
-		must(t, err)
-		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-		must(t, err)
+		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		p, all := whole(t, dev)
 		b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
@@ -263,10 +260,7 @@ func TestMishap(t *testing.T) {
 				return errors.New("much too late")
 			}
 			d.abort = func(*stubbornDevice, driver.Comm) error { return errors.New("the library does not want to") }
-			g, err := gpu.OpenGroup(d, gpu.Options{})
-			must(t, err)
-			chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
-			must(t, err)
+			g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
 			dev, s := g.Devices()[0], semaphores(t, 1)[0]
 			p, all := whole(t, dev)
 			b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)

@@ -32,7 +32,7 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
-// TestAwaitStop destroys a stream of a lost device that is still at a copy in another one, of somebody else.
+// TestAwaitStop destroys one stream of a lost device while another one still executes: a copy is waited for, the program's code for a moment.
 func TestAwaitStop(t *testing.T) {
 	for outside, want := range map[int32]time.Duration{0: time.Second, 1: lastMoment} {
 		synctest.Test(t, func(t *testing.T) {
