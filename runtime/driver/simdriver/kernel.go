@@ -190,9 +190,9 @@ func (s *stream) run(o *operation) (err error) {
 		c.grid.Attrs.Priority = 0
 	}
 	returned := false
-	s.outside.Add(1)
+	s.away(1)
 	defer func() {
-		s.outside.Add(-1)
+		s.away(-1)
 		c.grid = Grid{}
 		if returned {
 			return
