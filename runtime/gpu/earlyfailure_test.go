@@ -180,6 +180,18 @@ func TestMishap(t *testing.T) {
 		must(t, <-issued)
 		unused(t, p)
 	})
+	t.Run("B125 a program fails the semaphore of a copy that is being issued", func(t *testing.T) {
+		hook := &uploadHook{Driver: newSim(t, simdriver.Config{})}
+		dev, s := openDevice(t, hook, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
+		p, all := whole(t, dev)
+		b := alloca(t, dev.Queue(1), gpu.Order{}, p, all)
+		hook.before = func() {
+			s.Fail(io.EOF)
+			given(t, dev.Queue(1), p, b)
+		}
+		must(t, dev.Queue(0).UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 64), make([]byte, 64)))
+		unused(t, p)
+	})
 	t.Run("B125 a program fails the semaphore of a group that the library keeps", func(t *testing.T) {
 		goes, inside := make(chan struct{}), make(chan struct{}, 1)
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}

@@ -55,7 +55,7 @@ type timeline struct {
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
-	going    atomic.Pointer[submission]    // is being issued, which may take long; taken away under the ring's mu
+	going    atomic.Pointer[submission]    // is being issued; taken away under the ring's mu
 }
 
 func newTimeline(d *Device) *timeline {
@@ -126,11 +126,13 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			tl.doubt(s.seq)
 		}
+		tl.gone() // for that takes its signals away
 		released = tl.dev.failSignals(s, err)
 		if s.op.Kind == work.Alloca {
 			s.spoil(tl)
 		}
 	default:
+		tl.gone()
 		tl.mu.Unlock()
 		tl.dismiss(s, how, err, onThread)
 		return how, err
@@ -144,6 +146,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
+	tl.gone()
 	if recorded {
 		tl.noteMark(seq)
 	}
@@ -336,16 +339,10 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 		}
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
-	if s.mayTakeLong() {
-		tl.going.Store(s) // first: who fails one of its semaphores from here on finds it
-	}
-	if s.inDoubt() && s.op.Kind != work.Dealloca { // which uses no memory, and would be in doubt itself
-		tl.doubt(seq) // before it finds its memory: see deallocate
+	if s.op.Kind != work.Dealloca { // which uses no memory
+		tl.going.Store(s) // before it finds its memory: see deallocate
 	}
 	started, err := tl.start(s, seq, brief)
-	if s.mayTakeLong() {
-		tl.gone()
-	}
 	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 		if s.recorded = err == nil; s.recorded && s.span.timed() {
@@ -354,7 +351,6 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	}
 	if err != nil {
 		if how = tl.broken(s, started); how == refused {
-			tl.doubted.CompareAndSwap(seq, seq-1) // of this the stream has nothing, and perhaps nothing else will have its number
 			return how, err
 		}
 	}
@@ -363,15 +359,9 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	return how, err
 }
 
-// mayTakeLong reports whether who issues a submission may be long in the driver, in the library, or in a function of the program.
-func (s *submission) mayTakeLong() bool {
-	k := s.op.Kind
-	return k == work.Execute || k == work.Collect || k == work.Native
-}
-
 // gone says that nothing is being issued. The caller holds mu.
 func (tl *timeline) gone() {
-	tl.ring.mu.Lock()
+	tl.ring.mu.Lock() // whoever looks at it has done so, and it may be recycled
 	tl.going.Store(nil)
 	tl.ring.mu.Unlock()
 }

@@ -58,6 +58,33 @@ func TestDoubtBeforeFailure(t *testing.T) {
 	}
 }
 
+// TestNothingGoing: when work has been issued, or the driver has refused it, the timeline has none in hand, for the record may be used again.
+func TestNothingGoing(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	dev, err := Open(d, 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	b, err := dev.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range []simdriver.Op{"", simdriver.OpFill, simdriver.OpRecord} {
+		for i := range markEvery { // the last has an event behind it
+			if fault != "" && i == markEvery-1 {
+				d.Inject(simdriver.Fault{Op: fault, N: 1})
+			}
+			if err := dev.Queue(0).Fill(Order{}, b.All(), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tl := dev.Queue(0).tl; tl.going.Load() != nil {
+			t.Errorf("after a fault of %q it has work in hand", fault)
+		}
+	}
+}
+
 // TestBorrowBeforeUse: work that is in doubt says that it uses another device's memory before it finds that, for a dealloca may be looking for such work.
 func TestBorrowBeforeUse(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
