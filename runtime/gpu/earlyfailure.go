@@ -115,8 +115,7 @@ func (b *Buffer) inDoubt() bool {
 
 // doubts reports whether work in doubt uses a buffer: what the stream has not passed, and some of which has failed, or what is being issued.
 func (tl *timeline) doubts(b *Buffer) bool {
-	end := tl.doubted.Load()
-	if tl.passed.Load() >= end && tl.going.Load() == nil {
+	if tl.going.Load() == nil && tl.passed.Load() >= tl.doubted.Load() { // in this order: what is not being issued any more is in doubt by its number
 		return false
 	}
 	tl.ring.mu.Lock()
@@ -124,7 +123,7 @@ func (tl *timeline) doubts(b *Buffer) bool {
 	if s := tl.going.Load(); s != nil && s.inDoubt() && s.uses(b) {
 		return true
 	}
-	last := tl.issued.Load()
+	end, last := tl.doubted.Load(), tl.issued.Load()
 	for seq := tl.ring.head; seq <= min(end, last); seq++ {
 		if tl.ring.at(seq).uses(b) {
 			return true

@@ -115,6 +115,65 @@ func TestDeallocaAfterFailure(t *testing.T) {
 	})
 }
 
+// TestFailWhileIssued has a program fail the semaphore of work, and deallocate what that uses, while the work is being issued: nobody else has the memory
+// before it is over.
+func TestFailWhileIssued(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		x.Window(false)
+		d, other := r.devs[0], r.devs[1]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
+		r.must(err)
+		s, u, boom := r.sem(), r.sem(), errors.New("boom")
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		r.must(err)
+		r.must(r.wait(u, 1))
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+		r.must(err)
+		m, err := c.Binding()
+		r.must(err)
+		_, err = c.Fill(m.Range(0, 64), []byte{1})
+		r.must(errors.Join(err, c.End()))
+		ones := r.alloc(other, 64)
+		r.must(other.Queue(0).Fill(gpu.Order{Signal: pts(u, 2)}, ones.All(), []byte{1}))
+		r.must(r.wait(u, 2))
+		o, q := gpu.Order{Signal: pts(s, 1)}, d.Queue(0)
+		use := []func() error{
+			func() error { return q.Fill(o, a.All(), []byte{1}) },
+			func() error { return q.Execute(o, c, a.All()) },
+			func() error {
+				return q.Native(o, func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64) }, a.All())
+			},
+			func() error { return other.Queue(0).Copy(o, a.All(), ones.All()) },
+		}[x.Choose(4)]
+		var held []driver.Stream // of what may be used
+		for i := range r.devs {
+			streams := r.sim.Streams(i)
+			held = append(held, streams[len(streams)-2]) // queue 0's
+			r.must(r.sim.StallStream(held[i]))
+		}
+		x.Window(true)
+		r.do(func() { r.is(use(), boom, gpu.ErrUnallocated) })
+		s.Fail(boom)
+		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a))
+		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		r.must(err)
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2}))
+		r.must(r.wait(u, 5))
+		r.wg.Wait()
+		x.Window(false)
+		for i, d := range r.devs {
+			r.must(r.sim.ResumeStream(held[i]))
+			w := r.sem()
+			r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(w, 1)}))
+			r.must(r.wait(w, 1))
+		}
+		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
+		r.must(errors.Join(a.Close(), b.Close(), c.Close(), p.Close(), ones.Close()))
+		r.end()
+	})
+}
+
 // TestPoolAgainstLoss loses the device while memory of a pool is allocated, used and given back.
 func TestPoolAgainstLoss(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
