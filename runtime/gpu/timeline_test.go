@@ -58,6 +58,44 @@ func TestDoubtBeforeFailure(t *testing.T) {
 	}
 }
 
+// TestWaitForClosed: work fails that was about to have its stream wait for another device when that one was lost and closed.
+func TestWaitForClosed(t *testing.T) {
+	d := simdriver.New(simdriver.Config{Devices: 2})
+	var devs [2]*Device
+	var mem [2]*Buffer
+	for i := range devs {
+		var err error
+		if devs[i], err = Open(d, i, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		defer devs[i].Close()
+		if mem[i], err = devs[i].Alloc(DeviceMem, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.StallDevice(0)
+	s, u := new(Semaphore), new(Semaphore)
+	if err := devs[0].Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, mem[0].All(), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	loan := &devs[0].lent
+	loan.mu.Lock() // holds the wait up
+	result := make(chan error)
+	go func() {
+		result <- devs[1].Queue(0).Fill(Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}}, mem[1].All(), []byte{1})
+	}()
+	untilIn("(*loan).add(")
+	devs[0].lose(io.ErrUnexpectedEOF)
+	loan.ended = true // as Close does
+	loan.mu.Unlock()
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("Wait = %v", err)
+	}
+}
+
 // TestNothingGoing: when work has been issued, or the driver has refused it, the timeline has none in hand, for the record may be used again.
 func TestNothingGoing(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})

@@ -1,0 +1,217 @@
+package scenarios
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestFreeTells lends host memory to work that goes through, whose semaphore is failed, or whose device is lost: once its Free has been reached nothing touches
+// the memory, and the program may use it for something else.
+func TestFreeTells(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		o := quick()
+		o.StageSize = 16
+		r := open(x, simdriver.Config{}, o)
+		x.Window(false)
+		d, boom := r.devs[0], errors.New("boom")
+		q, s, free, boundTo := d.Queue(0), r.sem(), r.sem(), r.sem()
+		b := r.alloc(d, 64)
+		r.must(q.Fill(gpu.Order{Signal: pts(boundTo, 1)}, b.All(), []byte{1}))
+		r.must(r.wait(boundTo, 1))
+		mem := make([]byte, 64)
+		for i := range mem {
+			mem[i] = 2
+		}
+		order := gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}
+		reads := true // mem
+		freed := make(chan struct{})
+		var imported *gpu.Buffer
+		switch x.Choose(4) {
+		case 0:
+			x.Window(true)
+			r.must(q.Upload(order, b.All(), mem))
+		case 1:
+			x.Window(true)
+			r.must(q.Upload(order, b.Range(0, 8), mem[:8]))
+		case 2:
+			reads = false
+			x.Window(true)
+			r.must(q.Download(order, mem, b.All()))
+		case 3:
+			var err error
+			imported, err = d.ImportHost(mem, func() { close(freed) })
+			r.must(err)
+			x.Window(true)
+			r.must(q.Copy(order, b.All(), imported.All()))
+		}
+		lost := false
+		switch x.Choose(3) {
+		case 0:
+		case 1:
+			r.do(func() { s.Fail(boom) })
+		case 2:
+			lost = true
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		closed := make(chan struct{})
+		if lost { // then Close tells
+			r.do(func() {
+				defer close(closed)
+				r.is(r.wait(s, 1), driver.ErrLost)
+				r.is(d.Close(), driver.ErrLost)
+			})
+		}
+		r.must(r.wait(free, 1))
+		for i := range mem {
+			mem[i] = 9
+		}
+		if lost {
+			<-closed
+		} else {
+			r.is(r.wait(s, 1), boom)
+			r.must(q.Barrier(gpu.Order{Signal: pts(boundTo, 2)}))
+			r.must(r.wait(boundTo, 2))
+			if got := r.bytes(q, b); reads {
+				for _, v := range got {
+					if v != 1 && v != 2 {
+						r.Fatalf("the device has read memory that was the program's again: %v", got)
+					}
+				}
+			}
+		}
+		if !reads {
+			r.full("memory of the program, after Free", mem, 9)
+		}
+		if imported != nil {
+			imported.Close()
+			<-freed
+		}
+		b.Close()
+		r.lose()
+	})
+}
+
+// TestReadAndWrite moves files in pieces, while the semaphore may fail, or the file does: what has arrived is right, and what has failed has an error.
+func TestReadAndWrite(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		o := quick()
+		o.StageSize = 16
+		r := open(x, simdriver.Config{}, o)
+		d, boom := r.devs[0], errors.New("boom")
+		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
+		bad := int64(x.Choose(6)) * 16 // 5 fails nothing
+		from := file(func(p []byte, at int64) (int, error) {
+			if bad <= at && at < bad+16 && bad < 64 {
+				return 0, boom
+			}
+			for i := range p {
+				p[i] = byte(at) + byte(i)
+			}
+			return len(p), nil
+		})
+		r.must(d.Queue(0).Read(gpu.Order{Signal: pts(s, 1)}, b.All(), from, 0))
+		var got [64]byte
+		r.is(d.Queue(1).Write(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2), Free: pts(u, 1)}, file(func(p []byte, at int64) (int, error) {
+			return copy(got[at:], p), nil
+		}), 0, b.All()), boom)
+		if x.Choose(2) == 1 {
+			r.do(func() { s.Fail(boom) })
+		}
+		err := r.wait(s, 2)
+		r.is(err, boom)
+		r.must(r.wait(u, 1))
+		for i, v := range got {
+			if err == nil && v != byte(i) {
+				r.Fatalf("%v has arrived", got)
+			}
+		}
+		b.Close()
+		r.end()
+	})
+}
+
+// A file is read and written by a function.
+type file func(p []byte, at int64) (int, error)
+
+func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
+func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
+
+var _ io.ReaderAt = file(nil)
+
+// TestCloseWhileLent closes a device whose memory and events work of another one uses: it is given back when that work is over, and not before.
+func TestCloseWhileLent(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		x.Window(false)
+		a, b := r.devs[0], r.devs[1]
+		s, u := r.sem(), r.sem()
+		of, own := r.alloc(a, 64), r.alloc(b, 64)
+		x.Window(true)
+		r.must(a.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, of.All(), []byte{3}))
+		r.do(func() {
+			err := b.Queue(0).Copy(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, own.All(), of.All())
+			r.is(err, gpu.ErrClosed)
+			if err == nil {
+				err = r.wait(u, 1)
+				r.is(err, gpu.ErrClosed, driver.ErrLost)
+			}
+			if err == nil {
+				r.full("what was copied", r.bytes(b.Queue(1), own), 3)
+			}
+		})
+		switch x.Choose(3) {
+		case 0:
+			r.do(func() { r.must(of.Close()) })
+		case 1:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		r.is(a.Close(), driver.ErrLost)
+		r.wg.Wait()
+		own.Close()
+		r.lose()
+	})
+}
+
+// TestTrimAgainstAll trims a device and a pool while they are used.
+func TestTrimAgainstAll(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		o := quick()
+		o.StageSize = 16
+		r := open(x, simdriver.Config{}, o)
+		d := r.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
+		r.must(err)
+		for i := range 2 {
+			r.do(func() {
+				q, s := d.Queue(i), r.sem()
+				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				r.must(err)
+				data, got := make([]byte, 64), make([]byte, 64)
+				for j := range data {
+					data[j] = byte(i + 1)
+				}
+				r.must(q.UploadCopy(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), data))
+				r.must(q.Download(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, got, b.All()))
+				r.must(q.Dealloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, b))
+				r.must(r.wait(s, 4))
+				r.full("what was uploaded", got, byte(i+1))
+			})
+		}
+		r.do(func() {
+			for range 2 {
+				r.must(d.Trim())
+				r.must(p.Trim(0))
+				d.Stats()
+			}
+		})
+		r.wg.Wait()
+		r.must(p.Close())
+		r.end()
+	})
+}

@@ -1,0 +1,193 @@
+package scenarios
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// natively calls a function on a thread to which a device is bound, as others do who use the driver too.
+func natively(v driver.Device, fn func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		bound := v.Bind()
+		err := errors.Join(bound, fn(), v.Unbind())
+		runtime.UnlockOSThread()
+		result <- err
+	}()
+	return <-result
+}
+
+// drain waits until a stream of others has nothing left to do.
+func drain(v driver.Device, h driver.Stream) error {
+	e, err := v.NewEvent()
+	if err != nil {
+		return err
+	}
+	err = v.Record(e, h)
+	for done := false; err == nil && !done; {
+		if done, err = v.Query(e); !done {
+			time.Sleep(10 * time.Microsecond)
+		}
+	}
+	return errors.Join(err, v.DestroyEvent(e))
+}
+
+// TestAdopted gives a stream of others work, while its queue is closed, the device is, or it is lost: the stream is theirs when Close has returned.
+func TestAdopted(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		v, err := r.sim.Open(0)
+		r.must(err)
+		var h driver.Stream
+		r.must(natively(v, func() (err error) { h, err = v.NewStream(); return err }))
+		q, err := d.AdoptQueue(h)
+		r.must(err)
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
+		r.must(err)
+		b, s := r.alloc(d, 64), r.sem()
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
+		how := x.Choose(4)
+		r.do(func() {
+			r.is(q.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), ended...)
+			r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.Range(0, 8), []byte{2}), ended...)
+			r.is(q.Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b.Range(0, 4), []byte{3}), ended...)
+			m, err := q.Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, p, 64)
+			if r.is(err, ended...); err != nil {
+				s.Fail(err)
+				return
+			}
+			r.is(q.Copy(gpu.Order{Wait: pts(s, 4), Signal: pts(s, 5)}, m.All(), b.All()), ended...)
+			r.is(q.Dealloca(gpu.Order{Wait: pts(s, 5), Signal: pts(s, 6)}, m), ended...)
+			err = r.wait(s, 6)
+			if r.is(err, ended...); how == 0 {
+				r.must(err)
+			}
+		})
+		switch how {
+		case 0:
+			r.wg.Wait()
+		case 1:
+			r.do(func() { r.must(q.Close()) })
+		case 2:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		case 3:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		r.must(q.Close())
+		r.is(natively(v, func() error { return errors.Join(drain(v, h), v.DestroyStream(h)) }), driver.ErrLost, driver.ErrBusy)
+		r.wg.Wait()
+		for _, d := range r.devs {
+			r.is(d.Close(), driver.ErrLost)
+		}
+		r.is(natively(v, v.Close), driver.ErrLost)
+		if left := r.sim.Leaks(); len(left) > 0 && how != 3 {
+			r.Errorf("left behind: %q", left)
+		}
+	})
+}
+
+// TestSharedEvents orders two queues by an event, which is closed meanwhile.
+func TestSharedEvents(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		e, err := d.NewEvent()
+		r.must(err)
+		b, gate, s, u := r.alloc(d, 64), r.sem(), r.sem(), r.sem()
+		x.Window(true)
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.All(), []byte{5}))
+		r.must(d.Queue(0).RecordEvent(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, e))
+		r.must(s.WaitIssued(t.Context(), 2))
+		if x.Choose(2) == 1 {
+			r.do(func() { b2 := r.alloc(d, 64); r.must(b2.Close()) })
+		}
+		err = d.Queue(1).WaitEvent(gpu.Order{Signal: pts(u, 1)}, e)
+		r.do(func() { r.must(e.Close()) })
+		r.must(err)
+		got := make([]byte, 64)
+		r.must(d.Queue(1).Download(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, got, b.All()))
+		r.must(r.wait(u, 2))
+		r.full("what the event is behind", got, 5)
+		r.is(d.Queue(1).WaitEvent(gpu.Order{Signal: pts(u, 3)}, e), gpu.ErrClosed)
+		r.wg.Wait()
+		b.Close()
+		r.end()
+	})
+}
+
+// TestValues has a stream wait for a number, which another queue or the host writes, while memory, events and code are let go of: nobody waits for ever, and
+// what is behind the wait finds what was written before the number.
+func TestValues(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		word, err := d.Alloc(gpu.HostMem, 8)
+		r.must(err)
+		b, spare, s, u := r.alloc(d, 64), r.alloc(d, 64), r.sem(), r.sem()
+		e, err := d.NewEvent()
+		r.must(err)
+		x.Window(true)
+		r.must(d.Queue(0).WaitValue(gpu.Order{Signal: pts(s, 1)}, word.All(), 1))
+		got := make([]byte, 64)
+		r.must(d.Queue(0).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All()))
+		r.do(func() { r.must(errors.Join(spare.Close(), e.Close())) })
+		r.do(func() {
+			r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{6}))
+			if x.Choose(2) == 1 {
+				r.must(d.Queue(1).WriteValue(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, word.All(), 1))
+				return
+			}
+			r.must(r.wait(u, 1))
+			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
+		})
+		r.must(r.wait(s, 2))
+		r.full("what was written before the number", got, 6)
+		r.wg.Wait()
+		r.must(errors.Join(b.Close(), word.Close()))
+		r.end()
+	})
+}
+
+// TestTimings reads and closes a timing while operations have it.
+func TestTimings(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		timing, err := d.NewTiming()
+		r.must(err)
+		b, s := r.alloc(d, 64), r.sem()
+		x.Window(true)
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Timing: timing}, b.All(), []byte{1}))
+		r.do(func() { timing.Duration() }) // it may not be there yet
+		r.must(r.wait(s, 1))
+		if _, err := timing.Duration(); err != nil {
+			r.Errorf("when it is done: %v", err)
+		}
+		r.do(func() { r.must(timing.Close()) })
+		r.is(d.Queue(1).Fill(gpu.Order{Signal: pts(s, 2), Timing: timing}, b.All(), []byte{2}), gpu.ErrClosed)
+		timing.Duration()
+		if x.Choose(2) == 1 {
+			r.is(d.Close())
+		}
+		r.wg.Wait()
+		b.Close()
+		r.end()
+	})
+}
