@@ -206,7 +206,7 @@ func TestPoolAgainstLoss(t *testing.T) {
 // TestPoolClosed closes a pool while memory of it is in use, and trims the device: what it had is given back.
 func TestPoolClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r, p := pools(x, simdriver.Config{})
+		r, p := pools(x, cuda()) // HIP's pools grow on a thread, before which an alloca may find that they are closed
 		d := r.devs[0]
 		s := r.sem()
 		b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
@@ -233,7 +233,7 @@ func TestPoolClosed(t *testing.T) {
 // used any more, or waits for it: everybody gets an answer, and what the pool had is given back.
 func TestPoolClosedBeside(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{}, quick())
+		r := open(x, cuda(), quick())
 		d := r.devs[0]
 		x.Window(false)
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, Wait: x.Choose(2) == 1, MaxSize: 1024})
@@ -422,7 +422,9 @@ func TestPoolAfterFailure(t *testing.T) {
 // have found.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{Memory: 1 << 17}, quick())
+		config := cuda() // which has what it is given when the call returns
+		config.Memory = 1 << 17
+		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
 		b, s := r.alloc(d, 1<<17), r.sem() // more than goes without an event

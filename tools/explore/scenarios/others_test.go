@@ -134,7 +134,7 @@ func TestSharedEvents(t *testing.T) {
 // what is behind the wait finds what was written before the number.
 func TestValues(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{}, quick())
+		r := open(x, cuda(), quick())
 		x.Window(false)
 		d := r.devs[0]
 		word, err := d.Alloc(gpu.HostMem, 8)

@@ -143,7 +143,9 @@ func put(g *simdriver.Grid, to driver.Ptr) error {
 // TestNestWhileExecuted nests a recording in another one while it is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
+		config := cuda() // which tells the parameters of kernels
+		config.Kernels = map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}
+		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
 		code, err := d.Load(simdriver.Image("put"))
@@ -220,9 +222,9 @@ func TestRecordedHostCall(t *testing.T) {
 // TestTurns executes a recording with timestamps where events cannot be recorded anew: executions take turns, also if one waits for a later one, or fails.
 func TestTurns(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		caps := simdriver.CUDACaps()
-		caps.RerecordEvents = false
-		r := open(x, simdriver.Config{Caps: &caps}, quick())
+		config := cuda()
+		config.Caps.RerecordEvents = false
+		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
 		b := r.alloc(d, 8)
@@ -256,9 +258,9 @@ func TestTurns(t *testing.T) {
 // TestNestedTurns executes a recording with timestamps, and one that it is nested in, where events cannot be recorded anew.
 func TestNestedTurns(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		caps := simdriver.CUDACaps()
-		caps.RerecordEvents = false
-		r := open(x, simdriver.Config{Caps: &caps}, quick())
+		config := cuda()
+		config.Caps.RerecordEvents = false
+		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})

@@ -24,9 +24,18 @@ type rig struct {
 // quick are options of devices whose waits park at once, so that schedules are short.
 func quick() gpu.Options { return gpu.Options{Queues: 2, Events: 2, Spin: -1, Poll: -1} }
 
-// open opens the devices of a simulated driver.
+// cuda is a simulated driver that can do what CUDA can.
+func cuda() simdriver.Config {
+	caps := simdriver.CUDACaps()
+	return simdriver.Config{Caps: &caps}
+}
+
+// open opens the devices of a simulated driver, which can do what CUDA or what HIP can if the configuration does not say.
 func open(x *explore.T, c simdriver.Config, o gpu.Options) *rig {
 	x.Window(false)
+	if caps := simdriver.HIPCaps(); c.Caps == nil && x.Choose(2) == 1 {
+		c.Caps = &caps
+	}
 	c.Strict = true
 	r := &rig{T: x, sim: simdriver.New(c)}
 	for i := range max(c.Devices, 1) {

@@ -232,7 +232,9 @@ func TestHostCalls(t *testing.T) {
 // TestBarrierAgainstClose closes a device of which a barrier waits for another one's work: what it signals has been reached then.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{Devices: 2}, quick())
+		config := cuda() // which has what it is given when the call returns
+		config.Devices = 2
+		r := open(x, config, quick())
 		d, other := r.devs[0], r.devs[1]
 		x.Window(false)
 		b, s, passed := r.alloc(d, 64), r.sem(), r.sem()
