@@ -1,0 +1,245 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestShutdownGivesUp shuts a device down in less time than its work takes, which is held up, or waits for a number that is written late or never: everybody hears of it,
+// and once Free has been reached nothing touches the program's memory.
+func TestShutdownGivesUp(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, cuda(), quick())
+		x.Window(false)
+		d := r.devs[0]
+		v, err := r.sim.Open(0)
+		r.must(err)
+		word, err := d.Alloc(gpu.HostMem, 8)
+		r.must(err)
+		b, s, free := r.alloc(d, 64), r.sem(), r.sem()
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
+		r.must(err)
+		waits, goesOn := x.Choose(2) == 1, x.Choose(2) == 1
+		if waits {
+			r.must(d.Queue(0).WaitValue(gpu.Order{}, word.All(), 1))
+		} else {
+			r.must(r.sim.StallDevice(0))
+		}
+		x.Window(true)
+		mem := make([]byte, 64)
+		m, err := d.Queue(0).Alloca(gpu.Order{}, p, 64)
+		r.must(err)
+		r.must(d.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}, mem, b.All()))
+		r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, m))
+		if goesOn {
+			r.do(func() {
+				if time.Sleep(time.Duration(x.Choose(4)) * 300 * time.Millisecond); !waits {
+					r.is(r.sim.ResumeDevice(0), driver.ErrLost)
+				} else if err := d.Queue(1).WriteValue(gpu.Order{}, word.All(), 1); err != nil {
+					r.is(err, gpu.ErrClosed, driver.ErrLost)
+				}
+			})
+		}
+		r.do(func() { r.is(r.wait(s, 2), gpu.ErrClosed, driver.ErrLost) })
+		r.do(func() {
+			if err := r.wait(free, 1); err != nil {
+				r.is(err, driver.ErrBusy)
+				return
+			}
+			for i := range mem {
+				mem[i] = 9
+			}
+			time.Sleep(time.Second)
+			r.full("memory of the program, after Free", mem, 9)
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		err = d.Shutdown(ctx)
+		var late *gpu.CloseError
+		if r.is(err, gpu.ErrClosed, driver.ErrBusy, driver.ErrLost); !errors.As(err, &late) && !errors.Is(err, driver.ErrBusy) && err != nil {
+			r.Errorf("Shutdown = %v", err)
+		}
+		r.wg.Wait()
+		r.sim.ResumeDevice(0)
+		r.sim.LoseDevice(0, nil)
+		natively(v, func() error { // what has been left to the driver
+			for _, h := range r.sim.Streams(0) {
+				v.DestroyStream(h)
+			}
+			return v.Close()
+		})
+		if left := r.sim.Leaks(); err == nil && len(left) > 0 {
+			r.Errorf("left behind: %q", left)
+		}
+	})
+}
+
+// TestAcrossDrivers has devices of two drivers wait for one another by the host, while one of them may be lost, closed or fail.
+func TestAcrossDrivers(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		other := simdriver.New(simdriver.Config{Strict: true})
+		far, err := gpu.Open(other, 0, quick())
+		r.must(err)
+		near := r.devs[0]
+		a, b := r.alloc(near, 64), r.alloc(far, 64)
+		s, boom := r.sem(), errors.New("boom")
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost, boom}
+		how := x.Choose(4)
+		r.do(func() {
+			r.is(near.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}), ended...)
+			r.is(far.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{2}), ended...)
+			r.is(near.Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a.All(), []byte{3}), ended...)
+			err := r.wait(s, 3)
+			if r.is(err, ended...); how == 0 {
+				r.must(err)
+				r.full("the far one's", r.bytes(far.Queue(1), b), 2)
+				r.full("the near one's", r.bytes(near.Queue(0), a), 3)
+			}
+		})
+		switch how {
+		case 0:
+			r.wg.Wait()
+		case 1:
+			r.do(func() { other.LoseDevice(0, nil) })
+			r.wg.Wait()
+		case 2:
+			r.do(func() { s.Fail(boom) })
+			r.wg.Wait()
+		case 3:
+			r.do(func() { r.is(far.Close(), driver.ErrLost) })
+			// Who waits for work that was refused waits for ever, but that s is failed then.
+			r.do(func() {
+				time.Sleep(time.Second)
+				s.Fail(gpu.ErrClosed)
+			})
+			r.wg.Wait()
+		}
+		r.is(far.Close(), driver.ErrLost)
+		if left := other.Leaks(); len(left) > 0 && how != 1 {
+			r.Errorf("left behind: %q", left)
+		}
+		r.end()
+	})
+}
+
+// TestStreamsJoin has two streams wait for one another, and one fail, or its device be lost: who waits for it fails, and the rest goes on.
+func TestStreamsJoin(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Devices: 2}, quick())
+		x.Window(false)
+		one, other := r.devs[0].Queue(0).NewStream(), r.devs[1].Queue(0).NewStream()
+		a, b, boom := r.alloc(r.devs[0], 64), r.alloc(r.devs[1], 64), errors.New("boom")
+		got := make([]byte, 64)
+		x.Window(true)
+		how := x.Choose(3)
+		ended := []error{boom, driver.ErrLost}
+		r.do(func() {
+			r.is(one.Fill(a.All(), []byte{1}), ended...)
+			p := one.Point()
+			r.is(other.After(p), ended...)
+			r.is(other.Copy(b.All(), a.All()), ended...)
+			r.is(one.After(other.Point()), ended...)
+			r.is(one.Fill(a.All(), []byte{2}), ended...)
+			r.is(other.Submit(func(o gpu.Order) error { return r.devs[1].Queue(1).Download(o, got, b.All()) }), ended...)
+			err := errors.Join(r.ends(one), r.ends(other))
+			if how == 0 {
+				r.must(err)
+			}
+			if err == nil {
+				r.full("what was copied", got, 1)
+			}
+			if how == 0 {
+				r.full("what was filled anew", r.bytes(r.devs[0].Queue(1), a), 2)
+			}
+		})
+		switch how {
+		case 1:
+			r.do(func() { one.Fail(boom) })
+		case 2:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		r.wg.Wait()
+		a.Close()
+		b.Close()
+		r.lose()
+	})
+}
+
+// TestLineAgainst has allocas stand in line for memory, while what has it fails, the pool is closed, the device is closed or lost: nobody hangs, and nobody has memory that
+// is another one's.
+func TestLineAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d, boom := r.devs[0], errors.New("boom")
+		over := r.alloc(d, 1024)
+		p, err := d.NewPool(gpu.PoolOptions{Over: over, Wait: true})
+		r.must(err)
+		gate := r.sem()
+		ended := []error{boom, gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated, driver.ErrOutOfMemory}
+		x.Window(true)
+		how := x.Choose(5)
+		first, s0 := r.sem(), r.sem()
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s0, 1)}, p, 1000)
+		r.must(err)
+		r.is(d.Queue(0).Fill(gpu.Order{Wait: append(pts(s0, 1), gate.At(1)), Signal: pts(first, 1)}, a.All(), []byte{7}), ended...)
+		r.is(d.Queue(1).Dealloca(gpu.Order{Wait: pts(first, 1), Signal: pts(first, 2)}, a), ended...)
+		for i := range 2 {
+			r.do(func() {
+				s, v := r.sem(), byte(i+1)
+				q := d.Queue(i)
+				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1000)
+				if r.is(err, ended...); err != nil {
+					return
+				}
+				got := make([]byte, 1000)
+				err = q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{v})
+				if r.is(err, ended...); err == nil {
+					err = q.Download(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, got, b.All())
+				}
+				if r.is(err, ended...); err == nil {
+					err = r.wait(s, 3)
+				}
+				if r.is(err, ended...); err == nil {
+					r.full("memory that was waited for", got, v)
+				}
+				r.is(q.Dealloca(gpu.Order{}, b), ended...)
+				b.Close()
+			})
+		}
+		switch how {
+		case 0, 1:
+			if how == 1 {
+				r.do(func() { first.Fail(boom) })
+			}
+			r.do(func() { r.must(gate.Signal(1)) })
+			r.is(r.wait(first, 2), ended...)
+			if how == 1 {
+				a.Close() // which its dealloca has not done
+			}
+		case 2:
+			r.do(func() { r.must(gate.Signal(1)) })
+			r.do(func() { r.must(p.Close()) })
+		case 3:
+			r.do(func() { gate.Fail(boom) })
+			r.is(r.wait(first, 2), ended...)
+			a.Close()
+		case 4:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+			r.must(gate.Signal(1)) // or nobody would ask the device
+		}
+		r.wg.Wait()
+		r.is(errors.Join(a.Close(), p.Close(), over.Close()), ended...)
+		r.lose()
+	})
+}
