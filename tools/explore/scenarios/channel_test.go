@@ -24,8 +24,8 @@ func meet(x *explore.T, n int, c simdriver.Config) *team {
 
 func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team {
 	x.Window(false)
-	c.Devices, c.Strict = n, true
-	sim := simdriver.New(c)
+	c.Devices = n
+	sim := simdriver.New(settled(x, c))
 	r := &team{rig: &rig{T: x, sim: sim}}
 	all := make([]int, n)
 	for i := range all {
@@ -69,6 +69,61 @@ func (r *team) closeAll() {
 		r.do(func() { r.is(c.Close(), errBoom, driver.ErrLost) })
 	}
 	r.wg.Wait()
+}
+
+// TestGroupWhoseSemaphoreFails has a program fail the semaphore of a group that another rank may come to late, and deallocate its memory: nobody else has that before
+// the group is over.
+func TestGroupWhoseSemaphoreFails(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{})
+		x.Window(false)
+		d := r.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
+		r.must(err)
+		s, u, w := r.sem(), r.sem(), r.sem()
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		r.must(err)
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, a.All(), []byte{1}))
+		r.must(r.wait(u, 2))
+		far := r.alloc(r.devs[1], 64)
+		x.Window(true)
+		r.do(func() {
+			r.is(r.chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(a.All(), a.All(), gpu.Uint8, gpu.Sum())), errBoom, gpu.ErrUnallocated)
+		})
+		r.do(func() {
+			if x.Choose(2) == 1 {
+				time.Sleep(time.Millisecond)
+			}
+			r.must(r.chans[1].Submit(context.Background(), gpu.Order{Signal: pts(w, 1)}, gpu.AllReduce(far.All(), far.All(), gpu.Uint8, gpu.Sum())))
+		})
+		if x.Choose(2) == 1 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		s.Fail(errBoom)
+		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a))
+		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		r.must(err)
+		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2}))
+		r.must(r.wait(u, 5))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := w.Wait(ctx, 1); err != nil { // the group of this rank found its memory gone
+			r.chans[0].Abort(errBoom)
+		}
+		r.wg.Wait()
+		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
+		var channelErr *gpu.ChannelError
+		for _, c := range r.chans {
+			r.do(func() {
+				if err := c.Close(); err != nil && !errors.As(err, &channelErr) {
+					r.is(err, errBoom)
+				}
+			})
+		}
+		r.wg.Wait()
+		r.must(errors.Join(a.Close(), b.Close(), p.Close(), far.Close()))
+		r.end()
+	})
 }
 
 // TestChannelAbortAgainstGroup aborts a channel, ends a group's context, loses its device, or closes the channel, while groups wait, are issued and run: each

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -119,7 +120,9 @@ func TestDeallocaAfterFailure(t *testing.T) {
 // before it is over.
 func TestFailWhileIssued(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r := open(x, simdriver.Config{Devices: 2}, quick())
+		opt := quick()
+		opt.StageSize = 16
+		r := open(x, simdriver.Config{Devices: 2}, opt)
 		x.Window(false)
 		d, other := r.devs[0], r.devs[1]
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
@@ -128,16 +131,26 @@ func TestFailWhileIssued(t *testing.T) {
 		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
 		r.must(err)
 		r.must(r.wait(u, 1))
-		c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: []gpu.Mode{gpu.StreamMode, gpu.GraphMode}[x.Choose(2)]})
 		r.must(err)
 		m, err := c.Binding()
 		r.must(err)
-		_, err = c.Fill(m.Range(0, 64), []byte{1})
-		r.must(errors.Join(err, c.End()))
+		for i := range uint64(2) {
+			_, err = c.Fill(m.Range(32*i, 32), []byte{1})
+			r.must(err)
+		}
+		r.must(c.End())
+		kind := x.Choose(6)
+		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+		r.must(err)
+		if kind == 5 { // else it would have the memory too
+			r.must(outer.Execute(c, a.All()))
+		}
+		r.must(outer.End())
 		ones := r.alloc(other, 64)
 		r.must(other.Queue(0).Fill(gpu.Order{Signal: pts(u, 2)}, ones.All(), []byte{1}))
 		r.must(r.wait(u, 2))
-		o, q := gpu.Order{Signal: pts(s, 1)}, d.Queue(0)
+		o, q, data := gpu.Order{Signal: pts(s, 1)}, d.Queue(0), bytes.Repeat([]byte{1}, 64)
 		use := []func() error{
 			func() error { return q.Fill(o, a.All(), []byte{1}) },
 			func() error { return q.Execute(o, c, a.All()) },
@@ -145,7 +158,9 @@ func TestFailWhileIssued(t *testing.T) {
 				return q.Native(o, func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64) }, a.All())
 			},
 			func() error { return other.Queue(0).Copy(o, a.All(), ones.All()) },
-		}[x.Choose(4)]
+			func() error { return q.Upload(o, a.All(), data) },
+			func() error { return q.ExecuteAll(o, outer, outer) },
+		}[kind]
 		var held []driver.Stream // of what may be used
 		for i := range r.devs {
 			streams := r.sim.Streams(i)
@@ -169,7 +184,7 @@ func TestFailWhileIssued(t *testing.T) {
 			r.must(r.wait(w, 1))
 		}
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
-		r.must(errors.Join(a.Close(), b.Close(), c.Close(), p.Close(), ones.Close()))
+		r.must(errors.Join(a.Close(), b.Close(), outer.Close(), c.Close(), p.Close(), ones.Close()))
 		r.end()
 	})
 }

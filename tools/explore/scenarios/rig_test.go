@@ -30,13 +30,19 @@ func cuda() simdriver.Config {
 	return simdriver.Config{Caps: &caps}
 }
 
-// open opens the devices of a simulated driver, which can do what CUDA or what HIP can if the configuration does not say.
-func open(x *explore.T, c simdriver.Config, o gpu.Options) *rig {
-	x.Window(false)
+// settled chooses whether the driver can do what CUDA or what HIP can, unless the configuration says.
+func settled(x *explore.T, c simdriver.Config) simdriver.Config {
 	if caps := simdriver.HIPCaps(); c.Caps == nil && x.Choose(2) == 1 {
 		c.Caps = &caps
 	}
 	c.Strict = true
+	return c
+}
+
+// open opens the devices of a simulated driver.
+func open(x *explore.T, c simdriver.Config, o gpu.Options) *rig {
+	x.Window(false)
+	c = settled(x, c)
 	r := &rig{T: x, sim: simdriver.New(c)}
 	for i := range max(c.Devices, 1) {
 		d, err := gpu.Open(r.sim, i, o)
