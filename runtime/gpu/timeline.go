@@ -474,9 +474,11 @@ func (tl *timeline) putBarrier(s *submission, seq uint64) bool {
 // follow makes the stream wait for what a submission comes after.
 func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) {
 	for i, m := range s.deps {
-		s.follows.add(m)
-		if m.tl.dev != tl.dev && !m.tl.dev.lent.add(mark{tl, seq}) {
-			continue // that device is closed: its work is done, or has failed, and then this fails as well
+		if m.tl.dev != tl.dev && !m.tl.dev.lent.add(mark{tl, seq}) { // that device is closed, and has passed all its work, if it was not lost
+			if passed, err := m.status(); err != nil || !passed {
+				return started, fmt.Errorf("it waits for work of device %s that has failed: %w", m.tl.dev.info.Name, ErrClosed)
+			}
+			continue
 		}
 		if e := s.events[i]; e != nil { // else it is done, and the host will know in a moment
 			if err := tl.dev.drv.StreamWait(tl.h, e.h); err != nil {
@@ -491,6 +493,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
 		// also what the host must see done before this.
 		tl.addCover(m.tl, m.seq, seq)
+		s.follows.add(m)
 	}
 	return started, nil
 }

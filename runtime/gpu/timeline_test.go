@@ -85,14 +85,18 @@ func TestWaitForClosed(t *testing.T) {
 		result <- devs[1].Queue(0).Fill(Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}}, mem[1].All(), []byte{1})
 	}()
 	untilIn("(*loan).add(")
-	devs[0].lose(io.ErrUnexpectedEOF)
-	loan.ended = true // as Close does
+	devs[0].markLost(io.ErrUnexpectedEOF) // and nobody has failed what is in flight yet
+	loan.ended = true                     // as Close does
 	loan.mu.Unlock()
 	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
-	if err := u.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := u.Wait(t.Context(), 1); !errors.Is(err, ErrClosed) {
 		t.Errorf("Wait = %v", err)
+	}
+	devs[0].failInFlight()
+	if err := s.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("what it waited for: %v", err)
 	}
 }
 
