@@ -100,6 +100,30 @@ func TestWaitForClosed(t *testing.T) {
 	}
 }
 
+// TestFailedByClose: work in flight of a lost device has failed when Close returns, also if whoever has found the loss has not come to that.
+func TestFailedByClose(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	dev, err := Open(d, 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dev.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.StallDevice(0)
+	s := new(Semaphore)
+	if err := dev.Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, b.All(), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	dev.markLost(io.ErrUnexpectedEOF)
+	d.LoseDevice(0, nil)
+	dev.Close()
+	if _, err := s.Query(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("Query = %v", err)
+	}
+}
+
 // TestNothingGoing: when work has been issued, or the driver has refused it, the timeline has none in hand, for the record may be used again.
 func TestNothingGoing(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -185,6 +186,33 @@ func TestLossFar(t *testing.T) {
 		r.wg.Wait()
 		for _, m := range mem {
 			r.is(m.Close(), driver.ErrLost)
+		}
+		r.lose()
+	})
+}
+
+// TestLossFoundAgainstClose has somebody who waits find that the device is lost, while another one closes it: who waits hears of it, however long the first one takes
+// to tell.
+func TestLossFoundAgainstClose(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d, b, s := r.devs[0], r.alloc(r.devs[0], 64), r.sem()
+		r.must(r.sim.StallDevice(0))
+		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.must(s.WaitIssued(context.Background(), 1))
+		r.must(r.sim.LoseDevice(0, nil))
+		x.Window(true)
+		r.do(func() { r.is(r.wait(s, 1), driver.ErrLost, gpu.ErrClosed) })
+		if x.Choose(2) == 1 {
+			r.do(func() { d.Queue(1).Fill(gpu.Order{}, b.All(), []byte{2}) })
+		} else {
+			r.do(func() { d.Queue(0).Flush() })
+		}
+		r.is(d.Close(), driver.ErrLost)
+		r.wg.Wait()
+		if err := r.wait(s, 1); err == nil {
+			r.Errorf("it is reached")
 		}
 		r.lose()
 	})
