@@ -135,7 +135,7 @@ func (d *Device) close(ctx context.Context) error {
 	case d.lost.Load() == nil:
 		d.askTimes() // while the clocks can be compared
 	}
-	if d.lost.Load() != nil { // and whoever has found that may not have come to this yet
+	if d.lost.Load() != nil { // the goroutine that found the loss may not have done this yet
 		d.failInFlight()
 	}
 	d.cancelParked(d.closedError(), true)

@@ -85,7 +85,7 @@ func TestWaitForClosed(t *testing.T) {
 		result <- devs[1].Queue(0).Fill(Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}}, mem[1].All(), []byte{1})
 	}()
 	untilIn("(*loan).add(")
-	devs[0].markLost(io.ErrUnexpectedEOF) // and nobody has failed what is in flight yet
+	devs[0].markLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
 	loan.ended = true                     // as Close does
 	loan.mu.Unlock()
 	if err := <-result; err != nil {
@@ -100,7 +100,7 @@ func TestWaitForClosed(t *testing.T) {
 	}
 }
 
-// TestFailedByClose: work in flight of a lost device has failed when Close returns, also if whoever has found the loss has not come to that.
+// TestFailedByClose: work in flight of a lost device has failed when Close returns, even if the goroutine that found the loss has not failed it yet.
 func TestFailedByClose(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := Open(d, 0, Options{})

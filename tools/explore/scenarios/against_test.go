@@ -175,8 +175,8 @@ func TestStreamsJoin(t *testing.T) {
 	})
 }
 
-// TestLineAgainst has allocas stand in line for memory, while what has it fails, the pool is closed, the device is closed or lost: nobody hangs, and nobody has memory that
-// is another one's.
+// TestLineAgainst has allocas wait for memory while the work that has it fails, the pool is closed, or the device is lost: no alloca hangs, and none gets
+// memory that is still in use.
 func TestLineAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

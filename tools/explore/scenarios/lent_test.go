@@ -1,8 +1,8 @@
 package scenarios
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/explore"
@@ -15,19 +15,14 @@ import (
 // the memory, and the program may use it for something else.
 func TestFreeTells(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		o := quick()
-		o.StageSize = 16
-		r := open(x, simdriver.Config{}, o)
+		r := open(x, simdriver.Config{}, pieces())
 		x.Window(false)
 		d, boom := r.devs[0], errors.New("boom")
-		q, s, free, boundTo := d.Queue(0), r.sem(), r.sem(), r.sem()
+		q, s, free, own := d.Queue(0), r.sem(), r.sem(), r.sem()
 		b := r.alloc(d, 64)
-		r.must(q.Fill(gpu.Order{Signal: pts(boundTo, 1)}, b.All(), []byte{1}))
-		r.must(r.wait(boundTo, 1))
-		mem := make([]byte, 64)
-		for i := range mem {
-			mem[i] = 2
-		}
+		r.must(q.Fill(gpu.Order{Signal: pts(own, 1)}, b.All(), []byte{1}))
+		r.must(r.wait(own, 1))
+		mem := bytes.Repeat([]byte{2}, 64)
 		order := gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}
 		reads := true // mem
 		freed := make(chan struct{})
@@ -75,8 +70,8 @@ func TestFreeTells(t *testing.T) {
 			<-closed
 		} else {
 			r.is(r.wait(s, 1), boom)
-			r.must(q.Barrier(gpu.Order{Signal: pts(boundTo, 2)}))
-			r.must(r.wait(boundTo, 2))
+			r.must(q.Barrier(gpu.Order{Signal: pts(own, 2)}))
+			r.must(r.wait(own, 2))
 			if got := r.bytes(q, b); reads {
 				for _, v := range got {
 					if v != 1 && v != 2 {
@@ -100,14 +95,12 @@ func TestFreeTells(t *testing.T) {
 // TestReadAndWrite moves files in pieces, while the semaphore may fail, or the file does: what has arrived is right, and what has failed has an error.
 func TestReadAndWrite(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		o := quick()
-		o.StageSize = 16
-		r := open(x, simdriver.Config{}, o)
+		r := open(x, simdriver.Config{}, pieces())
 		d, boom := r.devs[0], errors.New("boom")
 		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
-		bad := int64(x.Choose(6)) * 16 // 5 fails nothing
+		bad := int64(x.Choose(6)) * 16 // 64 and more fail nothing
 		from := file(func(p []byte, at int64) (int, error) {
-			if bad <= at && at < bad+16 && bad < 64 {
+			if bad <= at && at < bad+16 {
 				return 0, boom
 			}
 			for i := range p {
@@ -141,8 +134,6 @@ type file func(p []byte, at int64) (int, error)
 
 func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
 func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
-
-var _ io.ReaderAt = file(nil)
 
 // TestCloseWhileLent closes a device whose memory and events work of another one uses: it is given back when that work is over, and not before.
 func TestCloseWhileLent(t *testing.T) {
@@ -181,9 +172,7 @@ func TestCloseWhileLent(t *testing.T) {
 // TestTrimAgainstAll trims a device and a pool while they are used.
 func TestTrimAgainstAll(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		o := quick()
-		o.StageSize = 16
-		r := open(x, simdriver.Config{}, o)
+		r := open(x, simdriver.Config{}, pieces())
 		d := r.devs[0]
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
 		r.must(err)
@@ -192,10 +181,7 @@ func TestTrimAgainstAll(t *testing.T) {
 				q, s := d.Queue(i), r.sem()
 				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
 				r.must(err)
-				data, got := make([]byte, 64), make([]byte, 64)
-				for j := range data {
-					data[j] = byte(i + 1)
-				}
+				data, got := bytes.Repeat([]byte{byte(i + 1)}, 64), make([]byte, 64)
 				r.must(q.UploadCopy(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), data))
 				r.must(q.Download(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, got, b.All()))
 				r.must(q.Dealloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, b))

@@ -120,9 +120,7 @@ func TestDeallocaAfterFailure(t *testing.T) {
 // before it is over.
 func TestFailWhileIssued(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		opt := quick()
-		opt.StageSize = 16
-		r := open(x, simdriver.Config{Devices: 2}, opt)
+		r := open(x, simdriver.Config{Devices: 2}, pieces())
 		x.Window(false)
 		d, other := r.devs[0], r.devs[1]
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
@@ -369,9 +367,7 @@ func TestTouchWhileFreed(t *testing.T) {
 // TestPieces uploads and downloads in pieces, of which one may fail.
 func TestPieces(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		o := quick()
-		o.StageSize = 16
-		r := open(x, simdriver.Config{}, o)
+		r := open(x, simdriver.Config{}, pieces())
 		d := r.devs[0]
 		b, s := r.alloc(d, 64), r.sem()
 		if n := x.Choose(8); n > 0 {

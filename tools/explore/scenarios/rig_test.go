@@ -24,6 +24,13 @@ type rig struct {
 // quick are options of devices whose waits park at once, so that schedules are short.
 func quick() gpu.Options { return gpu.Options{Queues: 2, Events: 2, Spin: -1, Poll: -1} }
 
+// pieces are quick ones with so little staging memory that transfers go in pieces.
+func pieces() gpu.Options {
+	o := quick()
+	o.StageSize = 16
+	return o
+}
+
 // cuda is a simulated driver that can do what CUDA can.
 func cuda() simdriver.Config {
 	caps := simdriver.CUDACaps()

@@ -71,7 +71,7 @@ func TestDestroy(t *testing.T) {
 	if live, err := p.Destroy(); live != 0 || err != nil {
 		t.Error(live, err)
 	}
-	if err := p.Trim(0, allDone{}); err != nil { // as somebody may who has looked whether it is open before
+	if err := p.Trim(0, allDone{}); err != nil { // the caller may have seen the pool open just before
 		t.Error(err)
 	}
 }
