@@ -15,6 +15,8 @@ import (
 type contents struct {
 	params map[string]int // by kernel, its number of parameters, or untold; of a cubin's other functions it is of no use
 
+	targets []string // the architectures that it is for, each once: sm_90, and sm_90 as PTX
+
 	// undefined are the symbols that a relocatable cubin refers to and that neither it nor the driver defines.
 	undefined []string
 }
@@ -49,6 +51,13 @@ func inspect(image []byte) *contents {
 		return c
 	}
 	for _, code := range codes {
+		target := code.Arch
+		if target != "" && code.Form == kernelobject.FormPTX {
+			target += " as PTX"
+		}
+		if target != "" && !slices.Contains(c.targets, target) {
+			c.targets = append(c.targets, target)
+		}
 		for _, k := range code.Kernels {
 			n := untold
 			if k.Told {

@@ -964,13 +964,26 @@ func TestCloseWhileEnding(t *testing.T) {
 	}
 }
 
+// TestLoadTargets has images that the driver has no use for, as of another architecture.
+func TestLoadTargets(t *testing.T) {
+	f := newFake(t, 13000)
+	d := f.device()
+	f.set("cuLibraryLoadData", int(cuda.ErrorNoBinaryForGPU))
+	for name, want := range map[string]string{"params.cubin": "sm_90: ", "params.ptx": "sm_70 as PTX: ", "params.fatbin": "sm_70 as PTX, sm_90: "} {
+		_, err := d.Load(image(t, name))
+		if !errors.Is(err, cuda.ErrorNoBinaryForGPU) || !strings.Contains(err.Error(), " bytes for "+d.info.Arch+": it has code for "+want) {
+			t.Errorf("%s: %v, want it to name %s", name, err, want)
+		}
+	}
+}
+
 func TestLoadLog(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
 	for _, end := range []string{"", "\x00"} {
 		text := ".version 6.4\nan error here" + end
 		_, err := d.Load([]byte(text))
-		want := "cuda: load: device 0 (Fake 0): PTX of 27 bytes: " + cuda.ErrorInvalidPTX.Error() + "\nptxas fatal : error here\ninfo : 26 bytes of text"
+		want := "cuda: load: device 0 (Fake 0): PTX of 27 bytes for " + d.info.Arch + ": " + cuda.ErrorInvalidPTX.Error() + "\nptxas fatal : error here\ninfo : 26 bytes of text"
 		if !errors.Is(err, cuda.ErrorInvalidPTX) || err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
 		}

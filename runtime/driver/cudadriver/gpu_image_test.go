@@ -1,6 +1,7 @@
 package cudadriver
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -48,6 +49,19 @@ func TestGPUParams(t *testing.T) {
 			}
 		}
 		ok(t, d.Unload(m))
+	}
+}
+
+// TestGPUOtherArchitecture loads a cubin for a device that there is none of.
+func TestGPUOtherArchitecture(t *testing.T) {
+	d := openGPU(t)
+	code := image(t, "params.cubin")
+	at := bytes.Index(code[48:52], []byte{90}) // where the header has the architecture
+	code[48+at] = 20
+	_, err := d.Load(code)
+	t.Log(err)
+	if !errors.Is(err, cuda.ErrorNoBinaryForGPU) || !strings.Contains(err.Error(), " for "+d.info.Arch+": it has code for sm_20: ") {
+		t.Errorf("a cubin for sm_20: %v", err)
 	}
 }
 

@@ -53,7 +53,10 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 		if log := c.log(); log != "" {
 			err = fmt.Errorf("%w\n%s", err, log)
 		}
-		return 0, d.fail("load", code.explain(err), "%s of %d bytes", form, len(image))
+		if len(code.targets) > 0 {
+			err = fmt.Errorf("it has code for %s: %w", strings.Join(code.targets, ", "), err)
+		}
+		return 0, d.fail("load", code.explain(err), "%s of %d bytes for %s", form, len(image), d.info.Arch)
 	}
 	loaded := module{code: code, library: library}
 	if library != 0 && form != "cubin" {
