@@ -126,13 +126,14 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 	return m, nil
 }
 
-// Close takes the memory back from the channel, when the groups that use it are done; a window's on all ranks. Closing again, or
-// after the channel, does nothing. A channel that has failed, or whose library returns an error, has the memory until it is closed: the
+// Close takes the memory back from the channel; a window's on all ranks. It waits until the channel has nothing to do, for groups may use the
+// memory, or until it fails. Closing again, or after the channel, does nothing. A channel that has failed, or whose library returns an error, has the memory until it is closed: the
 // buffer, if that is closed before, is freed then.
 func (m *ChannelMemory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
 	}
+	m.c.idle(context.Background()) // an error is that the channel has failed
 	err := m.c.do(func() error {
 		if m.c.failed() == nil && m.c.phase() == channelSuspended {
 			return errSuspended // the library still has it

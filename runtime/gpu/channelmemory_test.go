@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
@@ -81,6 +82,60 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		})
+	}
+}
+
+// TestMemoryInUse closes memory of a channel while a group uses it, whose other rank comes late: the channel keeps it until the group is done, or has failed.
+func TestMemoryInUse(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2, Strict: true}), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chans, err := g.NewChannels(t.Context(), ChannelOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mem, told := make([]*Buffer, 2), make([]*ChannelMemory, 2)
+			for i, d := range g.Devices() {
+				if mem[i], err = d.Alloc(CommMem, 64); err == nil {
+					told[i], err = chans[i].Register(mem[i])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			reduce := func(i int) error {
+				return chans[i].Submit(t.Context(), Order{}, AllReduce(mem[i].All(), mem[i].All(), Uint8, Sum()))
+			}
+			if err := reduce(0); err != nil {
+				t.Fatal(err)
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- told[0].Close() }()
+			time.Sleep(time.Second)
+			select {
+			case err := <-closed:
+				t.Fatalf("it is closed while a group uses it: %v", err)
+			default:
+			}
+			if fails {
+				chans[0].Abort(nil)
+			} else if err := reduce(1); err != nil {
+				t.Error(err)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+			each(2, func(i int) error { return chans[i].Close() }) // an error is that it was aborted
+			for _, b := range mem {
+				b.Close()
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
