@@ -1,0 +1,325 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// inParts makes a recording of three parts, with host calls between them: scratch memory is filled with 4, its own or a range that is given, and copied to
+// a binding of 64 bytes.
+func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gpu.CommandBuffer {
+	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+	r.must(err)
+	to, err := c.Binding()
+	r.must(err)
+	from, err := c.Alloca(64)
+	r.must(err)
+	if scratch != nil {
+		r.must(c.SetScratch(scratch.All()))
+	}
+	_, err = c.Fill(from.All(), []byte{4})
+	r.must(err)
+	_, err = c.HostCall(call)
+	r.must(err)
+	one, err := c.Copy(to.Range(0, 32), from.Range(0, 32))
+	r.must(err)
+	_, err = c.Copy(to.Range(32, 32), from.Range(32, 32), one)
+	r.must(err)
+	_, err = c.HostCall(call)
+	r.must(err)
+	_, err = c.Fill(to.Range(0, 8), []byte{4})
+	r.must(err)
+	r.must(c.End())
+	return c
+}
+
+// TestPartsAgainst executes a recording of several parts twice at a time, while the semaphore of one fails, the recording is closed, its device is closed or lost, or
+// a call fails: each execution is over or fails, and the memory of one that is deallocated nobody else has before it is over.
+func TestPartsAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
+		r.must(err)
+		how := x.Choose(6)
+		var scratch *gpu.Buffer
+		if x.Choose(2) == 1 {
+			scratch = r.alloc(d, 256)
+		}
+		var calls atomic.Int32
+		c := r.inParts(d, scratch, func() error {
+			if calls.Add(1) == 2 && how == 5 {
+				return errBoom
+			}
+			return nil
+		})
+		u, s, other := r.sem(), r.sem(), r.sem()
+		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		r.must(err)
+		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, a.All(), []byte{1}))
+		r.must(r.wait(u, 2))
+		kept := r.alloc(d, 64)
+		x.Window(true)
+		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
+		r.do(func() {
+			o := gpu.Order{Signal: pts(other, 1)}
+			if scratch != nil { // which is for the program to order
+				o.Wait = pts(s, 1)
+			}
+			err := d.Queue(1).Execute(o, c, kept.All())
+			if r.is(err, ended...); err == nil {
+				err = r.wait(other, 1)
+				r.is(err, ended...)
+			}
+			if err == nil {
+				if got := make([]byte, 64); d.Queue(1).Download(gpu.Order{Signal: pts(other, 2)}, got, kept.All()) == nil && r.wait(other, 2) == nil {
+					r.full("what an execution has copied", got, 4)
+				}
+			} else if how == 0 {
+				r.must(err)
+			}
+		})
+		err = d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, a.All())
+		r.is(err, ended...)
+		if x.Choose(2) == 1 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		switch how {
+		case 1:
+			s.Fail(errBoom)
+		case 2:
+			r.do(func() { r.must(c.Close()) })
+		case 3:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		case 4:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		over := r.wait(s, 1)
+		if r.is(over, ended...); how == 0 {
+			r.must(over)
+		}
+		err = d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a)
+		r.is(err, ended...)
+		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		if r.is(err, ended...); err == nil {
+			err = d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2})
+			if r.is(err, ended...); err == nil {
+				err = r.wait(u, 5)
+				r.is(err, ended...)
+			}
+		}
+		r.wg.Wait()
+		if err == nil {
+			got := make([]byte, 64)
+			if d.Queue(0).Download(gpu.Order{Signal: pts(u, 6)}, got, b.All()) == nil && r.wait(u, 6) == nil {
+				r.full("another one's memory", got, 2)
+			}
+		}
+		b.Close()
+		a.Close()
+		if scratch != nil {
+			r.must(scratch.Close())
+		}
+		r.must(errors.Join(c.Close(), kept.Close(), p.Close()))
+		if how >= 3 {
+			r.lose()
+			return
+		}
+		r.end()
+	})
+}
+
+// TestRecordedCollectives executes recordings with a collective, one a rank, while a channel is aborted or closed, a device is lost or closed, or a recording or memory is closed: each
+// execution is over or fails, and what comes behind it as well.
+func TestRecordedCollectives(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
+		x.Window(false)
+		how := x.Choose(7)
+		var recs [2]*gpu.CommandBuffer
+		var mem [2]*gpu.Buffer
+		for i, d := range r.devs {
+			mem[i] = r.alloc(d, 4)
+			c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+			r.must(err)
+			if x.Choose(2) == 1 {
+				_, err = c.Fill(mem[i].All(), []byte{byte(i + 1)})
+			} else {
+				s := r.sem()
+				r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem[i].All(), []byte{byte(i + 1)}))
+				r.must(r.wait(s, 1))
+			}
+			r.must(err)
+			_, err = c.Collective(r.chans[i], gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
+			r.must(err)
+			_, err = c.Fill(mem[i].Range(0, 2), []byte{9})
+			r.must(err)
+			r.must(c.End())
+			recs[i] = c
+		}
+		gate := r.sem()
+		x.Window(true)
+		ok := func(err error) {
+			var channelErr *gpu.ChannelError
+			if err != nil && !errors.As(err, &channelErr) {
+				r.is(err, errBoom, driver.ErrLost, gpu.ErrClosed)
+			}
+			if how == 0 {
+				r.must(err)
+			}
+		}
+		apart := func() { // or a rank may wait for one that never comes
+			for _, c := range r.chans {
+				c.Abort(errBoom)
+			}
+		}
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.do(func() {
+			switch how {
+			case 1:
+				r.chans[0].Abort(errBoom)
+			case 2:
+				r.sim.LoseDevice(0, nil)
+			case 3:
+				ok(r.chans[0].Close())
+			case 4:
+				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
+			case 5:
+				r.must(recs[0].Close())
+			case 6:
+				r.must(mem[0].Close())
+			}
+		})
+		for i := range r.chans {
+			r.do(func() {
+				s, d := r.sem(), r.devs[i]
+				err := d.Queue(0).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, recs[i])
+				if err != nil && !(how == 6 && i == 0 && errors.Is(err, gpu.ErrUnallocated)) {
+					ok(err)
+				}
+				if err != nil {
+					apart()
+					return
+				}
+				behind := d.Queue(1).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)})
+				ok(behind)
+				one := r.wait(s, 1)
+				if ok(one); one != nil {
+					apart()
+				}
+				if behind == nil {
+					two := r.wait(s, 2)
+					if ok(two); one != nil && two == nil {
+						r.Errorf("what came behind a recording that failed was reached")
+					}
+				}
+				if how == 0 {
+					got := r.bytes(d.Queue(1), mem[i])
+					r.full("behind a recorded group", got[:2], 9)
+					r.full("a recorded sum", got[2:], 3)
+				}
+			})
+		}
+		r.wg.Wait()
+		for _, c := range r.chans {
+			r.do(func() { ok(c.Close()) })
+		}
+		r.wg.Wait()
+		for i := range recs {
+			r.must(errors.Join(recs[i].Close(), mem[i].Close()))
+		}
+		if how == 0 {
+			r.end()
+			return
+		}
+		r.lose()
+	})
+}
+
+// TestChannelMemory tells a channel of memory, of one rank or of all, while groups use it, and it is let go of, or the channel is aborted or closed.
+func TestChannelMemory(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 2, simdriver.Config{})
+		x.Window(false)
+		how, all := x.Choose(4), x.Choose(2) == 1
+		var mem [2]*gpu.Buffer
+		for i, d := range r.devs {
+			b, err := d.Alloc(gpu.CommMem, 4096)
+			if errors.Is(err, driver.ErrUnsupported) {
+				x.Window(true)
+				r.closeAll()
+				r.must(mem[0].Close())
+				r.end()
+				return
+			}
+			r.must(err)
+			mem[i] = b
+		}
+		x.Window(true)
+		ok := func(err error) {
+			var channelErr *gpu.ChannelError
+			if err != nil && !errors.As(err, &channelErr) {
+				r.is(err, errBoom, gpu.ErrClosed, gpu.ErrUnallocated, driver.ErrUnsupported, simdriver.ErrRankGone)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		r.do(func() {
+			switch how {
+			case 1:
+				r.chans[0].Abort(errBoom)
+			case 2:
+				ok(r.chans[0].Close())
+			case 3:
+				r.must(mem[0].Close())
+			}
+		})
+		for i, c := range r.chans {
+			r.do(func() {
+				var told *gpu.ChannelMemory
+				var err error
+				if all {
+					told, err = c.NewWindow(ctx, mem[i], true)
+				} else {
+					told, err = c.Register(mem[i])
+				}
+				ok(err)
+				if err != nil {
+					c.Abort(errBoom)
+					return
+				}
+				s := r.sem()
+				err = c.Submit(ctx, gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(mem[i].Range(0, 4), mem[i].Range(0, 4), gpu.Uint8, gpu.Sum()))
+				if ok(err); err == nil {
+					if x.Choose(2) == 1 {
+						r.do(func() { ok(told.Close()) })
+					}
+					err = r.wait(s, 1)
+					ok(err)
+				}
+				if err != nil {
+					c.Abort(errBoom)
+				} else if how == 0 {
+					r.must(err)
+				}
+				ok(told.Close())
+			})
+		}
+		r.wg.Wait()
+		for _, c := range r.chans {
+			r.do(func() { ok(c.Close()) })
+		}
+		r.wg.Wait()
+		r.must(errors.Join(mem[0].Close(), mem[1].Close()))
+		r.lose()
+	})
+}
