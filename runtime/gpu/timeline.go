@@ -229,10 +229,10 @@ func (tl *timeline) submitMarked(s *submission) (outcome, error) {
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
 func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool) {
 	if how == refused && s.await(err) {
-		how = awaiting
+		how = noMemory
 	}
 	state := isFailed
-	if how == early || how == foreign || how == awaiting {
+	if how == early || how == foreign || how == noMemory {
 		state = isPending
 	}
 	if s.op.Kind == work.Alloca {
@@ -240,7 +240,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	}
 	switch how {
 	case early:
-	case awaiting:
+	case noMemory:
 		s.q.enlist(s, onThread)
 	case foreign:
 		if p := s.lined(); p != nil {
@@ -304,7 +304,7 @@ const (
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
 	inLine                      // it waits for its turn, and the execution before it has not been issued as a whole
-	awaiting                    // there is no memory yet, its own or that which it uses
+	noMemory                    // there is no memory yet, its own or that which it uses
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
