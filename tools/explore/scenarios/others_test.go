@@ -191,3 +191,154 @@ func TestTimings(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestEventsOfOthers orders a queue behind work of others by an event of theirs, which is let go of meanwhile, or the device is closed or lost: the event is the runtime's until it has been told
+// to be free.
+func TestEventsOfOthers(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		v, err := r.sim.Open(0)
+		r.must(err)
+		var h driver.Stream
+		var e driver.Event
+		r.must(natively(v, func() error {
+			var one, two error
+			h, one = v.NewStream()
+			e, two = v.NewEvent()
+			return errors.Join(one, two)
+		}))
+		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
+		var free atomic.Bool
+		shared, err := d.AdoptEvent(e, func() { free.Store(true) })
+		r.must(err)
+		how, back := x.Choose(4), x.Choose(2) == 1
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost}
+		r.is(natively(v, func() error {
+			if err := v.Fill(h, b.Ptr(), 0x05050505, 4, 16); err != nil {
+				return err
+			}
+			return v.Record(e, h)
+		}), driver.ErrLost)
+		got := make([]byte, 64)
+		r.do(func() {
+			err := d.Queue(1).WaitEvent(gpu.Order{Signal: pts(s, 1)}, shared)
+			if r.is(err, ended...); err != nil {
+				return
+			}
+			err = d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All())
+			if r.is(err, ended...); err != nil {
+				return
+			}
+			err = r.wait(s, 2)
+			if r.is(err, ended...); err == nil {
+				r.full("what the event is behind", got, 5)
+			}
+			if err == nil && back { // and the other way round, by the same event
+				err = d.Queue(0).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{6})
+				if r.is(err, ended...); err == nil {
+					err = d.Queue(0).RecordEvent(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, shared)
+				}
+				if r.is(err, ended...); err == nil {
+					r.is(r.wait(u, 2), ended...)
+				}
+			}
+		})
+		switch how {
+		case 1:
+			r.do(func() { r.must(shared.Close()) })
+		case 2:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		case 3:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		if how == 1 {
+			r.settles("an event of others is told to be free", free.Load)
+		}
+		r.wg.Wait()
+		r.must(errors.Join(shared.Close(), b.Close()))
+		for _, d := range r.devs {
+			r.is(d.Close(), driver.ErrLost)
+		}
+		r.settles("an event of others is told to be free", free.Load)
+		r.is(natively(v, func() error { return errors.Join(drain(v, h), v.DestroyEvent(e), v.DestroyStream(h)) }), driver.ErrLost, driver.ErrBusy)
+		r.is(natively(v, v.Close), driver.ErrLost)
+		if left := r.sim.Leaks(); len(left) > 0 && how != 3 {
+			r.Errorf("left behind: %q", left)
+		}
+	})
+}
+
+// TestCodeClosed closes code while launches of it are parked, issued and recorded, and its device is closed or lost: it is unloaded when nothing uses it any more.
+func TestCodeClosed(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		code, err := d.Load(simdriver.Image("put"))
+		r.must(err)
+		k, err := code.Kernel("put")
+		r.must(err)
+		b, s, u, gate := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
+		put := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{nil}, Sizes: []int{8}, Buffers: []gpu.BufferArg{{Index: 0, Range: b.All()}}}
+		how := x.Choose(4)
+		var c *gpu.CommandBuffer
+		if x.Choose(2) == 1 {
+			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
+			r.must(err)
+			one, err := c.Fill(b.Range(4, 4), []byte{2})
+			r.must(err)
+			_, err = c.Dispatch(put, one)
+			r.must(err)
+			r.must(c.End())
+		}
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost}
+		launch := func(q int, o gpu.Order) error {
+			if c != nil {
+				return d.Queue(q).Execute(o, c)
+			}
+			return d.Queue(q).Dispatch(o, put)
+		}
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.do(func() {
+			err := launch(0, gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)})
+			if r.is(err, ended...); err == nil {
+				err = r.wait(s, 1)
+				r.is(err, ended...)
+			} else {
+				s.Fail(err) // or what waits for it does so for ever
+			}
+			if err == nil && how != 2 {
+				s2, got := r.sem(), make([]byte, 8)
+				if d.Queue(0).Download(gpu.Order{Signal: pts(s2, 1)}, got, b.All()) == nil && r.wait(s2, 1) == nil && got[0] != 1 {
+					r.Errorf("a kernel was reached, and has left %v", got)
+				}
+			}
+		})
+		err = launch(1, gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)})
+		r.is(err, ended...)
+		r.do(func() { r.must(code.Close()) })
+		switch how {
+		case 1:
+			if c != nil {
+				r.do(func() { r.must(c.Close()) })
+			}
+		case 2:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		case 3:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		r.wg.Wait()
+		if err == nil {
+			r.is(r.wait(u, 1), ended...)
+		}
+		if c != nil {
+			r.must(c.Close())
+		}
+		r.must(b.Close())
+		r.lose()
+	})
+}
