@@ -24,7 +24,7 @@ func TestValueThatIsLate(t *testing.T) {
 		r.must(err)
 		word, err := d.Alloc(gpu.HostMem, 8)
 		r.must(err)
-		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
+		b, aside, s, u := r.alloc(d, 64), r.alloc(d, 64), r.sem(), r.sem()
 		how, written := x.Choose(5), x.Choose(3)
 		var c *gpu.CommandBuffer
 		if x.Choose(2) == 1 {
@@ -56,7 +56,7 @@ func TestValueThatIsLate(t *testing.T) {
 			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
 		})
 		r.do(func() { // another queue goes on
-			err := d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.Range(16, 8), []byte{3})
+			err := d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, aside.All(), []byte{3})
 			if r.is(err, ended...); err == nil {
 				r.is(r.wait(u, 1), ended...)
 			}
@@ -97,7 +97,7 @@ func TestValueThatIsLate(t *testing.T) {
 		if c != nil {
 			r.must(c.Close())
 		}
-		r.must(errors.Join(b.Close(), word.Close()))
+		r.must(errors.Join(b.Close(), aside.Close(), word.Close()))
 		if how == 2 || written == 2 {
 			for _, d := range r.devs {
 				r.is(d.Close(), driver.ErrLost, driver.ErrBusy)
