@@ -366,3 +366,88 @@ func TestGroupsOfOneCaller(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestShrinkAgainst makes a channel of two of three ranks while groups are under way, the third is closed, aborted or lost, or a context ends: the smaller channel works, or the calls say
+// why not, and everything ends.
+func TestShrinkAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := meet(x, 3, simdriver.Config{})
+		x.Window(false)
+		how, abort, groups := x.Choose(5), x.Choose(2) == 1, x.Choose(3)
+		mem := make([]*gpu.Buffer, 3)
+		for i, d := range r.devs {
+			mem[i] = r.alloc(d, 4)
+			s := r.sem()
+			r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem[i].All(), []byte{byte(i + 1)}))
+			r.must(r.wait(s, 1))
+		}
+		x.Window(true)
+		ok := func(err error) {
+			var channelErr *gpu.ChannelError
+			if err != nil && !errors.As(err, &channelErr) {
+				r.is(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, gpu.ErrAborted, simdriver.ErrRankGone)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		submit := func(c *gpu.Channel, i int) (over func() error) {
+			s := r.sem()
+			err := c.Submit(ctx, gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
+			if err != nil {
+				return func() error { return err }
+			}
+			return func() error { return r.wait(s, 1) }
+		}
+		r.do(func() {
+			if groups == 2 {
+				ok(submit(r.chans[2], 2)())
+			}
+			switch how {
+			case 1:
+				r.chans[2].Abort(errBoom)
+			case 2:
+				ok(r.chans[2].Close())
+			case 3:
+				r.sim.LoseDevice(2, nil)
+			case 4:
+				cancel()
+			}
+		})
+		for i, c := range r.chans[:2] {
+			r.do(func() {
+				if groups > 0 { // in vain, if the third has none
+					if groups == 1 && !abort {
+						return
+					}
+					over := submit(c, i)
+					r.do(func() { ok(over()) })
+				}
+				part, err := c.Shrink(ctx, abort, 2)
+				ok(err)
+				if err != nil {
+					if how == 0 && groups == 0 {
+						r.must(err)
+					}
+					c.Abort(errBoom)
+					return
+				}
+				if err := submit(part, i)(); err != nil {
+					ok(err)
+					if how != 4 {
+						r.must(err)
+					}
+				}
+				ok(part.Close())
+			})
+		}
+		r.wg.Wait()
+		for _, c := range r.chans {
+			r.do(func() { ok(c.Close()) })
+		}
+		r.wg.Wait()
+		for _, b := range mem {
+			r.must(b.Close())
+		}
+		r.lose()
+	})
+}

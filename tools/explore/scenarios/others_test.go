@@ -192,6 +192,70 @@ func TestTimings(t *testing.T) {
 	})
 }
 
+// TestTimingsAgainst reads a timing of operations of all sorts while they fail, it is closed, or the device is closed or lost: it tells a time of what was reached, and otherwise why there is none.
+func TestTimingsAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		timing, err := d.NewTiming()
+		r.must(err)
+		b, s, gate := r.alloc(d, 64), r.sem(), r.sem()
+		c := r.recorded(d, b.All(), 1)
+		how, what := x.Choose(5), x.Choose(4)
+		x.Window(true)
+		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost}
+		give := func(from, to uint64) error {
+			o := gpu.Order{Wait: pts(s, from), Signal: pts(s, to), Timing: timing}
+			if from == 0 {
+				o.Wait = pts(gate, 1)
+			}
+			switch what {
+			case 0:
+				return d.Queue(0).Fill(o, b.All(), []byte{1})
+			case 1:
+				return d.Queue(0).Execute(o, c)
+			case 2:
+				return d.Queue(0).HostCall(o, func() error { return nil })
+			}
+			return d.Queue(0).Download(o, make([]byte, 64), b.All())
+		}
+		r.do(func() { r.must(gate.Signal(1)) })
+		r.do(func() {
+			for n := range uint64(2) {
+				err := give(n, n+1)
+				if r.is(err, ended...); err != nil {
+					return
+				}
+				if err = r.wait(s, n+1); err != nil {
+					r.is(err, ended...)
+					return
+				}
+				if _, err := timing.Duration(); err != nil && how < 2 {
+					r.Errorf("when it is done: %v", err)
+				}
+			}
+		})
+		switch how {
+		case 1:
+			r.do(func() { timing.Duration() })
+		case 2:
+			r.do(func() { s.Fail(errBoom) })
+		case 3:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		case 4:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		}
+		if x.Choose(2) == 1 && how > 1 {
+			r.must(timing.Close())
+		}
+		r.wg.Wait()
+		timing.Duration()
+		r.must(errors.Join(timing.Close(), c.Close(), b.Close()))
+		r.lose()
+	})
+}
+
 // TestEventsOfOthers orders a queue behind work of others by an event of theirs, which is let go of meanwhile, or the device is closed or lost: the event is the runtime's until it has been told
 // to be free.
 func TestEventsOfOthers(t *testing.T) {
