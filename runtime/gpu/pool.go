@@ -448,7 +448,8 @@ func (p *Pool) Trim(keep uint64) error {
 }
 
 // Access lets another device of the driver use the pool's memory, or no longer. To copy it no access is needed; anything else that the
-// device's queues are given is refused without. A portable pool's it can use together with all other
+// device's queues are given is refused without. What they have been given before must be over when access is taken away, else the device
+// finds memory that it cannot use, and is lost. A portable pool's it can use together with all other
 // memory of the pool's device, as devices of a [Group] can: that is not taken back, and the error of asking for it, or where the
 // hardware has no way, is [driver.ErrUnsupported].
 func (p *Pool) Access(by *Device, allow bool) error {
@@ -471,13 +472,12 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
-	switch {
-	case err != nil:
-	case allow:
-		p.users.Store(by.info.Index, nil)
-	default:
+	if !allow { // first: what comes from now on is refused
 		p.users.Delete(by.info.Index)
+	}
+	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
+	if allow == (err == nil) {
+		p.users.Store(by.info.Index, nil)
 	}
 	return err
 }

@@ -304,3 +304,42 @@ func TestTrimWhileClosing(t *testing.T) {
 		}
 	}
 }
+
+// TestAccessFails has the driver refuse to give access to a pool, and to take it away: what the runtime lets the other device do is what the driver does.
+func TestAccessFails(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	dev := openDevice(t, d, 0, gpu.Options{})
+	other := openDevice(t, d, 1, gpu.Options{})
+	p := newPool(t, dev, gpu.PoolOptions{})
+	s := semaphores(t, 1)[0]
+	b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 64)
+	must(t, s.Wait(minute(t), 1))
+	has := func(want bool) {
+		t.Helper()
+		err := other.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})
+		if want && err != nil || !want && !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("access is %v, and a fill by the other device says %v", want, err)
+		}
+		must(t, other.Queue(0).Flush())
+	}
+	fails := func(allow bool) {
+		t.Helper()
+		d.Inject(simdriver.Fault{Op: simdriver.OpAccessPool, Device: simdriver.AnyDevice, N: 1})
+		if err := p.Access(other, allow); !errors.Is(err, simdriver.ErrInjected) {
+			t.Errorf("Access(%v) = %v", allow, err)
+		}
+	}
+	has(false)
+	fails(true)
+	has(false)
+	must(t, p.Access(other, true))
+	has(true)
+	fails(false)
+	has(true)
+	end := semaphores(t, 1)[0]
+	must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(end, 1)}, b.All(), []byte{1}))
+	must(t, end.Wait(minute(t), 1)) // and with it for the fills before
+	must(t, p.Access(other, false))
+	has(false)
+	must(t, b.Dealloca(gpu.Order{}))
+}
