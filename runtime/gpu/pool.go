@@ -472,11 +472,15 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
+	_, has := p.users.Load(by.info.Index)
 	if !allow { // first: what comes from now on is refused
 		p.users.Delete(by.info.Index)
 	}
 	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
-	if allow == (err == nil) {
+	if err == nil {
+		has = allow
+	}
+	if has {
 		p.users.Store(by.info.Index, nil)
 	}
 	return err

@@ -332,6 +332,8 @@ func TestAccessFails(t *testing.T) {
 	has(false)
 	fails(true)
 	has(false)
+	fails(false) // what it has not
+	has(false)
 	must(t, p.Access(other, true))
 	has(true)
 	fails(false)
