@@ -361,7 +361,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 
 // gone says that nothing is being issued. The caller holds mu.
 func (tl *timeline) gone() {
-	tl.ring.mu.Lock() // nobody reads the submission through going after this, so it may be recycled
+	tl.ring.mu.Lock() // which readers of going hold: none has the submission when it is recycled
 	tl.going.Store(nil)
 	tl.ring.mu.Unlock()
 }

@@ -51,12 +51,13 @@ func inspect(image []byte) *contents {
 		return c
 	}
 	for _, code := range codes {
-		target := code.Arch
-		if target != "" && code.Form == kernelobject.FormPTX {
-			target += " as PTX"
-		}
-		if target != "" && !slices.Contains(c.targets, target) {
-			c.targets = append(c.targets, target)
+		if target := code.Arch; target != "" {
+			if code.Form == kernelobject.FormPTX {
+				target += " as PTX"
+			}
+			if !slices.Contains(c.targets, target) {
+				c.targets = append(c.targets, target)
+			}
 		}
 		for _, k := range code.Kernels {
 			n := untold

@@ -69,12 +69,7 @@ func TestShutdownGivesUp(t *testing.T) {
 		r.wg.Wait()
 		r.sim.ResumeDevice(0)
 		r.sim.LoseDevice(0, nil)
-		natively(v, func() error { // what has been left to the driver
-			for _, h := range r.sim.Streams(0) {
-				v.DestroyStream(h)
-			}
-			return v.Close()
-		})
+		r.takeLeft(v)
 		if left := r.sim.Leaks(); err == nil && len(left) > 0 {
 			r.Errorf("left behind: %q", left)
 		}

@@ -42,6 +42,14 @@ func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team
 
 var errBoom = errors.New("boom")
 
+// failed reports an error that is neither one of some nor the failure of a channel.
+func (r *team) failed(err error, want ...error) {
+	var channelErr *gpu.ChannelError
+	if !errors.As(err, &channelErr) {
+		r.is(err, want...)
+	}
+}
+
 // TestCollectives has the ranks of a channel reduce, from goroutines of their own, in the order of their calls.
 func TestCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -112,13 +120,8 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		}
 		r.wg.Wait()
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
-		var channelErr *gpu.ChannelError
 		for _, c := range r.chans {
-			r.do(func() {
-				if err := c.Close(); err != nil && !errors.As(err, &channelErr) {
-					r.is(err, errBoom)
-				}
-			})
+			r.do(func() { r.failed(c.Close(), errBoom) })
 		}
 		r.wg.Wait()
 		r.must(errors.Join(a.Close(), b.Close(), p.Close(), far.Close()))
@@ -153,12 +156,7 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
 			}
 		})
-		ok := func(err error) {
-			var channelErr *gpu.ChannelError
-			if err != nil && !errors.As(err, &channelErr) {
-				r.is(err, errBoom, context.Canceled, driver.ErrLost, gpu.ErrClosed)
-			}
-		}
+		ok := func(err error) { r.failed(err, errBoom, context.Canceled, driver.ErrLost, gpu.ErrClosed) }
 		for i, c := range r.chans {
 			r.do(func() {
 				s := r.sem()
@@ -377,16 +375,11 @@ func TestShrinkAgainst(t *testing.T) {
 		mem := make([]*gpu.Buffer, 3)
 		for i, d := range r.devs {
 			mem[i] = r.alloc(d, 4)
-			s := r.sem()
-			r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem[i].All(), []byte{byte(i + 1)}))
-			r.must(r.wait(s, 1))
+			r.fill(d, mem[i], byte(i+1))
 		}
 		x.Window(true)
 		ok := func(err error) {
-			var channelErr *gpu.ChannelError
-			if err != nil && !errors.As(err, &channelErr) {
-				r.is(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, gpu.ErrAborted, simdriver.ErrRankGone)
-			}
+			r.failed(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, gpu.ErrAborted, simdriver.ErrRankGone)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -42,6 +42,16 @@ func drain(v driver.Device, h driver.Stream) error {
 	return errors.Join(err, v.DestroyEvent(e))
 }
 
+// takeLeft destroys the streams that a device which was closed has left to the driver, and closes the driver's.
+func (r *rig) takeLeft(v driver.Device) {
+	natively(v, func() error {
+		for _, h := range r.sim.Streams(0) {
+			v.DestroyStream(h)
+		}
+		return v.Close()
+	})
+}
+
 // TestAdopted gives a stream of others work, while its queue is closed, the device is, or it is lost: the stream is theirs when Close has returned.
 func TestAdopted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {

@@ -107,6 +107,13 @@ func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
 	return err
 }
 
+// fill fills a buffer, and waits until that is done.
+func (r *rig) fill(d *gpu.Device, b *gpu.Buffer, v byte) {
+	s := r.sem()
+	r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{v}))
+	r.must(r.wait(s, 1))
+}
+
 // bytes downloads a buffer.
 func (r *rig) bytes(q *gpu.Queue, b *gpu.Buffer) []byte {
 	got := make([]byte, b.Size())
