@@ -462,7 +462,9 @@ var groups = []test{
 			for v := range uint64(20) {
 				for i := range g.Queues() {
 					next := (i + 2) % g.Queues()
-					e.must(g.Queue(i).Copy(gpu.Order{Wait: points(s[i], v), Signal: points(s[next], v+1)},
+					// After what it reads is written, and after the value below its own is reached.
+					wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[next], Value: v}}
+					e.must(g.Queue(i).Copy(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
 						bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64)))
 				}
 			}
