@@ -16,6 +16,9 @@ const MaxValue = math.MaxUint64 - 1
 // A Semaphore is a timeline: a value that only grows, signalled by the host or by devices and waited for by either, in any
 // order. It can fail once, and then stays failed: every wait returns the failure, also for values that had been reached.
 //
+// A wait for a value is over once that value or a higher one is reached. Work that nothing orders may signal several values of one
+// semaphore, and end in any order: then a wait for a lower value may end before the work that signals it has.
+//
 // A semaphore belongs to no device, orders work across all of them and may outlive them. Make one with [NewSemaphore]; all
 // methods may be called concurrently.
 type Semaphore struct {
